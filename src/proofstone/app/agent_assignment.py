@@ -85,12 +85,13 @@ def served(world: World, request: GateRequest) -> tuple[dict[str, tuple[str, ...
         if request.within is not None
         else {role: (spec,) for role, spec in requested.items() if spec}
     )
-    words = Words(world.repository.root, world.settings, load_person(), command_line)
-    choices = [words.choice(role) for role in requested]
+    backend_choices = Words(world.repository.root, world.settings, load_person(), command_line)
+    choices = [backend_choices.choice(role) for role in requested]
     for choice in choices:
         refuse_login_for_repositories(choice)
     specs_by_role = {
-        choice.agent: tuple(lasting(spec, words.folder(choice.origin)) for spec in choice.specs) for choice in choices
+        choice.agent: tuple(lasting(spec, backend_choices.folder(choice.origin)) for spec in choice.specs)
+        for choice in choices
     }
     if not specs_by_role["executor"]:
         raise InputError(
@@ -98,7 +99,7 @@ def served(world: World, request: GateRequest) -> tuple[dict[str, tuple[str, ...
             hint="--executor cli:<preset>, acp:<preset>, api:<provider>:<model>, 'cmd:<shell command>', human or "
             "script:<file>; or gate.executor",
         )
-    resolved = agents(words, requested)
+    resolved = agents(backend_choices, requested)
     for status in (standing for agent in resolved.agents for standing in agent.standings):
         if status.missing and is_agent(status.spec):
             raise InputError(status.missing, hint=status.hint)

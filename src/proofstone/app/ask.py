@@ -69,7 +69,7 @@ def asked_role(agent: str) -> tuple[Role, str]:
             hint="`proofstone verify-plan PLAN.md`",
         )
     if name not in ROLES:
-        names = ", ".join(item for item in ROLES if item != _GATE_ROLE)
+        names = ", ".join(role for role in ROLES if role != _GATE_ROLE)
         raise InputError(f"{agent}: there is no such role", hint=f"there are: {names}")
     return ROLES[name], focus
 
@@ -136,8 +136,8 @@ def _total_spent(world: World) -> Spent:
 
 def _with_role(backends: Sequence[str], role: str) -> list[str]:
     """Turn a `SPEC` without a role into one for the role that is asked."""
-    known = (f"{role}=", "default=")
-    return [word if word.startswith(known) else f"{role}={word}" for word in backends]
+    prefixes = (f"{role}=", "default=")
+    return [option if option.startswith(prefixes) else f"{role}={option}" for option in backends]
 
 
 def nobody_runs_here(job: ShellJob) -> Execution:

@@ -172,8 +172,8 @@ def resolve_base(repository: Repository, request: CheckRequest) -> tuple[str, st
     if request.base is not None:
         return repository.resolve_base(request.base)
     head = repository.resolve_base("HEAD")
-    named = settings_at(repository, head[0]).check.base
-    return head if named == "HEAD" else repository.resolve_base(named)
+    revision = settings_at(repository, head[0]).check.base
+    return head if revision == "HEAD" else repository.resolve_base(revision)
 
 
 def outside_of(repository: Repository, home: Path | None) -> Path:
@@ -244,7 +244,7 @@ def opened_world(
             base_commit=base[0],
             base_tree=base[1],
             settings=settings,
-            notes=(*trust_notes, *(item for item in (note, _clean_up(home, store, settings)) if item)),
+            notes=(*trust_notes, *(text for text in (note, _clean_up(home, store, settings)) if text)),
             ledger=ledger,
             ledger_path=ledger_path(home),
             artifacts=ArtifactStore(artifacts_path(home)),

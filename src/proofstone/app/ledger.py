@@ -83,7 +83,7 @@ def prove_ledger(
             _collect_named(collected, opened, head)
             _collect_kept(collected, ledger, home, head)
             if full:
-                _collect_recorded(collected, home, head, {item.root for item in opened})
+                _collect_recorded(collected, home, head, {repository.root for repository in opened})
             since = None if full else ledger.checkpoint()
             proof = audit(ledger, ArtifactStore(artifacts_path(home)), collected.found, since=since)
             proof = proof.with_problems(collected.problems)
@@ -114,9 +114,9 @@ def _collect_named(known: _AnchorCollection, repositories: Sequence[Repository],
 
 def _collect_kept(known: _AnchorCollection, ledger: Ledger, home: Path, head: Anchor) -> None:
     """Add the anchors of the state directory, and of every repository that holds the copy of one."""
-    kept = KeptAnchors(home)
+    kept_anchors = KeptAnchors(home)
     try:
-        entries = list(kept.all())
+        entries = list(kept_anchors.all())
     except LedgerError as error:
         known.complain("the anchors of the state directory", error.message)
         return
@@ -130,7 +130,7 @@ def _collect_kept(known: _AnchorCollection, ledger: Ledger, home: Path, head: An
             continue  # the repository is gone with its anchor; the copy counts
         try:
             anchors = _read_anchors_at(_open_git(place), entry.repository)
-            own = kept.of(place)
+            own = kept_anchors.of(place)
         except ProofstoneError as error:
             known.complain(entry.repository, f"its anchor cannot be read: {error.message}")
             continue

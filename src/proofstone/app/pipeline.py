@@ -184,7 +184,7 @@ def approve_run(
             state = state or "it is not waiting for you"
             raise InputError(f"{run_id}: nothing waits at {gate_id}; {state}", hint=f"see `proofstone status {run_id}`")
         if waiting.option(option) is None:
-            options = ", ".join(item.id for item in waiting.options)
+            options = ", ".join(choice.id for choice in waiting.options)
             raise InputError(f"{gate_id}: {option!r} is no option", hint=f"there are {options}")
         journal = PipelineJournal.opened(ledger, run_id)
         journal.decide(waiting, option, said, by, RUNS.setup(run_id, home).mode, auto=False)
@@ -489,8 +489,10 @@ def _summarize_plan_gate(report: PlanReport, iteration: int) -> PlanGateSummary:
         verdict=report.verdict.value if report.verdict else None,
         reason=report.reason,
         open=tuple(
-            KnownIssue(severity=_SEVERITY[item.severity], title=item.concern, source=f"plan gate {item.id}")
-            for item in unresolved
+            KnownIssue(
+                severity=_SEVERITY[challenge.severity], title=challenge.concern, source=f"plan gate {challenge.id}"
+            )
+            for challenge in unresolved
         ),
-        mitigations=tuple(item.mitigation for item in to_take_in(report.challenges) if item.mitigation),
+        mitigations=tuple(challenge.mitigation for challenge in to_take_in(report.challenges) if challenge.mitigation),
     )

@@ -57,8 +57,8 @@ class Team:
 def team_of(world: World, backends: Sequence[str], roles: Sequence[str], without: str) -> Team | None:
     """Return the agents of all roles; None if no role has one. Raise an InputError if only some roles have one;
     `without` ends its hint."""
-    words = Words.spoken(world.repository.root, world.settings, load_person(), _with_default(backends))
-    choices = [words.choice(role) for role in roles]
+    backend_choices = Words.spoken(world.repository.root, world.settings, load_person(), _with_default(backends))
+    choices = [backend_choices.choice(role) for role in roles]
     if not any(choice.specs for choice in choices if choice.specs != (RULES,)):  # the rules are always there
         return None
     missing = [choice.agent for choice in choices if not choice.specs]
@@ -70,14 +70,15 @@ def team_of(world: World, backends: Sequence[str], roles: Sequence[str], without
     for choice in choices:
         refuse_commands_of_repositories(choice)
         _refuse_repository_script(choice)
-    resolved = agents(words, [choice.agent for choice in choices])
+    resolved = agents(backend_choices, [choice.agent for choice in choices])
     for status in (standing for agent in resolved.agents for standing in agent.standings):
         if status.missing:
             raise InputError(status.missing, hint=status.hint or None)
     if refused := [problem.text for problem in resolved.problems if problem.refuse]:
         raise InputError("; ".join(refused), hint="`proofstone backends` shows which agent serves each role")
     specs_by_role = {
-        choice.agent: tuple(lasting(spec, words.folder(choice.origin)) for spec in choice.specs) for choice in choices
+        choice.agent: tuple(lasting(spec, backend_choices.folder(choice.origin)) for spec in choice.specs)
+        for choice in choices
     }
     return Team(specs_by_role, tuple(problem.text for problem in resolved.problems))
 

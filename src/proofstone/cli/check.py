@@ -114,7 +114,7 @@ def check(
         compare_bare=compare_bare,
         own_settings=own_settings,
         accept_test_changes=_reason(accept_test_changes),
-        accept=dict(_parse_accept(item) for item in accept or ()),
+        accept=dict(_parse_accept(option) for option in accept or ()),
         heldout=tuple(_commands("--heldout", heldout or [])),
         heldout_files=_heldout_files(heldout_files, heldout or []),
     )

@@ -92,7 +92,7 @@ def uninstall(repo: RepoOption = Path(), as_json: JsonOption = False, no_color: 
     """
     done = uninstall_hooks(repo)
     _print_done(Output(json=as_json, no_color=no_color), done, "")
-    return 1 if any(item.left for item in done) else 0
+    return 1 if any(hook.left for hook in done) else 0
 
 
 @app.command()
@@ -328,8 +328,8 @@ def _print_done(output: Output, done: list[Done], folder: str) -> None:
     console = output.results()
     if folder:
         console.print(printable(f"hooks of {folder}"), soft_wrap=True)
-    for item in done:
-        console.print(printable(f"{item.name}: {item.did}"), style="yellow" if item.left else None, soft_wrap=True)
+    for hook in done:
+        console.print(printable(f"{hook.name}: {hook.did}"), style="yellow" if hook.left else None, soft_wrap=True)
     if not done:
         console.print("Proofstone has no hooks here")
 

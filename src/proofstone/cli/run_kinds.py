@@ -152,12 +152,12 @@ def show(output: Output, meant: Meant, agents: Sequence[AgentSeen] = ()) -> None
 def _show_state(output: Output, meant: Meant, agents: Sequence[AgentSeen]) -> None:
     run_id, kind = meant
     view = kind.runs.view(run_id)
-    state, said = _CHILD_STATE if view.setup.parent else (view.state, view.reason)
+    state, why = _CHILD_STATE if view.setup.parent else (view.state, view.reason)
     if output.json:
-        document = {"run_id": run_id, "command": kind.command, "state": state, "reason": said}
+        document = {"run_id": run_id, "command": kind.command, "state": state, "reason": why}
         output.document({**document, **positions_document(agents)})
         return
-    reason = f": {said}" if said not in ("", state) else ""
+    reason = f": {why}" if why not in ("", state) else ""
     line = f"{run_id}  {state}{reason}; `{kind.go_on(run_id)}` continues it"
     output.results().print(printable(line), soft_wrap=True)
     print_positions(output.results(), agents)

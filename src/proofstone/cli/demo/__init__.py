@@ -66,29 +66,29 @@ def demo(
 
 def told(output: Output, stage: Stage, report: RunReport) -> int:
     """Print what happened according to the ledger. Return 0 if it is what must happen."""
-    seen = moments(Record.read(stage.home, report.run_id))
+    found = moments(Record.read(stage.home, report.run_id))
     left = look(stage, report)
-    problems = list(wrongs(report, seen, left))
+    problems = list(wrongs(report, found, left))
     sys.stderr.flush()
     console = output.results()
     console.rule("in short, from the ledger")
-    print_moments(console, seen)
+    print_moments(console, found)
     print_left(console, stage, report, left)
     print_next(console, stage, report.run_id)
     if output.json:
-        output.document(_document(stage, report, seen, left, problems))
+        output.document(_document(stage, report, found, left, problems))
     print_wrongs(console, problems)
     return 1 if problems else 0
 
 
 def _document(
-    stage: Stage, report: RunReport, seen: Mapping[str, Moment | None], left: Aftermath, problems: list[str]
+    stage: Stage, report: RunReport, found: Mapping[str, Moment | None], left: Aftermath, problems: list[str]
 ) -> dict[str, object]:
     return {
         "directory": str(stage.place),
         "as_it_must_be": not problems,
         "wrongs": problems,
-        "moments": {name: asdict(moment) if moment else None for name, moment in seen.items()},
+        "moments": {name: asdict(moment) if moment else None for name, moment in found.items()},
         "commits": list(left.commits),
         "bundle": list(map(str, left.pages)),
         "ledger": left.verdict,

@@ -175,7 +175,7 @@ def revised(record: Record) -> Moment | None:
         for review in reviews
         if review.row.check_name == rejected.row.check_name and review.row.round > rejected.row.round
     ]
-    approving = [item.seq for item in later_reviews if item.row.verdict is ReviewVerdict.APPROVE]
+    approving = [review.seq for review in later_reviews if review.row.verdict is ReviewVerdict.APPROVE]
     if not approving or not record.passed_between(rejected.seq, approving[-1]):
         return None
     why = next((text for row, text, _ in record.notes("review-gate") if row > rejected.seq), "").rpartition(": ")[2]

@@ -29,7 +29,7 @@ class _RunningCheck:
     """A check that runs, and its last line of output."""
 
     since: float
-    said: str = ""
+    last_line: str = ""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class LiveChecks:
         line = data[-500:].decode("utf-8", "replace").strip().rpartition("\n")[2]
         running = self._running.get((check, phase))
         if running is not None and line:
-            running.said = printable(line).strip()
+            running.last_line = printable(line).strip()
 
     def ended(self, check: str, phase: Phase, *, reused: bool) -> None:
         with self._lock:
@@ -89,7 +89,7 @@ class LiveChecks:
         for (check, phase), state in running:
             tree = "base" if phase is Phase.BASELINE else "change"
             text.append(f"  … {check} on the {tree}  {now - state.since:.0f} s  ", style="cyan")
-            text.append(f"{state.said[:60]}\n", style="dim")
+            text.append(f"{state.last_line[:60]}\n", style="dim")
         return text
 
 

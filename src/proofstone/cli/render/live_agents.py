@@ -64,8 +64,8 @@ class AgentsAtWork:
 
     def doing(self, agent: str, line: str) -> None:
         with self._lock:
-            for working in self._find_agents(agent)[-1:]:
-                working.doing = line
+            for active in self._find_agents(agent)[-1:]:
+                active.doing = line
 
     def said(self, agent: str, line: str) -> None:
         with self._print_lock:
@@ -74,8 +74,8 @@ class AgentsAtWork:
     def answered(self, agent: str, said: str, *, failed: bool) -> None:
         with self._print_lock:
             with self._lock:
-                for working in self._find_agents(agent)[:1]:
-                    self._active.remove(working)
+                for active in self._find_agents(agent)[:1]:
+                    self._active.remove(active)
                 is_idle = not self._active
             if is_idle:
                 self._remove_rows()
@@ -125,10 +125,10 @@ class AgentsAtWork:
         text = Text()
         now = time.monotonic()
         with self._lock:
-            for working in self._active:
-                text.append(f"  {visible(working.agent)} ", style="cyan")
-                text.append(f"{now - working.since:.0f} s  ")
-                shown = visible(working.doing)
+            for active in self._active:
+                text.append(f"  {visible(active.agent)} ", style="cyan")
+                text.append(f"{now - active.since:.0f} s  ")
+                shown = visible(active.doing)
                 text.append(f"{shown if len(shown) <= _MAX_TEXT else '…' + shown[-_MAX_TEXT:]}\n", style="dim")
             text.append(f"  {summary(self._spent, self.allowance)}", style="dim")
         return text

@@ -42,7 +42,7 @@ class _ActiveTask:
     checks: dict[tuple[str, Phase], float] = field(default_factory=dict)
     _output: bytes = b""
 
-    def heard(self, data: bytes) -> None:
+    def add_output(self, data: bytes) -> None:
         """Add output, which arrives in pieces of lines and words."""
         self._output = (self._output + data)[-_MAX_BYTES:]
 
@@ -53,7 +53,7 @@ class _ActiveTask:
         )  # half a character must not break the view
 
     @property
-    def said(self) -> str:
+    def last_line(self) -> str:
         """The last line that is not empty."""
         lines = self._output.decode("utf-8", "replace").split("\n")
         return next((line for line in map(str.strip, reversed(lines)) if line), "")
@@ -106,14 +106,14 @@ class LiveGate:
             self._print(f"{task}: {line}", "cyan")
 
     def output(self, task: str, data: bytes) -> None:
-        working = self._active.get(task)
-        if working is not None:
-            working.heard(data)
+        active = self._active.get(task)
+        if active is not None:
+            active.add_output(data)
 
     def doing(self, task: str, line: str) -> None:
-        working = self._active.get(task)
-        if working is not None:
-            working.begin(line)
+        active = self._active.get(task)
+        if active is not None:
+            active.begin(line)
 
     def checks(self, task: str) -> Progress:
         return _TaskChecks(self, task)
@@ -138,13 +138,13 @@ class LiveGate:
     def checking(self, task: str, check: str, phase: Phase, *, begins: bool) -> None:
         """Note that a check of a task begins or ends."""
         with self._lock:
-            working = self._active.get(task)
-            if working is None:
+            active = self._active.get(task)
+            if active is None:
                 return
             if begins:
-                working.checks[check, phase] = time.monotonic()
+                active.checks[check, phase] = time.monotonic()
             else:
-                working.checks.pop((check, phase), None)
+                active.checks.pop((check, phase), None)
 
     def _update_active(self, task: TaskView) -> None:
         id = task.record.id
@@ -206,8 +206,8 @@ class LiveGate:
             view = self.view
             if view is None:
                 return text
-            for id, working in self._active.items():
-                self._append_row(text, view.task(id), working)
+            for id, active in self._active.items():
+                self._append_row(text, view.task(id), active)
             counts = statistics(view)
             elapsed = time.monotonic() - self._started
             spent = f"; {words}" if (words := summary(self._spent, view.budget.run)) else ""
@@ -216,13 +216,13 @@ class LiveGate:
         return text
 
     @staticmethod
-    def _append_row(text: Text, task: TaskView, working: _ActiveTask) -> None:
+    def _append_row(text: Text, task: TaskView, active: _ActiveTask) -> None:
         now = time.monotonic()
         text.append(f"  {bar(position(task))} {task.record.id} ", style="cyan")
-        text.append(f"{task.record.state.value.lower()} {now - working.since:.0f} s  ")
-        doing = working.said
-        if task.record.state is TaskState.VERIFYING and working.checks:
-            (check, phase), _ = max(working.checks.items(), key=lambda entry: entry[1])
+        text.append(f"{task.record.state.value.lower()} {now - active.since:.0f} s  ")
+        doing = active.last_line
+        if task.record.state is TaskState.VERIFYING and active.checks:
+            (check, phase), _ = max(active.checks.items(), key=lambda entry: entry[1])
             doing = f"{check} on the {'base' if phase is Phase.BASELINE else 'change'}"
         shown = printable(doing)
         text.append(f"{shown if len(shown) <= _MAX_TEXT else '…' + shown[-_MAX_TEXT:]}\n", style="dim")

@@ -141,7 +141,7 @@ def last_failures(report: SolveReport) -> list[tuple[str, str]]:
     if not report.rounds or accepted(report):
         return []
     last = report.rounds[-1]
-    outcomes = {item.subtask_id: item for item in last.outcomes}
+    outcomes = {outcome.subtask_id: outcome for outcome in last.outcomes}
     pursued = [
         (subtask.intent, outcomes[subtask.subtask_id]) for subtask in last.subtasks if subtask.subtask_id in outcomes
     ]
