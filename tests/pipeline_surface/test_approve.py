@@ -28,7 +28,7 @@ def waiting(tmp_path_factory: pytest.TempPathFactory) -> tuple[Stage, str]:
 
 
 WRONG = {
-    "another gate": (("last", "gate-post-planning", "approve"), "nobody is asked at gate-post-planning; it asks at"),
+    "another gate": (("last", "gate-post-planning", "approve"), "nothing waits at gate-post-planning; it waits at"),
     "no option": (("last", GATE, "yes"), "'yes' is no option"),
     "a word about tasks": (("RUN", GATE, "approved"), "'approved' is no option"),
     "no words": (("last", GATE, "expand"), "expand needs a note"),
@@ -97,7 +97,7 @@ def test_where_nobody_has_chosen_it_waits_on_and_an_option_lets_it_go_on(tmp_pat
     again = stage.proofstone("resume", "last")
     assert (again.returncode, again.stdout, again.stderr) == (1, halted.stdout, ""), "it is over, and says how"
     done = stage.proofstone("approve", "last", "gate-post-planning", "approve")
-    assert done.returncode == 2 and "nobody is asked at gate-post-planning; aborted by the person" in done.stderr
+    assert done.returncode == 2 and "nothing waits at gate-post-planning; aborted by the person" in done.stderr
 
 
 def test_at_a_terminal_it_is_asked_here_and_now(tmp_path: Path) -> None:

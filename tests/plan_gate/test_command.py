@@ -229,7 +229,7 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.S
     (told,) = [line for line in stderr.splitlines() if "go on with" in line]
     run_id = told.split()[-1]
     shown = stage.proofstone("verify-plan", "--show", run_id)
-    assert shown.returncode == 2 and "has no verdict yet" in shown.stderr
+    assert shown.returncode == 2 and "has no verdict and no question yet" in shown.stderr
     stage.cast(script(), "sleeping")
     came = stage.resume(run_id)
     assert came.exit == 0, came.stderr

@@ -165,7 +165,7 @@ def test_a_run_whose_files_are_lost_says_so(stage: Stage) -> None:
     came = stage.resume("last")
     assert came.exit == 2
     assert "are no longer in" in came.stderr
-    assert "start anew with `proofstone solve`" in came.stderr
+    assert "start a new run with `proofstone solve`" in came.stderr
 
 
 def test_files_of_earlier_steps_may_be_gone_if_those_of_the_last_are_there(stage: Stage) -> None:

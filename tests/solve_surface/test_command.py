@@ -51,7 +51,7 @@ WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     "a folder": (("--goal-file", "."), "--goal-file .: Is a directory"),
     "fewer replans than none": ((GOAL, "--max-replans", "-1"), "--max-replans"),
     "half a replan": ((GOAL, "--max-replans", "1.5"), "--max-replans"),
-    "less time than none": ((GOAL, "--seconds", "-1"), "--seconds -1: must be a number that is not negative"),
+    "less time than none": ((GOAL, "--seconds", "-1"), "--seconds -1: must not be negative"),
     "time without end": ((GOAL, "--seconds", "inf"), "--seconds inf"),
     "time that is no number": ((GOAL, "--seconds", "nan"), "--seconds nan"),
     "a policy that there is not": ((GOAL, "--policy", "magic"), "magic"),
