@@ -215,4 +215,4 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
     assert code == 130, shown
     status = shop.document("status")
     assert status["state"] == "interrupted"
-    assert f"go on with: proofstone resume {status['run_id']}" in shown
+    assert f"resume with: proofstone resume {status['run_id']}" in shown

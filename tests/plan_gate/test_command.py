@@ -226,7 +226,7 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.S
     stdout, stderr = running.communicate(timeout=60)
     assert (running.returncode, stdout) == (128 + sign, ""), stderr
     assert "Traceback" not in stderr
-    (told,) = [line for line in stderr.splitlines() if "go on with" in line]
+    (told,) = [line for line in stderr.splitlines() if "resume with" in line]
     run_id = told.split()[-1]
     shown = stage.proofstone("verify-plan", "--show", run_id)
     assert shown.returncode == 2 and "has no verdict and no question yet" in shown.stderr

@@ -178,7 +178,7 @@ LEDGER = f"  run {RUN}; `proofstone ledger show {RUN}` shows all of it"
 
 def test_a_revision_shows_what_to_take_in_and_where_the_report_is() -> None:
     assert printed(reports.report(), Path("plans/basket/REPORT.md")) == [
-        "what stands against it:",
+        "open challenges:",
         f"  C2 SIGNIFICANT OPEN  {PLAN}:14  The plan assumes that basket C2 fits in a cookie",
         "    A cookie holds 4 KiB, and a basket with 60 lines is larger",
         "    mitigation: Write a migration for open baskets",

@@ -218,4 +218,4 @@ def test_a_coding_agent_as_the_executor_is_seen_by_what_it_leaves(tmp_path: Path
     assert (outcome.tools, outcome.targets) == (("write",), ("count.txt",))
     assert len(outcome.gap_trajectory) == 1
     assert [one.path for one in came.report.changed] == ["count.txt"]
-    assert any("tools of its own" in note for note in came.report.notes)
+    assert any("its own tools" in note for note in came.report.notes)

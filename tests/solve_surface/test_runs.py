@@ -177,14 +177,14 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.S
     stdout, stderr = running.communicate(timeout=60)
     assert (running.returncode, stdout) == (128 + sign, ""), stderr
     assert "Traceback" not in stderr
-    (told,) = [line for line in stderr.splitlines() if "go on with" in line]
+    (told,) = [line for line in stderr.splitlines() if "resume with" in line]
     run_id = told.split()[-1]
     assert f"{run_id}  interrupted; `proofstone solve --resume {run_id}` continues it" in stage.proofstone("status")[1]
     code, _, stderr = stage.proofstone("solve", "--show", run_id)
     assert code == 2 and "has no result and no question yet" in stderr
     stage.cast(ALL)
     code, _, stderr = stage.proofstone("solve", "--resume", run_id)
-    assert code == 0 and f"run {run_id}, which goes on" in stderr, stderr
+    assert code == 0 and f"run {run_id}, resumed" in stderr, stderr
 
 
 def _file(stage: Stage, text: str) -> Path:

@@ -239,7 +239,7 @@ def say(run_id: str, task_id: str, word: Word, home: Path | None = None) -> str:
             journal.say(task_id, word)
             heed(journal, lambda _: True, repository, setup)
             write_state(Path(setup.plan_path), view_of(setup, journal, home=home, running=False))
-            return f"recorded; `proofstone resume {setup.parent or run_id}` goes on"
+            return f"recorded; `proofstone resume {setup.parent or run_id}` continues the run"
 
 
 def whole_of(run_id: str, home: Path | None = None) -> str:

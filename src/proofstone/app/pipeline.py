@@ -161,7 +161,7 @@ def resumed_pipeline(
     setup = RUNS.setup(run_id, home)
     with ExitStack() as stack:
         world = stack.enter_context(reopened(run_id, setup, home, require_sandbox=setup.require_sandbox))
-        refuse_people_without_terminal(Team(setup.agents), listen, "go on at a terminal")
+        refuse_people_without_terminal(Team(setup.agents), listen, "resume it at a terminal")
         run = _build_run(world, setup, request, watching, ask, listen, stack, resumed=True)
         run.journal.event("run.resumed")
         yield run
@@ -233,7 +233,7 @@ def _refuse_dirty(repository: Repository) -> None:
         more = f" and {len(listed) - 1} more files have" if len(listed) > 1 else " has"
         raise RepositoryError(
             f"{repository.root}: {first}{more} changes that are not committed",
-            hint="commit or stash them: work starts from the last commit; --allow-dirty goes on without them",
+            hint="commit or stash them: work starts from the last commit; --allow-dirty starts without them",
         )
 
 

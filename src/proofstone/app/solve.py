@@ -104,7 +104,7 @@ def resumed_solve(
         )
     with ExitStack() as stack:
         world = stack.enter_context(reopened(run_id, setup, home))
-        refuse_people_without_terminal(Team(setup.agents), listen, "go on at a terminal")
+        refuse_people_without_terminal(Team(setup.agents), listen, "resume it at a terminal")
         run = _build_run(world, setup, request, watching, ask, listen, stack, resumed=True)
         run.journal.note("run.resumed")
         yield run

@@ -88,8 +88,8 @@ def print_left(console: Console, stage: Stage, report: RunReport, left: Aftermat
         )
         _print_line(console, f"  {stage.git.line('log', '-1', '--format=%s', report.commit)}")
         _print_line(console, f"  in {stage.repository}, on main:")
-        _print_line(console, f"  take it over:  git merge --ff-only {quote(report.branch)}")
-        _print_line(console, f"  take it back:  {report.rollback}")
+        _print_line(console, f"  merge it:   git merge --ff-only {quote(report.branch)}")
+        _print_line(console, f"  revert it:  {report.rollback}")
     _print_line(console, "\nthe evidence bundle:", "bold")
     for page in left.pages:
         _print_line(console, f"  {page}")

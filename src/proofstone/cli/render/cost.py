@@ -56,7 +56,7 @@ def _summary_lines(run: RunCost) -> Iterator[str]:
 def _dispatch_lines(run: RunCost) -> Iterator[str]:
     total = run.total
     if not total.dispatches:
-        exception = " but a program that tells nothing of itself" if total.untold else ""
+        exception = " except a program that reports no usage" if total.untold else ""
         yield f"no agent was asked{exception}"
         return
     at_plan_gate = f", and {run.plan_gate_dispatches:,} at the plan gate" if run.plan_gate_dispatches else ""
@@ -98,7 +98,7 @@ def _unknown_lines(total: Cost) -> Iterator[str]:
     if total.unmeasured:
         yield f"not known: how many tokens {counted(total.unmeasured, 'model call')} took"
     if total.untold:
-        yield f"not known: what {counted(total.untold, 'step')} of a program (`cmd:`) used, which tells nothing of it"
+        yield f"not known: what {counted(total.untold, 'step')} of a program (`cmd:`) used, because it reports no usage"
 
 
 # The tables.

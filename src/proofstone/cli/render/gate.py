@@ -194,9 +194,7 @@ def _print_questions(console: Console, view: RunView) -> None:
 
 def _print_next(console: Console, report: GateReport, view: RunView) -> None:
     if report.commit:
-        _print_line(
-            console, f"  commits are on {report.branch}; take them over with: git merge --ff-only {report.branch}"
-        )
+        _print_line(console, f"  commits are on {report.branch}; merge them with: git merge --ff-only {report.branch}")
     _print_resume(console, view)
     pages = [f"state: {report.state}", *([f"summary: {report.bundle}"] if report.bundle else [])]
     _print_line(console, f"  {'; '.join(pages)}", "dim")
@@ -207,7 +205,7 @@ def _print_resume(console: Console, view: RunView) -> None:
     """Print the command that resumes the run. It is of no use if a failed task needs a decision, or if all passed."""
     if view.outcome is RunOutcome.PASSED or any(asked(task) is Ask.FAILURE for task in view.tasks):
         return
-    when = "when you have answered, go on with" if waiting(view) else "go on with"
+    when = "when you have answered, resume with" if waiting(view) else "resume with"
     more = more_of_it(view.budget.run, view.spent) if view.outcome is RunOutcome.BUDGET_EXHAUSTED else ""
     _print_line(console, f"  {when}: {resume(view.run_id)}{more}")
 

@@ -76,7 +76,7 @@ class LivePipeline(AgentsAtWork):
             self._note_backends(spec for specs in setup.agents.values() for spec in specs)
             self._lane = setup.lane
             self._print(one_line(setup.request), "bold")
-            self._print(f"run {run_id}{', which goes on' if resumed else ''}", "dim")
+            self._print(f"run {run_id}{', resumed' if resumed else ''}", "dim")
             self._print(f"onto {visible(setup.branch)}, from {setup.base_commit[:_HASH_LENGTH]}, {setup.mode}", "dim")
             self._print(_describe_team(setup.agents), "dim")
             for note in setup.notes:

@@ -35,7 +35,7 @@ class LiveSolve(AgentsAtWork):
         with self._print_lock:
             self._note_backends(beginning.agents.values())
             self._print(one_line(beginning.goal), "bold")
-            self._print(f"run {beginning.run_id}{', which goes on' if beginning.resumed else ''}", "dim")
+            self._print(f"run {beginning.run_id}{', resumed' if beginning.resumed else ''}", "dim")
             self._print(serving(beginning.agents), "dim")
             self._print(_describe_limits(beginning), "dim")
             for note in beginning.notes:

@@ -67,7 +67,9 @@ def cascade(checks: FinalChecks) -> str:
     if checks.passed:
         return f"✓ all checks pass on the merged tree {tree}, confidence {checks.confidence}"
     broken = f"; {counted(len(checks.regressions), 'regression')}" if checks.regressions else ""
-    return f"✗ the merged tree {tree} does not pass: {one_line(checks.reason or 'nobody said why', _MAX_TEXT)}{broken}"
+    return (
+        f"✗ the merged tree {tree} does not pass: {one_line(checks.reason or 'no reason was given', _MAX_TEXT)}{broken}"
+    )
 
 
 def task_line(task: TaskReport) -> str:
@@ -198,8 +200,8 @@ def _print_end(console: Console, report: RunReport) -> None:
     if report.commit is not None:
         branch = shlex.quote(report.branch)
         _print_line(console, f"one commit, {report.commit[:_HASH_LENGTH]}, is on {visible(report.branch)}", "green")
-        _print_line(console, f"  take it over with: git merge --ff-only {branch}")
-        _print_line(console, f"  once it is merged, take it back with: {report.rollback}")
+        _print_line(console, f"  merge it with: git merge --ff-only {branch}")
+        _print_line(console, f"  once it is merged, revert it with: {report.rollback}")
     else:
         _print_patch(console, report)
     if report.next_step and report.waiting is None:
@@ -221,7 +223,7 @@ def _print_next(console: Console, report: RunReport) -> None:
 
 def _print_patch(console: Console, report: RunReport) -> None:
     """Say that nothing is committed, and print how to apply the patch of the work so far."""
-    _print_line(console, "nothing is committed, and your files are as they were")
+    _print_line(console, "nothing is committed, and your files are unchanged")
     patch = Path(report.directory, "change.patch")
     if patch.is_file():
         command = f"git -C {shlex.quote(report.repository)} apply {shlex.quote(str(patch))}"

@@ -107,11 +107,11 @@ _VERDICT_STYLES: Final = {
 def print_report(console: Console, report: PlanReport, written: Path | None = None) -> None:
     """Print the result at the end of `proofstone verify-plan`. `written` is the file of the full report."""
     if open_challenges := standing(report):
-        console.print("what stands against it:", style="bold")
+        console.print("open challenges:", style="bold")
         for challenge in open_challenges:
             _print_challenge(console, report, challenge)
     if report.verdict is PlanVerdict.PROCEED and (to_apply := to_take_in(report.challenges)):
-        console.print("to be taken into the plan:", style="bold")
+        console.print("mitigations to add to the plan:", style="bold")
         for challenge in to_apply:
             _print_line(console, f"  {challenge.id}  {visible(challenge.mitigation)}")
     if report.questions:

@@ -171,8 +171,8 @@ def apply_command(report: SolveReport) -> str:
 def taking_in(report: SolveReport) -> str:
     """Return what a person should know before they apply the patch."""
     if accepted(report):
-        return "nothing is committed, and your files are as they were; to take it in"
-    return "this was not accepted; nothing is committed, and your files are as they were; to take it in all the same"
+        return "nothing is committed, and your files are unchanged; to apply the patch"
+    return "this was not accepted; nothing is committed, and your files are unchanged; to apply the patch anyway"
 
 
 def serving(agents: Mapping[str, str], shown: Callable[[str], str] = visible) -> str:
