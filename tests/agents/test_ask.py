@@ -202,7 +202,7 @@ def test_whoever_breaks_it_off_is_told_which_run_it_was_and_what_it_cost(shop: t
         os.kill(running.pid, signal.SIGINT)
         stdout, stderr = running.communicate(timeout=60)
     assert (running.returncode, stdout) == (130, "")
-    assert "broken off; 1 model call, 1.0k tokens, $1.00" in stderr
+    assert "interrupted; 1 model call, 1.0k tokens, $1.00" in stderr
     (run,) = [line.split()[1] for line in stderr.splitlines() if line.startswith("run ")]
     assert workshop.proofstone(root, "audit", run).returncode == 0
 

@@ -142,7 +142,7 @@ def test_a_lesson_goes_with_what_it_was_made_of(home: Path, memory: FileMemory, 
     memory.write(entry("again", "count the rows", at=5, run="r2"))
     [lesson] = memory.revise(lambda entries: consolidate(entries, moment(9))).new
     page = run(home, "list", "--type", "semantic").stdout
-    assert "made of 2 entries, weight 1.00" in page and "by dreamer" in page
+    assert "made from 2 entries, weight 1.00" in page and "by dreamer" in page
     assert ids(run(home, "forget", *words, "--json"), "forgotten") == [lesson.entry_id]
     assert b"count the rows" not in memory.path.read_bytes()
 

@@ -122,7 +122,7 @@ def test_the_help_says_what_the_figures_mean_and_that_nothing_is_committed(works
     for words in (
         "D   distance",
         "P   how far the approach",
-        "∇L  by how much",
+        "∇L  the change",
         "Ω   how much",
         "Nothing is committed",
     ):
