@@ -202,7 +202,7 @@ def test_whoever_breaks_it_off_is_told_which_run_it_was_and_what_it_cost(shop: t
         os.kill(running.pid, signal.SIGINT)
         stdout, stderr = running.communicate(timeout=60)
     assert (running.returncode, stdout) == (130, "")
-    assert "broken off; 1 model call, 1.0k tokens, $1.00" in stderr
+    assert "interrupted; 1 model call, 1.0k tokens, $1.00" in stderr
     (run,) = [line.split()[1] for line in stderr.splitlines() if line.startswith("run ")]
     assert workshop.proofstone(root, "audit", run).returncode == 0
 
@@ -231,9 +231,9 @@ def test_a_perceiver_can_be_tried_on_a_sentence(shop: tuple[Workshop, Path]) -> 
 
 WRONG = {
     "a role that there is not": (("tester", "x"), "there is no such role"),
-    "an executor": (("executor", "x"), "works at the gate"),
-    "a researcher of the plan gate": (("researcher:resolve", "x"), "researcher:resolve works at the plan gate"),
-    "a challenger at the close": (("challenger:audit", "x"), "challenger:audit works at the plan gate"),
+    "an executor": (("executor", "x"), "works only at the gate"),
+    "a researcher of the plan gate": (("researcher:resolve", "x"), "researcher:resolve works only at the plan gate"),
+    "a challenger at the close": (("challenger:audit", "x"), "challenger:audit works only at the plan gate"),
     "nobody to serve it": (("planner", "{}"), "planner"),
     "no focus": (("researcher", "x", "--backend", "script:s.yaml"), "focus"),
     "a focus that there is not": (("researcher:colour", "x", "--backend", "script:s.yaml"), "focus"),
@@ -265,4 +265,4 @@ def test_there_is_nothing_to_record_in_a_run_without_agents(shop: tuple[Workshop
     (root / "shop.py").write_text("def sell():\n    return 2\n")
     workshop.proofstone(root, "check")
     done = workshop.proofstone(root, "record", "last")
-    assert done.returncode == 2 and "nobody has done or said anything" in done.stderr
+    assert done.returncode == 2 and "no agent did or said anything" in done.stderr

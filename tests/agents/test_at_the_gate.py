@@ -285,7 +285,7 @@ def test_what_was_cut_short_is_no_success_in_the_script(tmp_path: Path) -> None:
     with desk(tmp_path / "first") as at:
         assert at.gate("--budget", "requests=2")[0] == 4
         refused = at.site.proofstone("record", "last")
-        assert refused.returncode == 2 and "nobody has done or said anything" in refused.stderr
+        assert refused.returncode == 2 and "no agent did or said anything" in refused.stderr
 
 
 def test_what_a_filtered_answer_has_cost_is_paid_and_counts(tmp_path: Path) -> None:

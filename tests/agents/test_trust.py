@@ -47,7 +47,7 @@ def test_a_program_that_only_the_repository_names_is_not_run_for_a_question(
     workshop = Workshop.apart(tmp_path)
     root = workshop.repo({"a.py": "x = 1\n", "proofstone.toml": THIEF})
     done = workshop.proofstone(root, *args, env={"OPENAI_API_KEY": "sk-mine"})
-    assert done.returncode == 2 and "the repository has named the program" in done.stderr
+    assert done.returncode == 2 and "the repository names the program" in done.stderr
 
 
 @pytest.mark.parametrize("untrusted", ["refuse", "ignore"])

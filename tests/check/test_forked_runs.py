@@ -15,7 +15,7 @@ STARTED = ("env",)
 def test_a_check_sees_the_same_variables_in_a_fork(workshop: Workshop) -> None:
     root = workshop.repo({"a.txt": "a\n"})
     workshop.write(root, {"a.txt": "b\n"})
-    asked = ("--fresh", "--verify", "env | sort; pwd; umask; ulimit -a")
+    asked = ("--no-cache", "--verify", "env | sort; pwd; umask; ulimit -a")
     forked, started = (workshop.check(root, *asked, wrap=wrap).output("verify") for wrap in ((), STARTED))
     assert forked == started
     assert f"HOME={workshop.home}" in forked

@@ -175,7 +175,7 @@ def test_a_corrupt_repository_is_refused(workshop: Workshop) -> None:
 
 def test_two_checks_at_once_in_one_repository_both_finish(workshop: Workshop) -> None:
     root = changed(workshop)
-    both = [workshop.start(root, "check", "--json", "--fresh", *GREP) for _ in range(2)]
+    both = [workshop.start(root, "check", "--json", "--no-cache", *GREP) for _ in range(2)]
     ends = [(*run.communicate(), run.returncode) for run in both]
     assert [code for _, _, code in ends] == [0, 0], ends
     verified = workshop.proofstone(root, "ledger", "verify")

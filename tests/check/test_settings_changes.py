@@ -12,7 +12,7 @@ WEAKER = '[check]\ndisable = ["tests:*"]\n[limits]\ncheck_seconds = 100\n'
 def test_a_weakened_setting_is_a_finding_with_both_values(workshop: Workshop) -> None:
     root = workshop.repo({"proofstone.toml": BASE, "a.py": "x = 1\n"})
     workshop.write(root, {"proofstone.toml": WEAKER})
-    for options in ((), ("--own-settings", "--verify", "test -f a.py"), ("--staged",)):
+    for options in ((), ("--use-worktree-config", "--verify", "test -f a.py"), ("--staged",)):
         workshop.git(root, "add", "--all")
         done = workshop.check(root, *options)
         assert_failed(done, "weakened-settings")

@@ -123,7 +123,7 @@ def test_a_test_that_fails_by_chance_is_called_flaky(workshop: Workshop, plain: 
     workshop.commit(plain)
     workshop.write(plain, {"test_chance.py": FLAKY})
     for _ in range(20):
-        run = workshop.check(plain, "--verify", "python -m unittest", "--fresh")
+        run = workshop.check(plain, "--verify", "python -m unittest", "--no-cache")
         if CHANCE in run.report.flaky:  # the command itself may be as well
             break
     assert_failed(run, "flaky")
@@ -136,7 +136,7 @@ def test_what_passed_is_known_the_second_time_and_asked_again_with_fresh(worksho
     command = ("--verify", "test -e note.txt")
     assert not workshop.check(bare, *command).check("verify").reused
     assert workshop.check(bare, *command).check("verify").reused
-    assert not workshop.check(bare, *command, "--fresh").check("verify").reused
+    assert not workshop.check(bare, *command, "--no-cache").check("verify").reused
     workshop.write(bare, {"note.txt": "y\n"})
     assert not workshop.check(bare, *command).check("verify").reused
 

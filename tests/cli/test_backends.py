@@ -73,7 +73,7 @@ def test_with_nothing_set_every_role_but_the_architect_has_nobody(project: Path)
     assert all(one["backends"] == [] and not one["ready"] for one in found.values())
     page = backends(project).stdout
     assert "researcher, specifier, designer, planner" in page
-    assert page.count("nobody is named") == 2, "before the architect and behind it"
+    assert page.count("no agent is configured") == 2, "before the architect and behind it"
     assert "--backend default=SPEC" in page
 
 

@@ -112,13 +112,13 @@ def test_the_evidence_is_there_to_be_read(shown: Shown) -> None:
     markdown, page = map(Path, shown.document["bundle"])
     assert shown.report.request in markdown.read_text()
     assert page.read_text().startswith("<!doctype html>")
-    assert "verified: " in shown.document["ledger"] and "1 anchor holds" in shown.document["ledger"]
+    assert "verified: " in shown.document["ledger"] and "1 anchor matches" in shown.document["ledger"]
 
 
 def test_whoever_watches_is_told_what_it_means(shown: Shown) -> None:
     for words in ("challenged: ", 'caught: it said "Fixed the rounding. All tests pass."', "turned: ", "sent back: "):
         assert shown.progress.count(f"  {words}") == 1, words
-    assert "other agents attack the plan before anybody has written a line" in shown.progress
+    assert "other agents challenge the plan before any code is written" in shown.progress
 
 
 def test_nobody_else_is_told_of_it_whatever_the_person_has_set_up(shown: Shown) -> None:
@@ -139,14 +139,14 @@ def test_what_happened_can_be_read_in_a_narrow_and_in_a_wide_terminal(shown: Sho
         assert [words for words in SAID if words not in text] == []
     assert f"export PROOFSTONE_HOME={shown.stage.home}" in text
     assert f"proofstone status {shown.report.run_id} --cost\n" in text
-    assert text.endswith("All of it happened as it must, and the ledger bears it out.\n")
+    assert text.endswith("Everything happened as it must, and the ledger confirms it.\n")
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda place: place.write_text("a file"), "File exists"),
-        (lambda place: (place.mkdir(), (place / "mine").write_text("mine")), "there is something in it already"),
+        (lambda place: (place.mkdir(), (place / "mine").write_text("mine")), "is not empty"),
     ],
 )
 def test_a_directory_that_is_in_use_is_left_alone(make: Callable[[Path], object], message: str, tmp_path: Path) -> None:
@@ -281,11 +281,11 @@ def right(report: RunReport) -> Aftermath:
 
 WRONG: Mapping[str, tuple[Mapping[str, object], Mapping[str, object], str]] = {
     "the run failed": ({"outcome": RunOutcome.FAILED, "reason": "why"}, {}, "the run failed: why"),
-    "no commit": ({"commit": None}, {}, "has 1 commits of the run, not just the one that it reports"),
-    "two commits": ({}, {"commits": ("a", "b")}, "has 2 commits of the run, not just the one that it reports"),
-    "another commit": ({}, {"commits": ("a",)}, "has 1 commits of the run, not just the one that it reports"),
-    "another tree": ({}, {"tree": "0" * 40}, "what is committed is not the tree on which all checks passed"),
-    "no final checks": ({"final": None}, {}, "what is committed is not the tree on which all checks passed"),
+    "no commit": ({"commit": None}, {}, "has 1 commits of the run instead of the one that it reports"),
+    "two commits": ({}, {"commits": ("a", "b")}, "has 2 commits of the run instead of the one that it reports"),
+    "another commit": ({}, {"commits": ("a",)}, "has 1 commits of the run instead of the one that it reports"),
+    "another tree": ({}, {"tree": "0" * 40}, "the committed tree is not the one on which all checks passed"),
+    "no final checks": ({"final": None}, {}, "the committed tree is not the one on which all checks passed"),
     "the person's files": ({}, {"untouched": False}, "main, or its files, were changed"),
     "one page": ({}, {"pages": (Path("a.md"),)}, "the evidence bundle was not written as Markdown and for a browser"),
     "the ledger": ({}, {"verified": False, "verdict": "row 3"}, "the ledger does not verify: row 3"),

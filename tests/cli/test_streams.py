@@ -27,7 +27,7 @@ GONE = "the reader of standard output went away before everything was written"
 
 
 def sentence(text: str, code: int) -> str:
-    return f"proofstone: {text}\nhint: the command itself ended with exit code {code}; only what it prints was lost\n"
+    return f"proofstone: {text}\nhint: the command itself ended with exit code {code}; only its output was lost\n"
 
 
 def shell(redirected: str, start: str, *args: str, cwd: Path) -> tuple[int, str, str]:

@@ -76,8 +76,8 @@ def test_a_grant_holds_in_work_trees_and_not_for_other_settings_or_repositories(
     workshop.configure(root, "[environment]\nnetwork = true\n")
     assert refusal(workshop, root) == "", "it asks for less than was granted"
     workshop.write(root, {"proofstone.toml": '[sandbox]\nlevel = "plain"\n'})
-    said = refusal(workshop, root, "--own-settings")
-    assert "in the work tree" in said and "proofstone trust --own-settings" in said
+    said = refusal(workshop, root, "--use-worktree-config")
+    assert "in the work tree" in said and "proofstone trust --use-worktree-config" in said
 
 
 def test_nothing_inside_the_repository_can_grant_anything(workshop: Workshop, root: Path) -> None:
@@ -108,12 +108,12 @@ def test_every_command_that_runs_something_refuses(workshop: Workshop, root: Pat
     workshop.write(root, {"a.txt": "a\n", "PLAN.md": plan})
     workshop.commit(root)
     done = workshop.proofstone(root, *args, env={"MY_TOKEN": "x-1234567"})
-    assert done.returncode == 2 and "ask for what you have not granted" in done.stderr, done.stderr
+    assert done.returncode == 2 and "need grants that you have not given" in done.stderr, done.stderr
     assert not (root / "ran").exists()
 
 
 def test_an_agents_hook_says_that_a_person_must_decide_and_not_how(workshop: Workshop, root: Path) -> None:
     event = json.dumps({"session_id": "s", "cwd": str(root), "hook_event_name": "Stop"})
     done = workshop.proofstone(root, "hook", "run", "agent-stop", "--agent", "claude", told=event)
-    assert "has granted" in done.stdout + done.stderr
+    assert "need grants" in done.stdout + done.stderr
     assert "proofstone trust" not in done.stdout + done.stderr

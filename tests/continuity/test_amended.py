@@ -149,4 +149,4 @@ def test_what_no_task_takes_in_is_planned_before_anything_is_committed(tmp_path:
     asked = [one for id, one in stage.dispatches(run).items() if "plan/i2" in id]
     assert len(asked) == 1
     over = stage.proofstone("amend", run, "and again")
-    assert over.returncode == 2 and "is over (passed)" in over.stderr
+    assert over.returncode == 2 and "has ended (passed)" in over.stderr

@@ -90,10 +90,10 @@ REASON = "the payment sandbox is down"
         ((*SKIP, "time-pressure", "--reason", "the tests are too slow"), "that a test is slow is no reason", ""),
         ((*SKIP, "time-pressure", "--reason", "because"), "too short", ""),
         (("skip", "last", "task-01"), "Missing option", "proofstone skip --help"),
-        (("force", "last", "task-01", "--reason", REASON), "it takes the word OVERRIDE", "--confirm OVERRIDE"),
+        (("force", "last", "task-01", "--reason", REASON), "confirm it with the word OVERRIDE", "--confirm OVERRIDE"),
         (
             ("force", "last", "task-01", "--reason", REASON, "--confirm", "override"),
-            "it takes the word OVERRIDE",
+            "confirm it with the word OVERRIDE",
             "--confirm OVERRIDE",
         ),
         (("approve", "last", "task-01", "rejected"), "rejected needs a reason", "--reason"),
@@ -102,17 +102,17 @@ REASON = "the payment sandbox is down"
         (("done", "last", "task-01"), "nobody waits for a person", "proofstone status"),
         (("done", "last", "task-09"), "no task", "task-01"),
         (("done", "nonsense", "task-01"), "no run", "proofstone runs"),
-        (("resume", "last", "--note", "try harder"), "there is no --retry", "--retry task-03"),
+        (("resume", "last", "--note", "try harder"), "--note needs --retry", "--retry task-03"),
         (("resume", "last", "--retry", "zzz"), "no task", "task-01"),
         (("resume", "last", "--budget-minutes", "0"), "must be more than 0", "90"),
         (("resume", "last", "--budget-minutes", "nan"), "must be more than 0", "90"),
-        (("resume", "last", "--mode", "interactive"), "asks on a terminal", "proofstone status"),
-        (("gate", "PLAN.md", "--mode", "interactive"), "asks on a terminal", "proofstone status"),
+        (("resume", "last", "--mode", "interactive"), "needs a terminal", "proofstone status"),
+        (("gate", "PLAN.md", "--mode", "interactive"), "needs a terminal", "proofstone status"),
         (("gate", "PLAN.md", "--budget-minutes", "-1"), "must be more than 0", "90"),
         (("gate", "PLAN.md", "--hooks", "perhaps"), "perhaps", ""),
-        (("gate", "PLAN.md", "--slots", "0"), "--slots", ""),
+        (("gate", "PLAN.md", "--jobs", "0"), "--jobs", ""),
         (("gate", "NOPLAN.md", "--executor", "human"), "NOPLAN.md", ""),
-        (("gate", "PLAN.md"), "nobody is named who does the work", "--executor"),
+        (("gate", "PLAN.md"), "no agent is configured to do the work", "--executor"),
     ],
 )
 def test_what_cannot_be_meant_exits_2_and_says_what_would_be_right(
@@ -139,7 +139,7 @@ def test_what_cannot_be_meant_exits_2_and_says_what_would_be_right(
 def test_a_persons_words_are_refused_to_executors(failed: Shop, args: tuple[str, ...]) -> None:
     done = failed.run(*args, env={"PROOFSTONE_TASK": "task.json"})
     assert done.returncode == 2
-    assert "this is for a person to say" in done.stderr
+    assert "only a person may do this" in done.stderr
 
 
 def test_a_failed_task_is_tried_again_then_skipped_then_committed_by_the_person(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_verified_task_waits_for_a_persons_review_and_is_committed(tmp_path: P
 def test_at_a_terminal_the_question_is_put_and_the_run_goes_on(tmp_path: Path) -> None:
     shop = make_shop(tmp_path, CHECKPOINT)
     code, shown = shop.at_a_terminal(
-        "gate", "PLAN.md", "--executor", "human", "--mode", "interactive", typed={"leaves it": "done: blue\n"}
+        "gate", "PLAN.md", "--executor", "human", "--mode", "interactive", typed={"skips the question": "done: blue\n"}
     )
     assert code == 0, shown
     assert "PASSED" in shown
@@ -215,4 +215,4 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path) -> None:
     assert code == 130, shown
     status = shop.document("status")
     assert status["state"] == "interrupted"
-    assert f"go on with: proofstone resume {status['run_id']}" in shown
+    assert f"resume with: proofstone resume {status['run_id']}" in shown

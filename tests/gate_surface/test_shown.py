@@ -47,7 +47,7 @@ def test_a_run_that_passed_says_where_the_work_is() -> None:
     text = shown(PASSED, RunOutcome.PASSED)
     assert "task-01  APPROVED     1  medium      cccccccccccc  Prices\n" in text
     assert "PASSED\n  confidence medium\n" in text
-    assert "take them over with: git merge --ff-only proofstone/a-shop\n" in text
+    assert "merge them with: git merge --ff-only proofstone/a-shop\n" in text
     assert "state: plans/STATE.md; summary: plans/SUMMARY.md\n" in text
     assert "resume" not in text
 
@@ -59,7 +59,7 @@ def test_a_run_that_failed_says_why_and_what_can_be_done() -> None:
     assert "evidence: proofstone ledger artifact dddddddddddd\n" in text
     assert f"    proofstone resume {RUN} --retry task-02   # try it again\n" in text
     assert f"    proofstone skip {RUN} task-02 --category" in text
-    assert "go on with" not in text
+    assert "resume with" not in text
 
 
 def test_what_an_attempt_left_is_named_where_it_was_kept(tmp_path: Path) -> None:
@@ -81,12 +81,12 @@ def test_a_run_that_waits_says_what_for_and_how_to_go_on() -> None:
     text = shown(seen, RunOutcome.NEEDS_HUMAN)
     assert "  task-01 Colour: which one?\n    blue or red\n" in text
     assert f'    proofstone done {RUN} task-01 --note "…"' in text
-    assert f"when you have answered, go on with: proofstone resume {RUN}\n" in text
+    assert f"when you have answered, resume with: proofstone resume {RUN}\n" in text
 
 
 def test_a_budget_that_ran_out_is_gone_on_from() -> None:
     seen = view({"a": ()}, outcome=RunOutcome.BUDGET_EXHAUSTED, reason="5 minutes are over")
-    assert f"  go on with: proofstone resume {RUN}\n" in shown(seen, RunOutcome.BUDGET_EXHAUSTED)
+    assert f"  resume with: proofstone resume {RUN}\n" in shown(seen, RunOutcome.BUDGET_EXHAUSTED)
 
 
 def test_must_haves_and_notes_are_shown() -> None:
@@ -109,7 +109,7 @@ def test_status_shows_the_steps_of_what_is_under_way() -> None:
     text = file.getvalue()
     assert "1 of 3 passed, 0 failed, 1 under way, 1 pending; pass rate 100%, 1.0 attempts on average\n" in text
     assert "task-02 b\nGate Progress: [####----] Step 2/3\n  [x] Step 1: Executor    - SUCCESS (14:30:01)\n" in text
-    assert "go on with" not in text
+    assert "resume with" not in text
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_run_is_known_by_one_word(changes: dict[str, object], word: str) -> No
 def test_an_interrupted_run_says_how_to_go_on() -> None:
     out, file = console()
     print_status(out, view({"a": (started(),)}).model_copy(update={"running": False, "interrupted": True}))
-    assert f"go on with: proofstone resume {RUN}\n" in file.getvalue()
+    assert f"resume with: proofstone resume {RUN}\n" in file.getvalue()
 
 
 def test_where_there_are_no_runs_it_says_how_to_start_one() -> None:

@@ -60,7 +60,7 @@ def test_fail_and_fail_is_told_as_standing_not_as_passed(workshop: Workshop, por
 
 def test_with_consent_to_compare_it_is_named_as_unverifiable(workshop: Workshop, port: int) -> None:
     root = project(workshop, "socket.AF_INET", ("127.0.0.1", port))
-    done = workshop.check(root, "--compare-bare")
+    done = workshop.check(root, "--rerun-unsandboxed")
     assert done.report.unverifiable_tests == (ID,), done.stderr
     assert done.report.standing == ()
     assert [f.rule for f in done.report.findings] == ["sandbox-failure"]
@@ -69,7 +69,7 @@ def test_with_consent_to_compare_it_is_named_as_unverifiable(workshop: Workshop,
 
 def test_named_after_a_changed_file_it_blocks(workshop: Workshop, port: int) -> None:
     root = project(workshop, "socket.AF_INET", ("127.0.0.1", port), "tests/test_thing.py")
-    done = workshop.check(root, "--compare-bare")
+    done = workshop.check(root, "--rerun-unsandboxed")
     assert done.report.outcome == "unverifiable", done.stderr
     assert done.report.unverifiable_tests == ("tests.test_thing.Thing.test_with_service",)
 
@@ -123,7 +123,7 @@ def test_a_regression_in_a_test_that_needs_a_declared_socket_is_found(
 def test_without_the_service_nothing_passes_bare_and_it_stands_as_a_failure(workshop: Workshop) -> None:
     with tcp_service() as gone:
         pass
-    done = workshop.check(project(workshop, "socket.AF_INET", ("127.0.0.1", gone)), "--compare-bare")
+    done = workshop.check(project(workshop, "socket.AF_INET", ("127.0.0.1", gone)), "--rerun-unsandboxed")
     assert (done.report.standing, done.report.unverifiable_tests) == ((ID,), ()), done.stderr
 
 

@@ -82,7 +82,7 @@ def test_the_same_manifests_are_set_up_once(workshop: Workshop) -> None:
     (only,) = environments(workshop)
     made = (only / "layer").stat().st_ino, (only / "layer").stat().st_ctime_ns
     workshop.write(root, {"a.txt": "c\n"})
-    checked(workshop, root, "--fresh")
+    checked(workshop, root, "--no-cache")
     assert environments(workshop) == {only}
     assert ((only / "layer").stat().st_ino, (only / "layer").stat().st_ctime_ns) == made
 

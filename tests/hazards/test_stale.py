@@ -91,7 +91,7 @@ def test_a_pass_is_kept_a_failure_never_and_fresh_runs_again(workshop: Workshop)
 
     assert reused() == (False, False)
     assert reused() == (True, False)
-    assert reused("--fresh") == (False, False)
+    assert reused("--no-cache") == (False, False)
 
 
 def test_a_kept_result_does_not_survive_another_tree_or_environment(workshop: Workshop) -> None:

@@ -67,7 +67,7 @@ def test_after_three_rounds_it_may_stop_and_the_person_is_told(place: Place) -> 
         assert "decision" in answered(place, stop_hook_active=True)
     last = answered(place, stop_hook_active=True)
     assert "decision" not in last
-    assert "lets it stop now, unproven" in last["systemMessage"]
+    assert "now lets it stop" in last["systemMessage"]
     assert "a.md" in last["systemMessage"]
     assert "decision" in answered(place, stop_hook_active=False)
 
@@ -106,7 +106,7 @@ def test_an_executor_of_the_gate_is_left_alone(place: Place) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-@pytest.mark.parametrize(("said", "words"), [("no json", "not valid JSON"), ("[1]", "holds no JSON object")])
+@pytest.mark.parametrize(("said", "words"), [("no json", "not valid JSON"), ("[1]", "not a JSON object")])
 def test_what_is_no_message_of_an_agent_is_an_error(place: Place, said: str, words: str) -> None:
     done = stop(place, said=said)
     assert (done.returncode, done.stdout) == (2, "")

@@ -252,7 +252,7 @@ def test_a_pass_against_an_ancestor_takes_no_failure_against_the_parent_back(gua
     guarded.prove(guarded.staged(), "HEAD~1")
     said = guarded.refused("commit", "-m", "x")
     assert f", against {parent}, a parent: tests:pytest: 1 test fails\n" in said
-    assert f", against {ancestor}, which is no parent:\n" in said
+    assert f", against {ancestor}, which is not a parent:\n" in said
     assert said.endswith("run: proofstone check --staged --base HEAD\n")
     guarded.prove(guarded.staged())
     assert guarded.goes_through("commit", "-m", "x") == ""
@@ -330,7 +330,7 @@ def test_the_first_commit_goes_in_unchecked_and_a_new_branch_without_history_doe
     new.install_forked()
     new.write(a="new\n")
     new.git("add", "a.md")
-    assert "goes in unchecked" in new.goes_through("commit", "-m", "first")
+    assert "is not checked" in new.goes_through("commit", "-m", "first")
     new.git("checkout", "--quiet", "--orphan", "other")
     new.write(a="newer\n")
     new.git("add", "a.md")
@@ -356,15 +356,15 @@ def test_evidence_by_settings_of_the_work_tree_does_not_count_until_they_are_com
     guarded.write(a="too much\n" * 300)
     guarded.git("add", "a.md")
     assert not checks()
-    assert checks("--own-settings")
+    assert checks("--use-worktree-config")
     assert "this tree: failed at " in guarded.refused("commit", "-m", "x")
     guarded.write(a="still too much\n" * 300)
     guarded.git("add", "a.md")
-    assert checks("--own-settings")
+    assert checks("--use-worktree-config")
     said = guarded.refused("commit", "-m", "x")
     assert "this tree: passed at " in said
     assert "by its own settings, and only the base's count\n" in said
-    assert "commit them first; then check without --own-settings\n" in said
+    assert "commit them first; then check without --use-worktree-config\n" in said
     assert said.endswith("run: proofstone check --staged\n")
     guarded.write(b="later\n")
     guarded.git("add", "b.md")
@@ -391,7 +391,7 @@ def test_what_was_accepted_counts_and_is_said_with_the_commit(guarded: Place) ->
     }
     run_id, base = guarded.prove(guarded.staged(), loosened=accepted), guarded.head[:12]
     assert guarded.goes_through("commit", "-m", "x").splitlines() == [
-        f"proofstone: run {run_id} passed against {base}, a parent, and somebody has accepted",
+        f"proofstone: run {run_id} passed against {base}, a parent, and somebody accepted",
         "  big-file: it is a table proofstone: all is well\\x1b[2J",
         "  what it does to tests: the export was removed",
     ]

@@ -57,7 +57,7 @@ def test_installed_twice_is_installed_once_and_uninstalled_nothing_is_left(place
     assert listed(place.folder) == once
     assert uninstalled(place).splitlines() == [f"{name}: removed" for name in NAMES]
     assert listed(place.root / ".git") == before
-    assert uninstalled(place) == "there is no hook of Proofstone's here\n"
+    assert uninstalled(place) == "Proofstone has no hooks here\n"
 
 
 @pytest.mark.few(1)

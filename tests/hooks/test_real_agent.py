@@ -47,4 +47,4 @@ def test_claude_is_sent_back_three_times_with_what_is_wrong_and_then_may_stop(
     assert done.returncode == 0, done.stderr
     heard = [any("a.md:1" in text for _, text in one.messages) for one in asked]
     assert heard == [False, True, True, True]
-    assert "lets it stop now, unproven" in done.stdout
+    assert "now lets it stop" in done.stdout

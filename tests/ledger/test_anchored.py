@@ -183,4 +183,4 @@ def test_a_repository_that_cannot_be_read_is_named_and_the_rest_verified(
     assert main(["ledger", "verify", "--home", str(home)]) == 1
     out = capsys.readouterr().out
     assert f"{repository.git_dir}: its anchor cannot be read" in out
-    assert "1 problem; looked at 4 rows, the rest of which verifies" in out
+    assert "1 problem; examined 4 rows, the rest verifies" in out

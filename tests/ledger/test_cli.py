@@ -50,7 +50,7 @@ def test_verify_names_every_bad_row_with_exit_1(
         [
             "does not verify: row 3: the row in checks was changed after it was written",
             "  row 4: the row in checks was changed after it was written",
-            "2 problems; looked at 4 rows, the rest of which verifies",
+            "2 problems; examined 4 rows, the rest verifies",
         ],
     )
     code, out, _ = proofstone(capsys, "verify", "--json")

@@ -90,8 +90,8 @@ def test_that_there_are_more_is_said(home: Path) -> None:
 
 
 def test_where_nothing_is_remembered_it_is_said_and_nothing_is_made(home: Path) -> None:
-    assert run(home, "list").stdout == "nothing is remembered yet\n"
-    assert run(home, "search", "rows").stdout == "nothing is known about rows\n"
+    assert run(home, "list").stdout == "the memory is empty\n"
+    assert run(home, "search", "rows").stdout == "no entry matches rows\n"
     assert not memory_path(home).exists()
 
 
@@ -125,7 +125,7 @@ def test_an_id_that_is_not_known_is_bad_input_and_nothing_is_forgotten(home: Pat
 def test_forgetting_in_an_empty_memory_says_that_it_is_empty(home: Path) -> None:
     for words in (("won",), ("--all-of", "r1")):
         done = run(home, "forget", *words)
-        assert done.returncode == 2 and "nothing is remembered" in done.stderr
+        assert done.returncode == 2 and "the memory is empty" in done.stderr
 
 
 def test_all_of_a_run_is_forgotten(home: Path, memory: FileMemory) -> None:
@@ -134,7 +134,7 @@ def test_all_of_a_run_is_forgotten(home: Path, memory: FileMemory) -> None:
     assert [one.entry_id for one in memory.entries()] == ["lost", "how"]
     done = run(home, "forget", "--all-of", "r1")
     assert done.returncode == 2
-    assert "--all-of r1: nothing comes from such a run" in done.stderr and "there are: run of lost;" in done.stderr
+    assert "--all-of r1: there is no entry of such a run" in done.stderr and "there are: run of lost;" in done.stderr
 
 
 @pytest.mark.parametrize("words", [("won",), ("--all-of", "r1"), ("again",), ("--all-of", "r2")])
@@ -142,7 +142,7 @@ def test_a_lesson_goes_with_what_it_was_made_of(home: Path, memory: FileMemory, 
     memory.write(entry("again", "count the rows", at=5, run="r2"))
     [lesson] = memory.revise(lambda entries: consolidate(entries, moment(9))).new
     page = run(home, "list", "--type", "semantic").stdout
-    assert "made of 2 entries, weight 1.00" in page and "by dreamer" in page
+    assert "made from 2 entries, weight 1.00" in page and "by dreamer" in page
     assert ids(run(home, "forget", *words, "--json"), "forgotten") == [lesson.entry_id]
     assert b"count the rows" not in memory.path.read_bytes()
 
@@ -157,7 +157,7 @@ def test_it_must_be_said_what_to_forget(home: Path, memory: FileMemory, words: t
 def test_an_executor_forgets_nothing_and_may_look(home: Path, memory: FileMemory) -> None:
     executor = {"PROOFSTONE_TASK": "task.json"}
     done = run(home, "forget", "won", env=executor)
-    assert done.returncode == 2 and "this is for a person to say" in done.stderr
+    assert done.returncode == 2 and "only a person may do this" in done.stderr
     assert len(memory.entries()) == 3
     assert run(home, "list", env=executor).returncode == 0
 

@@ -28,14 +28,14 @@ def waiting(tmp_path_factory: pytest.TempPathFactory) -> tuple[Stage, str]:
 
 
 WRONG = {
-    "another gate": (("last", "gate-post-planning", "approve"), "nobody is asked at gate-post-planning; it asks at"),
+    "another gate": (("last", "gate-post-planning", "approve"), "nothing waits at gate-post-planning; it waits at"),
     "no option": (("last", GATE, "yes"), "'yes' is no option"),
     "a word about tasks": (("RUN", GATE, "approved"), "'approved' is no option"),
-    "no words": (("last", GATE, "expand"), "expand needs your words"),
-    "empty words": (("last", GATE, "expand", "--note", " "), "expand needs your words"),
+    "no words": (("last", GATE, "expand"), "expand needs a note"),
+    "empty words": (("last", GATE, "expand", "--note", " "), "expand needs a note"),
     "no such run": (("nonsense", GATE, "proceed"), "names no run"),
     "no such task": (("last", "task-01", "approved"), "there is no run of `proofstone gate` yet"),
-    "an option for a task": (("last", "task-01", "proceed"), "'proceed': a task is approved or rejected"),
+    "an option for a task": (("last", "task-01", "proceed"), "'proceed' is not a decision about a task"),
     "half of it": (("last", GATE), "Missing argument"),
 }
 
@@ -53,7 +53,7 @@ def test_what_cannot_be_meant_is_said_and_nothing_is_recorded(
 
 def test_an_approval_is_a_persons_word(waiting: tuple[Stage, str]) -> None:
     done = waiting[0].proofstone("approve", "last", GATE, "proceed", env={"PROOFSTONE_TASK": "in the prompt"})
-    assert done.returncode == 2 and "this is for a person to say" in done.stderr
+    assert done.returncode == 2 and "only a person may do this" in done.stderr
 
 
 def test_every_command_knows_the_run(waiting: tuple[Stage, str]) -> None:
@@ -65,7 +65,7 @@ def test_every_command_knows_the_run(waiting: tuple[Stage, str]) -> None:
         assert json.loads(stage.proofstone("status", named, "--json").stdout)["waiting"]["gate_id"] == GATE
     assert f"proofstone approve {run_id} {GATE} proceed\n" in stage.proofstone("status").stdout
     done = stage.proofstone("resume", "last", "--retry", "1")
-    assert done.returncode == 2 and f"{run_id} is of `proofstone run`, which decides itself" in done.stderr
+    assert done.returncode == 2 and f"{run_id} is a run of `proofstone run`, which decides itself" in done.stderr
 
 
 def test_where_nobody_has_chosen_it_waits_on_and_an_option_lets_it_go_on(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_where_nobody_has_chosen_it_waits_on_and_an_option_lets_it_go_on(tmp_pat
     again = stage.proofstone("resume", "last")
     assert (again.returncode, again.stdout, again.stderr) == (1, halted.stdout, ""), "it is over, and says how"
     done = stage.proofstone("approve", "last", "gate-post-planning", "approve")
-    assert done.returncode == 2 and "nobody is asked at gate-post-planning; aborted by the user" in done.stderr
+    assert done.returncode == 2 and "nothing waits at gate-post-planning; aborted by the user" in done.stderr
 
 
 def test_at_a_terminal_it_is_asked_here_and_now(tmp_path: Path) -> None:

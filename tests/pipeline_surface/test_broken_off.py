@@ -30,10 +30,10 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(tmp_path: Path, sign: signal
     stdout, stderr = running.communicate(timeout=60)
     assert (running.returncode, stdout) == (128 + sign, ""), stderr
     assert "Traceback" not in stderr
-    (told,) = [line for line in stderr.splitlines() if "go on with" in line]
+    (told,) = [line for line in stderr.splitlines() if "resume with" in line]
     run_id = told.split()[-1]
-    assert told == f"everything is kept; go on with: proofstone resume {run_id}"
-    assert f"{run_id}  interrupted; `proofstone resume {run_id}` goes on" in stage.proofstone("status").stdout
+    assert told == f"nothing is lost; resume with: proofstone resume {run_id}"
+    assert f"{run_id}  interrupted; `proofstone resume {run_id}` continues it" in stage.proofstone("status").stdout
     stage.cast([*TEAM])
     assert stage.resume(run_id).exit == 3, "it has come to what it asks"
 

@@ -49,16 +49,16 @@ WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     "a folder": (("--request-file", "."), "--request-file .: Is a directory"),
     "a lane that there is not": ((REQUEST, "--lane", "fast"), "--lane"),
     "a mode that there is not": ((REQUEST, "--mode", "polite"), "--mode"),
-    "a path of the machine": ((REQUEST, "--files", "/etc/passwd"), "--files '/etc/passwd': is no path from"),
-    "a path outside": ((REQUEST, "--files", "../a.py"), "--files '../a.py': is no path from"),
-    "no path": ((REQUEST, "--files", ""), "--files '': is no path from"),
+    "a path of the machine": ((REQUEST, "--files", "/etc/passwd"), "--files '/etc/passwd': is not a path relative"),
+    "a path outside": ((REQUEST, "--files", "../a.py"), "--files '../a.py': is not a path relative"),
+    "no path": ((REQUEST, "--files", ""), "--files '': is not a path relative"),
     "no time": ((REQUEST, "--budget-minutes", "0"), "--budget-minutes 0: must be more than 0"),
     "time that is no number": ((REQUEST, "--budget-minutes", "nan"), "must be more than 0"),
-    "no slots": ((REQUEST, "--slots", "0"), "--slots"),
-    "nobody to ask": ((REQUEST,), "nobody is named who"),
+    "no slots": ((REQUEST, "--jobs", "0"), "--jobs"),
+    "nobody to ask": ((REQUEST,), "no agent is configured"),
     "a role that there is not": ((REQUEST, "--backend", "tester=human"), "tester"),
     "a script that there is not": ((REQUEST, "--backend", "script:none.yaml"), "none.yaml"),
-    "a person without a terminal": ((REQUEST, "--backend", "human"), "`human` is asked at a terminal"),
+    "a person without a terminal": ((REQUEST, "--backend", "human"), "`human` needs a terminal"),
     "a budget that is none": ((REQUEST, *SCRIPT, "--budget", "usd"), "usd"),
     "a branch that cannot be": ((REQUEST, *SCRIPT, "--branch", "a..b"), "a..b"),
     "a branch that is somewhere else": ((REQUEST, *SCRIPT, "--branch", "elsewhere"), "the branch elsewhere is at"),
@@ -81,7 +81,7 @@ def test_what_is_wrong_is_said_and_nothing_begins(
 def test_what_is_wrong_is_one_document_for_a_program(workshop: Workshop, root: Path) -> None:
     done = workshop.proofstone(root, "run", REQUEST, "--json")
     assert done.returncode == 2
-    assert json.loads(done.stdout)["error"]["message"].startswith("nobody is named who")
+    assert json.loads(done.stdout)["error"]["message"].startswith("no agent is configured")
 
 
 def test_changes_that_are_not_committed_are_refused(tmp_path: Path) -> None:

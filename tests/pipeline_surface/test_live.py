@@ -162,7 +162,7 @@ def test_a_run_that_goes_on_tells_a_review_of_code_from_one_of_the_design() -> N
     live.began(RUN, setup(), resumed=True)
     live.noted("plan", "1 tasks")
     answers(live, "reviewer:security")
-    assert f"run {RUN}, which goes on\n" in file.getvalue()
+    assert f"run {RUN}, resumed\n" in file.getvalue()
     assert "step 11 of 13: code review ×3\n" in file.getvalue()
 
 

@@ -55,9 +55,9 @@ def test_the_question_stands_above_its_options() -> None:
         "1. 🔴 auth",
         "  1. approve: Approve (the default): Begin.",
         "  2. revise: Revise: Plan anew.",
-        "a number or its word; an empty line leaves it, and the run waits",
-        "`9` is none of the 2 options",
-        "a number or its word; an empty line leaves it, and the run waits",
+        "type a number or a name; an empty line leaves the question, and the run waits",
+        "`9` is not one of the 2 options",
+        "type a number or a name; an empty line leaves the question, and the run waits",
     ]
 
 

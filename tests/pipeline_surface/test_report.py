@@ -55,7 +55,7 @@ def test_what_passed_comes_with_its_grounds_its_commit_and_the_way_back() -> Non
         "    architecture not heard",
         "  code, round 2",
         "    security approve, by gpt",
-        "  all of them are one model, which looked for different things",
+        "  all reviews are by one model, each with a different focus",
         "",
         "checks:",
         "  ✓ all checks pass on the merged tree aaaaaaaaaaaa, confidence high",
@@ -75,8 +75,8 @@ def test_what_passed_comes_with_its_grounds_its_commit_and_the_way_back() -> Non
         "  there is no sandbox",
         "",
         f"one commit, cccccccccccc, is on {BRANCH}",
-        f"  take it over with: git merge --ff-only {BRANCH}",
-        f"  once it is merged, take it back with: git revert --no-edit {COMMIT}",
+        f"  merge it with: git merge --ff-only {BRANCH}",
+        f"  once it is merged, revert it with: git revert --no-edit {COMMIT}",
         f"evidence: /srv/shop/.proofstone/{RUN}/evidence-bundle.md",
         *TAIL,
     ]
@@ -98,7 +98,7 @@ def test_what_waits_says_what_is_asked_and_the_command_of_each_option() -> None:
         "    Revise: Plan anew.",
         f"  and then: proofstone resume {RUN}",
         "",
-        "nothing is committed, and your files are as they were",
+        "nothing is committed, and your files are unchanged",
         *TAIL,
     ]
 
@@ -109,7 +109,7 @@ def test_what_failed_says_why_and_that_nothing_is_committed() -> None:
     assert "confidence low." in lines
     assert "  ✗ the merged tree aaaaaaaaaaaa does not pass: 2 tests fail; 1 regression" in lines
     assert "  worked before: tests/test_a.py::one" in lines
-    assert "nothing is committed, and your files are as they were" in lines
+    assert "nothing is committed, and your files are unchanged" in lines
     assert "next: think" in lines
     assert "git merge" not in "\n".join(lines)
 

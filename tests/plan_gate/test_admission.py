@@ -89,9 +89,9 @@ def test_the_last_word_about_these_bytes_counts(said: list[Judged], taken_in: li
 @pytest.mark.parametrize(
     ("said", "next_step"),
     [
-        (Judged("r1", "plan", PROCEED, mitigations=True), "proofstone verify-plan --take-in r1"),
+        (Judged("r1", "plan", PROCEED, mitigations=True), "proofstone verify-plan --apply-mitigations r1"),
         (Judged("r1", "plan", None), "proofstone verify-plan --resume r1"),
-        (Judged("r1", "plan", REVISE, mitigations=True), "proofstone verify-plan --take-in r1"),
+        (Judged("r1", "plan", REVISE, mitigations=True), "proofstone verify-plan --apply-mitigations r1"),
         (Judged("r1", "plan", REVISE, mitigations=True, forced=True), ""),
         (Judged("r1", "plan", REVISE), ""),
         (Judged("r1", "plan", RETHINK, mitigations=True), ""),

@@ -76,8 +76,8 @@ def test_what_is_through_is_implemented_and_a_byte_more_is_not(stage: Stage) -> 
 
 def test_after_a_revise_the_mitigations_are_taken_in_and_every_executor_reads_them(stage: Stage) -> None:
     came = stage.verify(REVISE)
-    assert came.exit == 1 and f"--take-in {came.run_id}" in came.report.next_step
-    taken = stage.proofstone("verify-plan", "--take-in", "last")
+    assert came.exit == 1 and f"--apply-mitigations {came.run_id}" in came.report.next_step
+    taken = stage.proofstone("verify-plan", "--apply-mitigations", "last")
     assert taken.returncode == 0, taken.stderr
     text = (stage.root / "PLAN.md").read_text()
     assert MITIGATION in text and "C1" in taken.stdout
@@ -94,9 +94,9 @@ def test_what_settled_a_challenge_is_taken_in_after_a_proceed_too(stage: Stage) 
         challenger(challenge("The plan assumes numbers"), iteration=1), synthesizer(ruling("C1", mitigation=MITIGATION))
     )
     came = stage.verify(settled)
-    assert came.exit == 0 and f"--take-in {came.run_id}" in came.report.next_step
+    assert came.exit == 0 and f"--apply-mitigations {came.run_id}" in came.report.next_step
     refused(gate(stage, "--verified"), "its mitigations are not taken in")
-    assert stage.proofstone("verify-plan", "--take-in", came.run_id).returncode == 0
+    assert stage.proofstone("verify-plan", "--apply-mitigations", came.run_id).returncode == 0
     assert MITIGATION in (stage.root / "PLAN.md").read_text()
     done = gate(stage, "--verified", executor="cmd:exit 1")
     assert done.returncode == 1, f"it was begun, and its executor failed: {done.stderr}"
@@ -123,8 +123,8 @@ def test_what_was_said_of_the_same_words_elsewhere_is_about_other_files(stage: S
 
 
 NOT_TAKEN_IN: dict[str, tuple[list[Entry], str, str]] = {
-    "there is nothing to take in": (script(), ONE, "names no mitigation that could be taken in"),
-    "nobody knows a mitigation": (HALF_ANSWERED, ONE, "nobody knows a mitigation for C2"),
+    "there is nothing to take in": (script(), ONE, "there is no mitigation to apply"),
+    "nobody knows a mitigation": (HALF_ANSWERED, ONE, "there is no mitigation for C2"),
     "it is to be thought over": (RETHINK, ONE, "the verdict is RETHINK"),
     "the plan has changed": (REVISE, ONE + "\n", "has changed since"),
 }
@@ -135,20 +135,20 @@ def test_what_cannot_be_taken_in_is_said_and_the_plan_stays_as_it_is(stage: Stag
     entries, text, why = NOT_TAKEN_IN[name]
     came = stage.verify(entries)
     stage.write("PLAN.md", text)
-    done = stage.proofstone("verify-plan", "--take-in", came.run_id)
+    done = stage.proofstone("verify-plan", "--apply-mitigations", came.run_id)
     assert done.returncode == 2 and why in done.stderr and "hint:" in done.stderr, done.stderr
     assert (stage.root / "PLAN.md").read_text() == text
 
 
 def test_taking_in_is_a_persons_word(stage: Stage) -> None:
     stage.verify(REVISE)
-    done = stage.proofstone("verify-plan", "--take-in", "last", env={"PROOFSTONE_TASK": "in the prompt"})
+    done = stage.proofstone("verify-plan", "--apply-mitigations", "last", env={"PROOFSTONE_TASK": "in the prompt"})
     assert done.returncode == 2, done.stdout
     assert (stage.root / "PLAN.md").read_text() == ONE
 
 
 def test_taken_in_twice_it_is_in_the_plan_once(stage: Stage) -> None:
     stage.verify(REVISE)
-    assert stage.proofstone("verify-plan", "--take-in", "last").returncode == 0
-    assert stage.proofstone("verify-plan", "--take-in", "last").returncode == 2
+    assert stage.proofstone("verify-plan", "--apply-mitigations", "last").returncode == 0
+    assert stage.proofstone("verify-plan", "--apply-mitigations", "last").returncode == 2
     assert (stage.root / "PLAN.md").read_text().count(MITIGATION) == 1

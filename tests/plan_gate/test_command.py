@@ -45,15 +45,18 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "nothing": ((), "FILE is missing"),
     "no such file": (("none.md",), "none.md: there is no such file"),
     "a folder": (("shop",), "shop is not a file"),
-    "two things at once": (("PLAN.md", "--resume", "last"), "FILE and --resume are different things"),
-    "three things at once": (("--show", "last", "--take-in", "last", "--schema"), "--show and --take-in and --schema"),
+    "two things at once": (("PLAN.md", "--resume", "last"), "FILE and --resume cannot be combined"),
+    "three things at once": (
+        ("--show", "last", "--apply-mitigations", "last", "--schema"),
+        "--show and --apply-mitigations and --schema",
+    ),
     "an answer about nothing": (("PLAN.md", "--answer", "keep both"), "says nothing about a challenge"),
     "an answer about no challenge": (("PLAN.md", "--answer", "U1=yes"), "says nothing about a challenge"),
     "an empty answer": (("PLAN.md", "--answer", "C1= "), "says nothing about a challenge"),
     "an unknown run": (("--resume", "nosuchrun"), "nosuchrun: names no run"),
     "an unknown run to show": (("--show", "nosuchrun"), "nosuchrun: names no run"),
-    "an unknown run to take in": (("--take-in", "nosuchrun"), "nosuchrun: names no run"),
-    "others than before": (("--resume", "last", "--rules"), "--resume goes on with whoever was asked before"),
+    "an unknown run to take in": (("--apply-mitigations", "nosuchrun"), "nosuchrun: names no run"),
+    "others than before": (("--resume", "last", "--rules"), "--resume keeps the agents of the run"),
     "an answer for a run that has ended": (("--resume", "last", "--answer", "C1=yes"), "has ended: PROCEED"),
     "a binary file": (("BINARY.md",), "BINARY.md is not text"),
     "another encoding": (("LATIN.md",), "LATIN.md:1: this is not UTF-8"),
@@ -182,7 +185,7 @@ def test_at_a_terminal_it_is_asked_here_and_now(stage: Stage, tmp_path: Path, ty
     person = Shop(stage.root, stage.workshop.proofstone_home)
     ended, shown = person.at_a_terminal(
         *("verify-plan", "PLAN.md", "--backend", spec, "--report", str(into)),
-        typed={"an empty line leaves it": typed},
+        typed={"an empty line leaves the question": typed},
     )
     assert ended == code, shown
     assert "C1: Are prices whole?" in shown and "2. in cents" in shown
@@ -223,10 +226,10 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.S
     stdout, stderr = running.communicate(timeout=60)
     assert (running.returncode, stdout) == (128 + sign, ""), stderr
     assert "Traceback" not in stderr
-    (told,) = [line for line in stderr.splitlines() if "go on with" in line]
+    (told,) = [line for line in stderr.splitlines() if "resume with" in line]
     run_id = told.split()[-1]
     shown = stage.proofstone("verify-plan", "--show", run_id)
-    assert shown.returncode == 2 and "has no verdict yet" in shown.stderr
+    assert shown.returncode == 2 and "has no verdict and no question yet" in shown.stderr
     stage.cast(script(), "sleeping")
     came = stage.resume(run_id)
     assert came.exit == 0, came.stderr

@@ -77,7 +77,7 @@ def test_a_discussion_is_told_line_by_line() -> None:
 
 @pytest.mark.parametrize(
     ("note", "said"),
-    [("", "nobody is asked: the rules alone"), ("the plan is trivial", "the plan is trivial")],
+    [("", "no agent is asked: the rules decide alone"), ("the plan is trivial", "the plan is trivial")],
 )
 def test_where_nobody_is_asked_it_is_said_why(note: str, said: str) -> None:
     out, file = console()
@@ -178,7 +178,7 @@ LEDGER = f"  run {RUN}; `proofstone ledger show {RUN}` shows all of it"
 
 def test_a_revision_shows_what_to_take_in_and_where_the_report_is() -> None:
     assert printed(reports.report(), Path("plans/basket/REPORT.md")) == [
-        "what stands against it:",
+        "open challenges:",
         f"  C2 SIGNIFICANT OPEN  {PLAN}:14  The plan assumes that basket C2 fits in a cookie",
         "    A cookie holds 4 KiB, and a basket with 60 lines is larger",
         "    mitigation: Write a migration for open baskets",

@@ -122,9 +122,8 @@ NEXT: list[tuple[str, Decision, bool, tuple[Challenge, ...], str]] = [
         PROCEED,
         True,
         (challenge("C1", BLOCKING, RESOLVED, mitigation="x"),),
-        "Let whoever does it know of the mitigations: proofstone verify-plan --take-in r1; then have it done: "
-        "proofstone gate "
-        "plans/PLAN.md",
+        "Let whoever does it know of the mitigations: proofstone verify-plan --apply-mitigations r1; "
+        "then have it done: proofstone gate plans/PLAN.md",
     ),
     (
         "proceed, not as tasks",
@@ -145,8 +144,8 @@ NEXT: list[tuple[str, Decision, bool, tuple[Challenge, ...], str]] = [
         REVISE,
         True,
         (challenge("C1", mitigation="x"), challenge("C2", MINOR)),
-        "Take the mitigations in: proofstone verify-plan --take-in r1; or revise the plan, and put it through the gate "
-        "again",
+        "Take the mitigations in: proofstone verify-plan --apply-mitigations r1; or revise the plan, "
+        "and put it through the gate again",
     ),
     (
         "one without",

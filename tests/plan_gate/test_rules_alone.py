@@ -110,7 +110,7 @@ def test_a_good_plan_proceeds_and_says_that_nobody_was_asked(stage: Stage) -> No
     done = stage.proofstone("verify-plan", "PLAN.md")
     assert done.returncode == 0, done.stderr
     assert done.stdout.lstrip().splitlines()[-1] and "PROCEED" in done.stdout
-    assert "nobody is named who could be asked" in done.stderr
+    assert "no agent is configured" in done.stderr
 
 
 def test_what_makes_a_plan_impossible_to_run_is_put_right_before_anybody_is_asked(stage: Stage) -> None:

@@ -71,7 +71,7 @@ def test_a_command_line_that_only_the_repository_names_is_not_run(shop: tuple[Wo
     done = workshop.proofstone(root, "backends", "researcher", "--json")
     assert done.returncode == 1
     (agent,) = json.loads(done.stdout)["agents"]
-    assert "the repository has named the program" in agent["backends"][1]["missing"]
+    assert "the repository names the program" in agent["backends"][1]["missing"]
 
 
 @pytest.mark.parametrize(("spec", "named"), [("cli:claude", True), ("acp:goose", True), ("acp:goose acp", False)])
@@ -93,7 +93,7 @@ def test_a_repository_does_not_weaken_the_sandbox_of_what_has_a_login(
     (agent,) = json.loads(done.stdout)["agents"]
     missing = agent["backends"][0]["missing"]
     assert done.returncode == (0 if allowed else 1)
-    assert ("wants a weaker sandbox" in missing) is not allowed
+    assert ("asks for a weaker sandbox" in missing) is not allowed
 
 
 @pytest.mark.parametrize(("version", "ready"), [("2.0.9", False), ("2.1.0", True), ("10.0", True), ("none", True)])

@@ -132,7 +132,7 @@ def test_the_table_says_which_trick_came_through_and_how_to_look_at_it(workshop:
     assert (kept / "trials/comes-through/cheat/work-tree/double.sh").read_text() == "echo 4\n"
     assert (kept / "trials/comes-through/honest/check.json").stat().st_size
     again = workshop.proofstone(workshop.folder, "prove", "--catalogue", str(folder), *asked)
-    assert again.returncode == 2 and "there is something in it already" in again.stderr
+    assert again.returncode == 2 and "is not empty" in again.stderr
 
 
 def test_nothing_tried_proves_nothing(workshop: Workshop) -> None:

@@ -180,7 +180,7 @@ def test_a_command_as_the_executor_works_in_the_work_tree_and_is_not_believed(tm
     assert [len(one.failed_criteria) for one in outcome.gap_trajectory] == [1, 0]
     assert outcome.targets == ("count.txt",), "the engine has seen what it changed"
     assert outcome.tools == ("run",), "nobody has seen what it used: it counts as what its subtask names"
-    assert any("the executor brings tools of its own" in note for note in came.report.notes)
+    assert any("the executor has its own tools" in note for note in came.report.notes)
     assert came.report.spent.unpriced == 2
     assert [one.path for one in came.report.changed] == ["count.txt"]
     assert stage.proofstone("audit", "last").returncode == 1
@@ -218,4 +218,4 @@ def test_a_coding_agent_as_the_executor_is_seen_by_what_it_leaves(tmp_path: Path
     assert (outcome.tools, outcome.targets) == (("write",), ("count.txt",))
     assert len(outcome.gap_trajectory) == 1
     assert [one.path for one in came.report.changed] == ["count.txt"]
-    assert any("tools of its own" in note for note in came.report.notes)
+    assert any("its own tools" in note for note in came.report.notes)

@@ -35,10 +35,10 @@ WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     "nothing": ((), "GOAL is missing"),
     "a goal without quotes": (("make", "it's", "polite"), """proofstone solve 'make it'"'"'s polite'"""),
     "an option that there is not": ((GOAL, "--polite"), "No such option: --polite"),
-    "two things at once": ((GOAL, "--resume", "last"), "GOAL and --resume are different things"),
+    "two things at once": ((GOAL, "--resume", "last"), "GOAL and --resume cannot be combined"),
     "three things at once": (
         ("--goal-file", "GOAL.md", "--resume", "last", "--show", "last"),
-        "--goal-file and --resume and --show are different things",
+        "--goal-file and --resume and --show cannot be combined",
     ),
     "an empty goal": ((" ",), "the goal is empty"),
     "an empty file": (("--goal-file", "EMPTY.md"), "the goal is empty"),
@@ -51,12 +51,12 @@ WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     "a folder": (("--goal-file", "."), "--goal-file .: Is a directory"),
     "fewer replans than none": ((GOAL, "--max-replans", "-1"), "--max-replans"),
     "half a replan": ((GOAL, "--max-replans", "1.5"), "--max-replans"),
-    "less time than none": ((GOAL, "--seconds", "-1"), "--seconds -1: must be a number that is not negative"),
+    "less time than none": ((GOAL, "--seconds", "-1"), "--seconds -1: must not be negative"),
     "time without end": ((GOAL, "--seconds", "inf"), "--seconds inf"),
     "time that is no number": ((GOAL, "--seconds", "nan"), "--seconds nan"),
     "a policy that there is not": ((GOAL, "--policy", "magic"), "magic"),
-    "an empty answer": ((GOAL, "--answer", " "), "--answer: says nothing"),
-    "nobody to ask": ((GOAL,), "nobody is named who could pursue it"),
+    "an empty answer": ((GOAL, "--answer", " "), "--answer: is empty"),
+    "nobody to ask": ((GOAL,), "no agent is configured to pursue the goal"),
     "a role that there is not": ((GOAL, "--backend", "tester=human"), "tester"),
     "a script that there is not": ((GOAL, "--backend", "script:none.yaml"), "none.yaml"),
     "a budget that is none": ((GOAL, "--backend", "script:script.yaml", "--budget", "usd"), "usd"),
@@ -67,16 +67,22 @@ WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     "two things in one file": ((GOAL, "--svg", "a.md", "--report", "./a.md"), "--svg and --report are both a.md"),
     "an unknown run": (("--resume", "nosuchrun"), "there is no run of `proofstone solve` yet"),
     "an unknown run to show": (("--show", "nosuchrun"), "there is no run of `proofstone solve` yet"),
-    "others than before": (("--resume", "last", "--backend", "human"), "--resume goes on with what the run was"),
-    "another policy than before": (("--resume", "last", "--policy", "grid"), "--resume goes on with what the run was"),
-    "more replans than before": (("--resume", "last", "--max-replans", "0"), "--resume goes on with what the run was"),
+    "others than before": (("--resume", "last", "--backend", "human"), "--resume keeps the options that the run was"),
+    "another policy than before": (
+        ("--resume", "last", "--policy", "grid"),
+        "--resume keeps the options that the run was",
+    ),
+    "more replans than before": (
+        ("--resume", "last", "--max-replans", "0"),
+        "--resume keeps the options that the run was",
+    ),
     "an answer to what is only shown": (("--show", "last", "--answer", "yes"), "leave --answer out"),
     "no replans for what is only shown": (("--show", "last", "--max-replans", "0"), "leave --max-replans out"),
     "others for what is only shown": (
         ("--show", "last", "--backend", "human", "--no-memory", "--budget-usd", "1"),
         "leave --backend and --no-memory and --budget out",
     ),
-    "no memory any more": (("--resume", "last", "--no-memory"), "--resume goes on with what the run was"),
+    "no memory any more": (("--resume", "last", "--no-memory"), "--resume keeps the options that the run was"),
 }
 
 
@@ -96,12 +102,12 @@ def test_what_is_wrong_is_said_and_nothing_begins(
 def test_what_is_wrong_is_one_document_for_a_program(workshop: Workshop, root: Path) -> None:
     done = workshop.proofstone(root, "solve", GOAL, "--json", "--plot")
     assert done.returncode == 2
-    assert json.loads(done.stdout)["error"]["message"] == "--plot is for people, and --json for programs"
+    assert json.loads(done.stdout)["error"]["message"] == "--plot cannot be combined with --json"
 
 
 def test_an_answer_is_a_persons_word(workshop: Workshop, root: Path) -> None:
     done = workshop.proofstone(root, "solve", GOAL, "--answer", "yes", env={"PROOFSTONE_TASK": "in the prompt"})
-    assert done.returncode == 2 and "this is for a person to say" in done.stderr
+    assert done.returncode == 2 and "only a person may do this" in done.stderr
 
 
 def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path) -> None:
@@ -116,7 +122,7 @@ def test_the_help_says_what_the_figures_mean_and_that_nothing_is_committed(works
     for words in (
         "D   distance",
         "P   how far the approach",
-        "∇L  by how much",
+        "∇L  the change",
         "Ω   how much",
         "Nothing is committed",
     ):

@@ -126,7 +126,7 @@ def test_a_run_that_goes_on_says_so_and_a_long_goal_takes_a_line() -> None:
     out, file = console()
     LiveSolve(out, interactive=False).began(beginning(resumed=True, goal="x\n" * 5000))
     goal, run, *_ = file.getvalue().splitlines()
-    assert run == f"run {RUN}, which goes on"
+    assert run == f"run {RUN}, resumed"
     assert len(goal) <= 160 and goal.endswith("…")
 
 

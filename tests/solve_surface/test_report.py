@@ -44,7 +44,7 @@ def test_what_was_accepted_comes_with_its_result_its_rounds_and_how_to_take_it_i
         "  ~ greeting.py",
         "  - old.py",
         "  + new.py",
-        "  nothing is committed, and your files are as they were; to take it in: "
+        "  nothing is committed, and your files are unchanged; to apply the patch: "
         "git -C /srv/shop apply '/srv/state/solve/my run.patch'",
         "",
         "memory: 2 entries written; `proofstone memory list` shows all of it",
@@ -118,7 +118,7 @@ def test_a_plan_that_a_planner_insists_on_is_one_line() -> None:
 
 def test_changes_that_were_not_accepted_say_so() -> None:
     kept = {"changed": reports.accepted().changed, "patch": "/srv/state/a.patch"}
-    take = "nothing is committed, and your files are as they were; to take it in all the same:"
+    take = "nothing is committed, and your files are unchanged; to apply the patch anyway:"
     assert f"  this was not accepted; {take} git -C /srv/shop apply /srv/state/a.patch" in printed(
         reports.partial(**kept)
     )
@@ -190,7 +190,7 @@ def test_a_page_has_the_rounds_with_their_subtasks_and_what_failed() -> None:
 def test_a_page_says_how_to_take_the_changes_in_and_how_to_answer() -> None:
     page = markdown(reports.accepted())
     assert "- modified: `greeting.py`" in page
-    take = "Nothing is committed, and your files are as they were; to take it in:"
+    take = "Nothing is committed, and your files are unchanged; to apply the patch:"
     assert f"{take} `git -C /srv/shop apply '/srv/state/solve/my run.patch'`" in page
     assert "- asked: planner: `api:large`; executor: `api:small`" in page
     assert f'Answer with `proofstone solve --resume {RUN} --answer "…"`' in markdown(reports.waiting())

@@ -108,7 +108,7 @@ def test_other_commands_know_its_runs(stage: Stage) -> None:
         assert json.loads(stage.proofstone("status", named, "--json")[1]) == report
         assert json.loads(stage.proofstone("resume", named, "--json")[1]) == report
     code, _, stderr = stage.proofstone("resume", "last", "--retry", "1")
-    assert code == 2 and f"{run_id} is of `proofstone solve`, which has no tasks" in stderr
+    assert code == 2 and f"{run_id} is a run of `proofstone solve`, which has no tasks" in stderr
     code, _, stderr = stage.proofstone("solve", "--resume", "last", "--answer", "yes")
     assert code == 2 and f"{run_id} has ended: accepted" in stderr
 
@@ -144,7 +144,9 @@ TYPED = {"the German one\n": 0, "\n": 3}
 def test_at_a_terminal_it_is_asked_here_and_now(stage: Stage, typed: str) -> None:
     spec = stage.cast([{**ASKING, "match": {"step": "perceive"}}, *ALL])
     person = Shop(stage.root, stage.workshop.proofstone_home)
-    code, shown = person.at_a_terminal(*("solve", GOAL, "--backend", spec), typed={"an empty line leaves it": typed})
+    code, shown = person.at_a_terminal(
+        *("solve", GOAL, "--backend", spec), typed={"an empty line leaves the question": typed}
+    )
     assert code == TYPED[typed], shown
     assert "Which greeting?\\x1b[2J" in shown
     assert ("and answered: the German one" in shown) == (code == 0)
@@ -175,14 +177,14 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.S
     stdout, stderr = running.communicate(timeout=60)
     assert (running.returncode, stdout) == (128 + sign, ""), stderr
     assert "Traceback" not in stderr
-    (told,) = [line for line in stderr.splitlines() if "go on with" in line]
+    (told,) = [line for line in stderr.splitlines() if "resume with" in line]
     run_id = told.split()[-1]
-    assert f"{run_id}  interrupted; `proofstone solve --resume {run_id}` goes on" in stage.proofstone("status")[1]
+    assert f"{run_id}  interrupted; `proofstone solve --resume {run_id}` continues it" in stage.proofstone("status")[1]
     code, _, stderr = stage.proofstone("solve", "--show", run_id)
-    assert code == 2 and "has no result yet" in stderr
+    assert code == 2 and "has no result and no question yet" in stderr
     stage.cast(ALL)
     code, _, stderr = stage.proofstone("solve", "--resume", run_id)
-    assert code == 0 and f"run {run_id}, which goes on" in stderr, stderr
+    assert code == 0 and f"run {run_id}, resumed" in stderr, stderr
 
 
 def _file(stage: Stage, text: str) -> Path:

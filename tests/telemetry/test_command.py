@@ -94,7 +94,7 @@ def test_a_run_can_be_sent_again_to_whom_the_person_names(ran: Ran) -> None:
     ("args", "words"),
     [
         (("--otlp", "localhost:4318"), "--otlp 'localhost:4318' is not an http or https URL"),
-        (("--otlp", "http://localhost:1", "--cost"), "--cost and --otlp are two things"),
+        (("--otlp", "http://localhost:1", "--cost"), "--cost and --otlp cannot be combined"),
         (("nobody", "--cost"), "nobody"),
     ],
 )

@@ -197,7 +197,7 @@ def test_whoever_breaks_off_the_export_has_not_broken_off_the_run(home: Path, mo
     complaints: list[str] = []
     monkeypatch.setattr(telemetry_app, "send", interrupted)
     Export(Target("http://localhost:4318/v1/traces"), complaints.append).over(RUN, home)
-    assert complaints == ["nothing was exported to localhost:4318: you have broken it off"]
+    assert complaints == ["nothing was exported to localhost:4318: you interrupted it"]
 
 
 # --- without the extra ----------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_without_the_extra_a_person_who_has_asked_for_it_is_told_before_anything
     assert not is_installed()
     not_installed('[telemetry]\notlp_endpoint = "http://localhost:4318"\n')
     with pytest.raises(
-        ConfigError, match=r"proofstone\.toml: telemetry\.otlp_endpoint is set, and the exporter"
+        ConfigError, match=r"proofstone\.toml: telemetry\.otlp_endpoint is set, but the OpenTelemetry exporter"
     ) as error:
         export_from_settings(pytest.fail)
     assert "pip install 'proofstone[otel]'" in str(error.value.hint)
@@ -238,7 +238,7 @@ def test_without_the_extra_a_variable_that_may_be_meant_for_others_is_no_error(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")
     assert export_from_settings(complaints.append) is None
     assert complaints == [
-        "OTEL_EXPORTER_OTLP_ENDPOINT is set, and nothing is exported: the exporter is not installed "
+        "OTEL_EXPORTER_OTLP_ENDPOINT is set, but nothing is exported: the OpenTelemetry exporter is not installed "
         "(pip install 'proofstone[otel]')"
     ]
 

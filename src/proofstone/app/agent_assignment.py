@@ -1,4 +1,4 @@
-"""Who works at the gate, and what they may spend: what a person said, here and in their settings, put together."""
+"""Decide which agents work at the gate and what they may spend, from the command line and the settings."""
 
 from __future__ import annotations
 
@@ -30,19 +30,20 @@ from proofstone.supervision.rules.monitor_state import Limits
 def backends_for(
     setup: GateSetup, root: Path, listen: Listen | None, stack: ExitStack
 ) -> Callable[[Sequence[str]], Backend]:
-    """How backends are made for the run in the repository at `root`; the stack lets go of them."""
+    """Return a function that opens backends for a run in the repository at `root`. `stack` closes them."""
     person = load_person()
 
     def backend(specs: Sequence[str]) -> Backend:
-        made = backend_from(specs, folder=Path(setup.plan_path).parent, root=root, listen=listen, person=person)
-        stack.callback(made.close)
-        return made
+        opened = backend_from(specs, folder=Path(setup.plan_path).parent, root=root, listen=listen, person=person)
+        stack.callback(opened.close)
+        return opened
 
     return backend
 
 
 def amend_budget(world: World, setup: GateSetup, plan: Plan, words: tuple[str, ...]) -> None:
-    """What agents may spend from now on, if the person says so: more than they have spent, or nothing would follow."""
+    """Record a new budget for the agents of a run, if the person gives one. It must exceed what was spent: a smaller
+    budget would end the run at once."""
     if not words:
         return
     journal = Journal.opened(world.ledger, world.run_id, plan)
@@ -51,22 +52,23 @@ def amend_budget(world: World, setup: GateSetup, plan: Plan, words: tuple[str, .
 
 
 def more(world: World, budget: Budget, words: tuple[str, ...]) -> Budget:
-    """What a run may spend from now on: more than it has spent, or nothing would follow."""
-    budget = _amended(budget, words)
+    """Return the budget with the person's changes. Raise an InputError if the run has already spent that much."""
+    budget = _amend_budget(budget, words)
     recorded = on_record(world.ledger, world.run_id)
     meter = Meter(budget, spent_so_far(recorded))
-    for item in recorded.values():
-        if item.occasion and (why := meter.exhausted(item.occasion.role, item.occasion.task)):
+    for dispatch in recorded.values():
+        if dispatch.occasion and (why := meter.exhausted(dispatch.occasion.role, dispatch.occasion.task)):
             raise InputError(why, hint="a budget counts from the beginning of the run: give more than was spent")
     return budget
 
 
 def budget_for(settings: Settings, words: tuple[str, ...]) -> Budget:
-    """What the agents of a run may spend: as the person says now, as they have set it, as the repository has."""
-    return _amended(limits(budget(load_person().settings, settings)), words)
+    """Return what the agents of a run may spend. The command line overrides the person's settings, which override the
+    repository's."""
+    return _amend_budget(limits(budget(load_person().settings, settings)), words)
 
 
-def _amended(budget: Budget, words: tuple[str, ...]) -> Budget:
+def _amend_budget(budget: Budget, words: tuple[str, ...]) -> Budget:
     try:
         return amended(budget, words)
     except ValueError as error:
@@ -76,45 +78,48 @@ def _amended(budget: Budget, words: tuple[str, ...]) -> Budget:
 
 
 def served(world: World, request: GateRequest) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """Who executes and who reviews, by role, the fallbacks behind the first; and what is to be said about them."""
-    asked = {"executor": request.executor, "architect": request.architect}
-    line: dict[str, tuple[str, ...]] = (
-        {role: request.within.agents[role] for role in asked}
+    """Return the specs of the executor and the architect by role, fallbacks last, and notes for the person."""
+    requested = {"executor": request.executor, "architect": request.architect}
+    command_line: dict[str, tuple[str, ...]] = (
+        {role: request.within.agents[role] for role in requested}
         if request.within is not None
-        else {role: (spec,) for role, spec in asked.items() if spec}
+        else {role: (spec,) for role, spec in requested.items() if spec}
     )
-    said = Words(world.repository.root, world.settings, load_person(), line)
-    choices = [said.choice(role) for role in asked]
+    backend_choices = Words(world.repository.root, world.settings, load_person(), command_line)
+    choices = [backend_choices.choice(role) for role in requested]
     for choice in choices:
         refuse_login_for_repositories(choice)
-    cast = {entry.agent: tuple(lasting(spec, said.folder(entry.origin)) for spec in entry.specs) for entry in choices}
-    if not cast["executor"]:
+    specs_by_role = {
+        choice.agent: tuple(lasting(spec, backend_choices.folder(choice.origin)) for spec in choice.specs)
+        for choice in choices
+    }
+    if not specs_by_role["executor"]:
         raise InputError(
-            "nobody is named who does the work",
+            "no agent is configured to do the work",
             hint="--executor cli:<preset>, acp:<preset>, api:<provider>:<model>, 'cmd:<shell command>', human or "
             "script:<file>; or gate.executor",
         )
-    known = agents(said, asked)
-    for item in (standing for agent in known.agents for standing in agent.standings):
-        if item.missing and is_agent(item.spec):
-            raise InputError(item.missing, hint=item.hint)
-    problems = known.problems
+    resolved = agents(backend_choices, requested)
+    for status in (standing for agent in resolved.agents for standing in agent.standings):
+        if status.missing and is_agent(status.spec):
+            raise InputError(status.missing, hint=status.hint)
+    problems = resolved.problems
     if refused := [problem.text for problem in problems if problem.refuse]:
-        raise InputError("; ".join(refused), hint="`proofstone backends` shows who serves whom")
-    return cast, [problem.text for problem in problems]
+        raise InputError("; ".join(refused), hint="`proofstone backends` shows which agent serves each role")
+    return specs_by_role, [problem.text for problem in problems]
 
 
 def limits_of(settings: Settings) -> Limits:
-    """How often agents may be asked whether they know what they are doing."""
-    said = settings.understanding
+    """Return how often agents may be asked to confirm that they understand their task."""
+    understanding = settings.understanding
     return Limits(
-        silence_seconds=said.silence_seconds,
-        question_apart_seconds=said.question_apart_seconds,
-        milestones=said.milestones,
+        silence_seconds=understanding.silence_seconds,
+        question_apart_seconds=understanding.question_apart_seconds,
+        milestones=understanding.milestones,
     )
 
 
 def lasting(spec: str, folder: Path) -> str:
-    """The spec as it will be meant wherever the run is resumed: a script by its whole path."""
+    """Return the spec with the absolute path of a script, so that it means the same wherever the run is resumed."""
     kind, _, rest = spec.partition(":")
     return f"script:{folder / rest}" if kind == "script" and not Path(rest).is_absolute() else spec

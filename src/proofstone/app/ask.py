@@ -1,4 +1,4 @@
-"""`proofstone ask`, put together: a role, whoever serves it, and the repository to look at."""
+"""Run `proofstone ask`: find the role and its backend, open the repository, and ask once."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from proofstone.errors import InputError, InternalError
 from proofstone.git.repository import open_repository
 from proofstone.sandbox.job import Execution
 
-_WORKS_AT_THE_GATE = "executor"
+_GATE_ROLE = "executor"
 
 
 @dataclass(frozen=True)
 class Question:
-    """What `proofstone ask` was asked for."""
+    """The request of `proofstone ask`."""
 
     agent: str
-    """A role, or one of several agents of it: `reviewer:security`."""
+    """A role, or one of its agents: `reviewer:security`."""
     text: str
-    """The request as YAML or JSON; or, for a role that needs but one text, that text."""
+    """The request as YAML or JSON, or plain text for a role that needs only one text."""
     source: str = "REQUEST"
-    """Where the text stands: the name of its file."""
+    """The name of the file that holds the text."""
     backends: Sequence[str] = ()
     budget: tuple[str, ...] = ()
     seconds: float | None = None
@@ -46,35 +46,38 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
+    """The id of the run, and what the agent answered."""
+
     run_id: str
     asked: Asked
 
 
 Interrupted = Callable[[str, Spent], None]
-"""Told of the run that the person breaks off, and of what it has cost, before anything is cleared away."""
+"""Called with the run and its cost when the person interrupts it, before anything is cleaned up."""
 
 
 def asked_role(agent: str) -> tuple[Role, str]:
-    """The role that can be asked under that name, and the focus that the name says."""
+    """Return the role of that name, and the focus that the name gives."""
     name, _, focus = agent.partition(":")
-    if name == _WORKS_AT_THE_GATE:
+    if name == _GATE_ROLE:
         raise InputError(
-            "an executor changes files, so it works at the gate", hint="`proofstone gate PLAN.md --executor …`"
+            "an executor changes files, so it works only at the gate", hint="`proofstone gate PLAN.md --executor …`"
         )
     if agent in AT_THE_PLAN_GATE:
         raise InputError(
-            f"{agent} works at the plan gate, on what others have brought against a plan",
+            f"{agent} works only at the plan gate, on the challenges to a plan",
             hint="`proofstone verify-plan PLAN.md`",
         )
     if name not in ROLES:
-        there = ", ".join(item for item in ROLES if item != _WORKS_AT_THE_GATE)
-        raise InputError(f"{agent}: there is no such role", hint=f"there are: {there}")
+        names = ", ".join(role for role in ROLES if role != _GATE_ROLE)
+        raise InputError(f"{agent}: there is no such role", hint=f"there are: {names}")
     return ROLES[name], focus
 
 
 def asked_once(
     directory: Path, question: Question, site: Site, interrupted: Interrupted, *, listen: Listen | None = None
 ) -> Answer:
+    """Ask an agent once, and record the run."""
     role, focus = asked_role(question.agent)
     request = request_in(role, question.text, focus=focus, source=question.source)
     focus = getattr(request, "focus", "")
@@ -82,10 +85,10 @@ def asked_once(
     repository = open_repository(directory)
     base = resolve_base(repository, CheckRequest())
     settings = settings_at(repository, base[0])
-    said = Words.spoken(repository.root, settings, load_person(), _named(question.backends, role.name))
-    choice = _chosen(said, agent)
-    folder, root = said.folder(choice.origin), repository.root
-    backend = backend_from(choice.specs, folder=folder, root=root, listen=listen, person=said.person)
+    choices = Words.spoken(repository.root, settings, load_person(), _with_role(question.backends, role.name))
+    choice = _choose_backend(choices, agent)
+    folder, root = choices.folder(choice.origin), repository.root
+    backend = backend_from(choice.specs, folder=folder, root=root, listen=listen, person=choices.person)
     with (
         closing(backend),
         opened_world(
@@ -104,38 +107,39 @@ def asked_once(
             return Answer(world.run_id, ask(world, asking, site))
         except KeyboardInterrupt:
             world.cancel.set()
-            interrupted(world.run_id, _spent(world))
+            interrupted(world.run_id, _total_spent(world))
             raise
 
 
-def _chosen(said: Words, agent: str) -> Choice:
-    """Who serves the agent, if somebody can."""
-    (known,) = agents(said, [agent]).agents
-    choice = known.choice
+def _choose_backend(choices: Words, agent: str) -> Choice:
+    """Return the backends of the agent, if they can serve it."""
+    (resolved,) = agents(choices, [agent]).agents
+    choice = resolved.choice
     if not choice.specs or choice.specs == (RULES,):
         raise InputError(
-            f"nobody is named who serves {agent}",
+            f"no agent is configured for {agent}",
             hint=f"--backend api:<provider>:<model>, or {agent.partition(':')[0]} under [backends]; "
-            "`proofstone backends` shows them",
+            "`proofstone backends` lists them",
         )
     refuse_commands_of_repositories(choice)
-    for standing in known.standings:
+    for standing in resolved.standings:
         if standing.missing and (standing.spec.startswith("api:") or works_alone(standing.spec)):
             raise InputError(standing.missing, hint=standing.hint)
     return choice
 
 
-def _spent(world: World) -> Spent:
-    """By the record, which holds every turn that has come back."""
+def _total_spent(world: World) -> Spent:
+    """Return the cost of the run by its record, which holds every finished turn."""
     amounts = (amount for _, _, amount in spent_so_far(on_record(world.ledger, world.run_id)))
     return sum(amounts, Spent())
 
 
-def _named(backends: Sequence[str], role: str) -> list[str]:
-    """`SPEC` alone is about the role that is asked."""
-    known = (f"{role}=", "default=")
-    return [word if word.startswith(known) else f"{role}={word}" for word in backends]
+def _with_role(backends: Sequence[str], role: str) -> list[str]:
+    """Turn a `SPEC` without a role into one for the role that is asked."""
+    prefixes = (f"{role}=", "default=")
+    return [option if option.startswith(prefixes) else f"{role}={option}" for option in backends]
 
 
 def nobody_runs_here(job: ShellJob) -> Execution:
-    raise InternalError(f"{job.command}: there is no place to run it yet")
+    """Refuse to run a job: this command has no place for it."""
+    raise InternalError(f"{job.command}: there is no place to run it")

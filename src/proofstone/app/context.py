@@ -1,4 +1,5 @@
-"""The only place that chooses implementations."""
+"""Open everything that a run needs: settings, trust, ledger, sandbox and state directory. This module chooses the
+implementations."""
 
 from __future__ import annotations
 
@@ -42,18 +43,18 @@ _LONGEST_PATH = 4096
 
 
 def new_run_id() -> str:
-    """Legal in git refs and file names, and in order of time."""
+    """Return an id that sorts by time and is valid in git refs and file names."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
 def private_home(home: Path | None = None) -> Path:
-    """Proofstone's state directory, made if need be, for its owner only."""
+    """Return Proofstone's state directory. Create it if needed, readable by its owner only."""
     home = home or proofstone_home()
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise MachineError(
-            f"{home}: cannot be made ({error.strerror})", hint="set PROOFSTONE_HOME to a folder of your own"
+            f"{home}: cannot be created ({error.strerror})", hint="set PROOFSTONE_HOME to a folder of your own"
         ) from error
     if home.stat().st_mode & 0o077 and os.access(home, os.W_OK, effective_ids=True):
         _make_private(home)
@@ -61,52 +62,53 @@ def private_home(home: Path | None = None) -> Path:
 
 
 def _make_private(home: Path) -> None:
-    """Close a state directory to others. A directory that somebody uses for something else stays as it is."""
+    """Close a state directory to other users. Refuse a directory that is used for something else."""
     names = {path.name for path in home.iterdir()} - {"lost+found"}
     if names and not names & {"ledger", "cache", "scratch", "reports", "memory"}:
         raise MachineError(
-            f"{home}: others can look into it, and it holds what is not Proofstone's",
-            hint="set PROOFSTONE_HOME to a folder of its own",
+            f"{home}: other users can read it, and it holds files that are not Proofstone's",
+            hint="set PROOFSTONE_HOME to a separate folder",
         )
     home.chmod(0o700)
 
 
 def _user_home() -> Path | None:
-    """The person's HOME; None where they have none, or one that is not a person's."""
+    """Return the person's HOME; None if it is unset or a shared directory."""
     home = Path(os.environ.get("HOME") or "/").resolve()
-    nobody = home == home.parent or not home.is_dir() or home in (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108
-    return None if nobody else home
+    is_unusable = home == home.parent or not home.is_dir() or home in (Path("/tmp"), Path("/var/tmp"), Path("/run"))  # noqa: S108
+    return None if is_unusable else home
 
 
-def _tidied(home: Path, store: Store, settings: Settings) -> str:
-    """Once a day; what went wrong with it, which stops nobody."""
+def _clean_up(home: Path, store: Store, settings: Settings) -> str:
+    """Remove old results, once a day. Return what went wrong: a failure here must not stop the run."""
     try:
         keep_house(home, store, settings.limits.cache_gb)
     except (OSError, GitFailedError) as error:
-        return f"old results could not be tidied away: {error}"
+        return f"could not remove old results: {error}"
     return ""
 
 
 def settings_at(repository: Repository, commit: str) -> Settings:
-    """The settings that a commit holds."""
-    found = {name: content for name in FILES if (content := file_at(repository.git, commit, name)) is not None}
-    return load_files(found)
+    """Return the settings that a commit holds."""
+    files = {name: content for name in FILES if (content := file_at(repository.git, commit, name)) is not None}
+    return load_files(files)
 
 
 def choose_settings(repository: Repository, commit: str, request: CheckRequest) -> tuple[Settings, str]:
-    """The base's settings decide, so that no change can loosen its own checks; the person may say otherwise."""
+    """Return the settings to use, and a note. The base's settings decide, so that no change can loosen its own checks,
+    unless the person asks for those of the work tree."""
     own, based = load(repository.root), settings_at(repository, commit)
     if request.own_settings:
         return own, ""
-    note = "the change edits Proofstone's own settings; those of the base decide (--own-settings takes the new ones)"
+    note = "the change edits Proofstone's own settings; the base's decide (--use-worktree-config uses the new ones)"
     return based, note if own != based else ""
 
 
 def consent_for(
     repository: Repository, settings: Settings, person: Person, *, present: Collection[str] | None = None
 ) -> Consent:
-    """Return what these settings ask for, and what of it the person has not granted. `present`: the variables that
-    are set; None: all are asked for."""
+    """Return what these settings need, and which needs the person has not granted. `present` holds the variables that
+    are set; None asks for all of them."""
     needs = needs_of(settings, repository.root)
     if not needs:
         return Consent((), ())
@@ -118,14 +120,14 @@ def consent_for(
 
 
 def grants_from_inside(repository: Repository, person: Person) -> bool:
-    """Whether the person's own file lies inside the repository, whose content anybody may have written."""
+    """Return whether the person's own file lies inside the repository, where anybody could have written it."""
     file = person.file.resolve()
     return any(file.is_relative_to(root) for root in worktree_roots(repository))
 
 
 def asked_settings(repository: Repository, base: str | None, *, own: bool) -> tuple[Settings, str]:
-    """Return the settings that a run would read, and where they stand: in the work tree, at a revision, or where
-    `proofstone check` reads them."""
+    """Return the settings of the work tree, of a revision, or of the default base, and a description of where they come
+    from."""
     if own:
         return load(repository.root), "in the work tree"
     commit = resolve_base(repository, CheckRequest(base=base))[0]
@@ -135,59 +137,59 @@ def asked_settings(repository: Repository, base: str | None, *, own: bool) -> tu
 def trusted_settings(
     repository: Repository, settings: Settings, commit: str, *, own: bool = False
 ) -> tuple[Settings, tuple[str, ...]]:
-    """Return the settings as far as the person granted what they ask for, and what is to be said about them. Raise a
-    TrustError if something is missing, unless the person prefers to go on without it."""
+    """Return the settings without what the person has not granted, and notes about it. Raise a TrustError if a grant is
+    missing, unless the person's settings say to ignore such needs."""
     person = load_person()
-    found = consent_for(repository, settings, person, present=os.environ.keys())
-    if not found.missing:
+    granted = consent_for(repository, settings, person, present=os.environ.keys())
+    if not granted.missing:
         return settings, ()
-    asked = need_lines(found.missing, person)
+    needs = need_lines(granted.missing, person)
     source = "in the work tree" if own else f"at {commit[:12]}"
     if person.settings.trust.untrusted == "ignore":
-        note = f"the repository's settings {source} ask for what you have not granted; ignored: {'; '.join(asked)}"
-        return without_needs(settings, found.missing), (note,)
-    listed = "\n".join(f"  {line}" for line in asked)
+        note = f"the repository's settings {source} need grants that you have not given; ignored: {'; '.join(needs)}"
+        return without_needs(settings, granted.missing), (note,)
+    listed = "\n".join(f"  {line}" for line in needs)
     raise TrustError(
-        f"nothing was run: the settings of this repository, {source}, ask for what you have not granted:\n{listed}",
+        f"nothing was run: the settings of this repository, {source}, need grants that you have not given:\n{listed}",
         hint=_how_to_grant(repository, person, commit, own=own),
     )
 
 
 def _how_to_grant(repository: Repository, person: Person, commit: str, *, own: bool) -> str:
+    """Return the hint that tells the person how to grant the missing needs."""
     if grants_from_inside(repository, person):
         return f"your own file, {person.file}, lies inside the repository, so it grants nothing; move it elsewhere"
     default = resolve_base(repository, CheckRequest())[0]
-    revision = " --own-settings" if own else "" if commit == default else f" --base {commit[:12]}"
+    revision = " --use-worktree-config" if own else "" if commit == default else f" --base {commit[:12]}"
     return (
         f"if you trust it: `proofstone trust{revision} {shlex.quote(str(repository.root))}` shows this again "
-        f"and grants it; "
-        f'to run without it: `untrusted = "ignore"` under [trust] in {person.file}'
+        f'and grants it; to run without it: `untrusted = "ignore"` under [trust] in {person.file}'
     )
 
 
 def resolve_base(repository: Repository, request: CheckRequest) -> tuple[str, str]:
-    """Commit and tree of the base, as the person named it or as the settings at HEAD do."""
+    """Return commit and tree of the base: the one that the request names, or the one in the settings at HEAD."""
     if request.base is not None:
         return repository.resolve_base(request.base)
     head = repository.resolve_base("HEAD")
-    named = settings_at(repository, head[0]).check.base
-    return head if named == "HEAD" else repository.resolve_base(named)
+    revision = settings_at(repository, head[0]).check.base
+    return head if revision == "HEAD" else repository.resolve_base(revision)
 
 
 def outside_of(repository: Repository, home: Path | None) -> Path:
-    """Proofstone's state directory, which may not lie inside the repository that it is to judge."""
+    """Return Proofstone's state directory. Refuse one inside the repository that is to be checked."""
     home = home or proofstone_home()
     if home.resolve().is_relative_to(repository.root):
         raise MachineError(
-            f"{home}: Proofstone's state lies inside the repository that it is to check",
-            hint="set PROOFSTONE_HOME to a folder outside of it",
+            f"{home}: Proofstone's state directory lies inside the repository to check",
+            hint="set PROOFSTONE_HOME to a folder outside the repository",
         )
     return private_home(home)
 
 
 def passed_secrets(settings: Settings, variables: Mapping[str, str]) -> SecretMask:
-    """Return the mask for every variable that the settings pass to checks and executors. A path is no secret, and
-    masking it would hide which files a report speaks of."""
+    """Return the mask for every variable that the settings pass to checks and executors. Paths are not masked: they are
+    no secrets, and a report must show which files it means."""
     names = dict.fromkeys((*settings.environment.pass_through, *settings.gate.pass_through))
     passed = {name: variables[name] for name in names if name in variables and name not in PASSED}
     return SecretMask.of(passed, public=[value for value in passed.values() if _is_path(value)])
@@ -201,7 +203,7 @@ def _is_path(value: str) -> bool:
 
 @contextmanager
 def writing_ledger(home: Path, repository: Repository | None = None, *, create: bool = False) -> Iterator[Ledger]:
-    """The ledger, to be written to. It is refused if it is not the one that was anchored."""
+    """Open the ledger for writing. Refuse it if it does not match its anchors."""
     with closing(open_ledger(home, "create" if create else "write")) as ledger:
         refuse_anchor_faults(ledger, home, repository)
         yield ledger
@@ -222,12 +224,12 @@ def opened_world(
     settings_commit: str = "",
     own_settings: bool = False,
 ) -> Iterator[World]:
-    """Everything outside that a run touches; its scratch folder and its hold on the ledger end with it.
-    `settings_commit` is where the settings were read, if not at the base; `own_settings`: in the work tree."""
-    settings, told = trusted_settings(repository, settings, settings_commit or base[0], own=own_settings)
-    mended = mend_state(home)
+    """Open the context of a run. On exit, remove its scratch folder and close the ledger. `settings_commit` is the
+    commit that the settings were read from, if not the base; `own_settings` means the work tree."""
+    settings, trust_notes = trusted_settings(repository, settings, settings_commit or base[0], own=own_settings)
+    repairs = mend_state(home)
     store = open_store(repository, home)
-    store.repairs[:0] = mended
+    store.repairs[:0] = repairs
     with scratch_folder(home, run_id) as scratch, writing_ledger(home, repository, create=True) as ledger:
         facts = remembered_facts(home / "cache" / "sandbox.json", scratch / "probe", repository.search)
         sandbox = choose(facts, settings.sandbox.level, require=require_sandbox or settings.sandbox.require)
@@ -242,7 +244,7 @@ def opened_world(
             base_commit=base[0],
             base_tree=base[1],
             settings=settings,
-            notes=(*told, *(item for item in (note, _tidied(home, store, settings)) if item)),
+            notes=(*trust_notes, *(text for text in (note, _clean_up(home, store, settings)) if text)),
             ledger=ledger,
             ledger_path=ledger_path(home),
             artifacts=ArtifactStore(artifacts_path(home)),
@@ -265,7 +267,7 @@ def check_run(
     require_sandbox: bool = False,
     home: Path | None = None,
 ) -> Iterator[CheckRun]:
-    """A `proofstone check` in the repository of `directory`, ready to run."""
+    """Build a `proofstone check` for the repository of `directory`."""
     repository = open_repository(directory)
     base = resolve_base(repository, request)
     settings, note = choose_settings(repository, base[0], request)

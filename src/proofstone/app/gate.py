@@ -1,4 +1,4 @@
-"""The gate, put together: like `app.py` a place that chooses implementations, and the only one for `proofstone gate`.
+"""Build the runs of `proofstone gate` and answer questions about them. This module chooses the implementations.
 
 Everything that can be wrong with the input is found here, before anything is written.
 """
@@ -73,7 +73,7 @@ def gate_run(
     listen: Listen | None = None,
     home: Path | None = None,
 ) -> Iterator[GateRun]:
-    """A `proofstone gate`, ready to run: its first row is written, nothing else has happened."""
+    """Build a `proofstone gate`. Its first row is written; nothing else has happened."""
     raw, text = load_plan(plan_path)
     plan = sound_plan(text, str(plan_path))
     plan_path = plan_path.parent.resolve() / plan_path.name
@@ -83,7 +83,7 @@ def gate_run(
     home = outside_of(repository, home)
     within = request.within
     if within is None:
-        branch, base = branch_and_base(repository, plan, plan_path, request.branch, _promised(home))
+        branch, base = branch_and_base(repository, plan, plan_path, request.branch, _reserved_branches(home))
         refuse_dirty(repository, branch, plan_path, allowed=request.allow_dirty)
     else:
         branch, base = within.ref, within.base_commit
@@ -105,19 +105,19 @@ def gate_run(
             )
         )
         held_out = any(task.heldout for task in plan.tasks)
-        setup = _setup(world, request, plan_path, hashlib.sha256(raw).hexdigest(), branch, held_out=held_out)
-        held_out_files(request.heldout_files)  # an error in them is found now
+        setup = _build_setup(world, request, plan_path, hashlib.sha256(raw).hexdigest(), branch, held_out=held_out)
+        held_out_files(request.heldout_files)  # fails now if they are invalid
         if request.verified or settings.gate.verified_plan:
             _refuse_unverified(world, plan_path, setup.plan_artifact)
         refuse_unusable(setup)
-        kept = world.artifacts.put(raw)
+        artifact = world.artifacts.put(raw)
         exclude(repository, own_files(repository, plan_path))
         world.ledger.append(
-            kept.row("text/markdown; charset=utf-8"),
+            artifact.row("text/markdown; charset=utf-8"),
             EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")),
         )
         minutes = request.minutes or settings.gate.run_minutes
-        yield stack.enter_context(_driven(world, setup, plan, watching, listen, wait=request.wait, minutes=minutes))
+        yield stack.enter_context(_build_run(world, setup, plan, watching, listen, wait=request.wait, minutes=minutes))
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def resumed_gate(
     listen: Listen | None = None,
     home: Path | None = None,
 ) -> Iterator[GateRun]:
-    """A run of the gate that goes on from its journal."""
+    """Resume a run of the gate from its journal."""
     home = private_home(home)
     with closing(open_ledger(home, "read")) as ledger:
         setup = setup_of(ledger, run_id)
@@ -138,55 +138,53 @@ def resumed_gate(
         plan = plan_of(setup, world.artifacts)
         minutes = request.minutes or setup.minutes
         amend_budget(world, setup, plan, request.budget)
-        run = stack.enter_context(_driven(world, setup, plan, watching, listen, wait=request.wait, minutes=minutes))
-        for task_id in _to_retry(run.view(), request.retry):
-            word = Word(WordKind.RETRY, by=request.by, text=request.note)
-            refuse_senseless(run.journal, task_id, word, world.repository, setup)
-            run.journal.say(task_id, word)
+        run = stack.enter_context(_build_run(world, setup, plan, watching, listen, wait=request.wait, minutes=minutes))
+        for task_id in _tasks_to_retry(run.view(), request.retry):
+            command = Word(WordKind.RETRY, by=request.by, text=request.note)
+            refuse_senseless(run.journal, task_id, command, world.repository, setup)
+            run.journal.say(task_id, command)
         run.journal.note("run.resumed")
         yield run
 
 
 def sound_plan(text: str, path: str) -> Plan:
-    """The plan, if nothing is wrong with it that would keep it from being run; else everything that is, at once."""
+    """Return the plan if it can run. Otherwise raise an InputError that lists every problem."""
     plan, problems = read_plan(text, path)
-    found = errors((*problems, *(lint(plan, text) if plan else ())))
-    if plan is not None and not found:
+    blocking = errors((*problems, *(lint(plan, text) if plan else ())))
+    if plan is not None and not blocking:
         return plan
-    lines = [f"{path}:{problem.line}: {problem.message}\n  {problem.hint}" for problem in found]
-    raise InputError("\n".join(lines), hint=f"`proofstone plan lint {path}` shows this, and what else could be better")
+    lines = [f"{path}:{problem.line}: {problem.message}\n  {problem.hint}" for problem in blocking]
+    raise InputError("\n".join(lines), hint=f"`proofstone plan lint {path}` shows these errors and further suggestions")
 
 
 def list_runs(home: Path | None = None, *, limit: int | None = None) -> list[RunView]:
-    """The runs of the gate, newest first; so many at most."""
+    """Return the runs of the gate, newest first, at most `limit`."""
     home = private_home(home)
-    own = [run.run_id for run in _known(home) if not run.parent][:limit]
-    if not own:
+    run_ids = [run.run_id for run in _started_runs(home) if not run.parent][:limit]
+    if not run_ids:
         return []
     with closing(open_ledger(home, "read")) as ledger:
-        return [_view(ledger, home, run_id) for run_id in own]
+        return [_read_view(ledger, home, run_id) for run_id in run_ids]
 
 
 def _refuse_unverified(world: World, plan_path: Path, digest: str) -> None:
-    """A plan reaches implementation as it went through the plan gate, or not at all."""
+    """Refuse a plan that has not passed the plan gate exactly as it is."""
     if why := why_not_verified(world.ledger, digest, str(world.repository.root)):
         hint = (
-            f"`{why.next}`"
-            if why.next
-            else f"`proofstone verify-plan {plan_path}` puts it through, and says what it lacks"
+            f"`{why.next}`" if why.next else f"`proofstone verify-plan {plan_path}` verifies it and says what it lacks"
         )
         raise InputError(f"{plan_path}: {why.why}", hint=hint)
 
 
-def _known(home: Path) -> tuple[KnownRun, ...]:
-    """Every run of the gate, newest first."""
+def _started_runs(home: Path) -> tuple[KnownRun, ...]:
+    """Return every run of the gate, newest first."""
     path = ledger_path(home)
     return started_runs(path, "gate") if path.is_file() else ()
 
 
-def _promised(home: Path) -> frozenset[str]:
-    """Branches that runs under way will commit to."""
-    under_way = [run.run_id for run in _known(home) if is_held(home, run.run_id)]
+def _reserved_branches(home: Path) -> frozenset[str]:
+    """Return the branches that runs under way will commit to."""
+    under_way = [run.run_id for run in _started_runs(home) if is_held(home, run.run_id)]
     if not under_way:
         return frozenset()
     with closing(open_ledger(home, "read")) as ledger:
@@ -194,32 +192,34 @@ def _promised(home: Path) -> frozenset[str]:
 
 
 def find_run(text: str, home: Path | None = None) -> str:
-    """The id of the run that is meant: whole, its beginning or its end if that is unique, or `last`: of the repository
-    that one stands in, or of all if one stands in none."""
-    return run_of("gate", text, on_their_own(text, _known(private_home(home))))
+    """Return the id of the run that `text` means: a whole id, a unique beginning or end of one, or `last`. `last` is
+    the last run of the current repository, or of all if there is none."""
+    return run_of("gate", text, on_their_own(text, _started_runs(private_home(home))))
 
 
 def view_run(run_id: str, home: Path | None = None) -> RunView:
+    """Return the current state of a run."""
     home = private_home(home)
     with closing(open_ledger(home, "read")) as ledger:
-        return _view(ledger, home, run_id)
+        return _read_view(ledger, home, run_id)
 
 
 def find_task(view: RunView, text: str) -> str:
-    """The id of the task that is meant: `task-03`, `3`, or a part of its name that no other task has."""
+    """Return the id of the task that `text` means: `task-03`, `3`, or a unique part of its name."""
     tasks = view.plan.tasks
     exact = [task.id for number, task in enumerate(tasks, start=1) if text in (task.id, str(number), task.name)]
-    found = exact or [task.id for task in tasks if text.lower() in task.name.lower()]
-    if len(found) == 1:
-        return found[0]
-    known = ", ".join(f"{task.id} ({task.name})" for task in tasks)
+    matches = exact or [task.id for task in tasks if text.lower() in task.name.lower()]
+    if len(matches) == 1:
+        return matches[0]
+    available = ", ".join(f"{task.id} ({task.name})" for task in tasks)
     raise InputError(
-        f"{text}: names {'several tasks' if found else 'no task'} of {view.run_id}", hint=f"it has: {known}"
+        f"{text}: names {'several tasks' if matches else 'no task'} of {view.run_id}", hint=f"it has: {available}"
     )
 
 
 def say(run_id: str, task_id: str, word: Word, home: Path | None = None) -> str:
-    """Record a person's word. It has its effect at once, or whoever drives the run hears it. What follows, in words."""
+    """Record a command of the person and return what happens next. The command takes effect at once, unless another
+    process runs the run: that process applies it."""
     home = private_home(home)
     with writing_ledger(home) as ledger:
         setup = setup_of(ledger, run_id)
@@ -232,37 +232,37 @@ def say(run_id: str, task_id: str, word: Word, home: Path | None = None) -> str:
                 journal = Journal.opened(ledger, run_id, plan)
                 refuse_senseless(journal, task_id, word, repository, setup)
                 journal.say(task_id, word)
-                return "recorded; the run is under way and hears it"
-            # Read now that nobody else can add to it.
+                return "recorded; the run is under way and will apply it"
+            # Read the journal only now: nobody else can add to it while the lock is held.
             journal = Journal.opened(ledger, run_id, plan)
             refuse_senseless(journal, task_id, word, repository, setup)
             journal.say(task_id, word)
             heed(journal, lambda _: True, repository, setup)
             write_state(Path(setup.plan_path), view_of(setup, journal, home=home, running=False))
-            return f"recorded; `proofstone resume {setup.parent or run_id}` goes on"
+            return f"recorded; `proofstone resume {setup.parent or run_id}` continues the run"
 
 
 def whole_of(run_id: str, home: Path | None = None) -> str:
-    """The run that this one is a part of; itself, if it is on its own."""
+    """Return the id of the run that this run is a part of, or its own id."""
     with closing(open_ledger(private_home(home), "read")) as ledger:
         return setup_of(ledger, run_id).parent or run_id
 
 
-def _view(ledger: Ledger, home: Path, run_id: str) -> RunView:
+def _read_view(ledger: Ledger, home: Path, run_id: str) -> RunView:
     setup = setup_of(ledger, run_id)
     journal = Journal.opened(ledger, run_id, plan_of(setup, ArtifactStore(artifacts_path(home))))
     return view_of(setup, journal, home=home, running=is_held(home, run_id))
 
 
-def _to_retry(view: RunView, wanted: tuple[str, ...]) -> list[str]:
-    """The tasks that are to be tried again; `all` are those about which a person is asked what to do."""
+def _tasks_to_retry(view: RunView, wanted: tuple[str, ...]) -> list[str]:
+    """Return the ids of the tasks to retry. `all` means the failed and blocked tasks."""
     if "all" in wanted:
         return [task.record.id for task in view.tasks if task.record.state.value in ("FAILED", "BLOCKED")]
     return [find_task(view, text) for text in wanted]
 
 
 @contextmanager
-def _driven(
+def _build_run(
     world: World,
     setup: GateSetup,
     plan: Plan,
@@ -272,27 +272,28 @@ def _driven(
     wait: bool,
     minutes: float,
 ) -> Iterator[GateRun]:
+    """Build a run with its journal, budget and agents."""
     journal = Journal.opened(world.ledger, world.run_id, plan)
     recorded = on_record(world.ledger, world.run_id)
     meter = Meter(budget_of(setup, journal), spent_so_far(recorded))
     dispatcher = Dispatcher(Bus(world.ledger, world.run_id), meter, recorded, watching.spending)
     with ExitStack() as stack:
-        cast = Casting(
+        agents = Casting(
             backends_for(setup, world.repository.root, listen, stack),
             dispatcher,
             listen,
             world.store.git(),
             world.settings.tools.secret,
         )
-        executor = cast.executor((setup.executor, *setup.fallbacks.get("executor", ())))
-        architect = cast.architect((setup.architect, *setup.fallbacks.get("architect", ())))
+        executor = agents.executor((setup.executor, *setup.fallbacks.get("executor", ())))
+        architect = agents.architect((setup.architect, *setup.fallbacks.get("architect", ())))
         yield GateRun(
             GateWorld(
                 world=world,
                 setup=setup,
                 plan_file=Path(setup.plan_path),
                 journal=journal,
-                executor=_attended(world, setup, plan, journal, executor, cast.judge(architect)),
+                executor=_supervise(world, setup, plan, journal, executor, agents.judge(architect)),
                 architect=architect,
                 watching=watching,
                 terminal=threading.Lock() if listen is not None else None,
@@ -303,10 +304,11 @@ def _driven(
         )
 
 
-def _attended(
+def _supervise(
     world: World, setup: GateSetup, plan: Plan, journal: Journal, executor: Executor, judge: JudgeAt | None
 ) -> Executor:
-    """The executor, asked before and during its work if it knows what it is doing; or it is on record why it is not."""
+    """Return the executor, supervised if the run asks agents to confirm their understanding. Record the reason if it
+    cannot be supervised."""
     if not setup.asks:
         return executor
     why = why_not_asked("executor", executor.backend) if isinstance(executor, AgentExecutor) else ""
@@ -315,12 +317,12 @@ def _attended(
         if not world.ledger.read(EventRow, run_id=world.run_id, type=NOT_ASKED, limit=1):
             journal.note(NOT_ASKED, why=why or f"not applicable: {kind} cannot be asked")
         return executor
-    whole = setup.parent or world.run_id
-    (began,) = [row.seq for row in world.ledger.read(EventRow, run_id=world.run_id, type="run.started", limit=1)]
-    before = [row for row in world.ledger.read(EventRow, run_id=whole, type=ADDED) if row.seq < began]
+    parent_id = setup.parent or world.run_id
+    (first_seq,) = [row.seq for row in world.ledger.read(EventRow, run_id=world.run_id, type="run.started", limit=1)]
+    amendments = [row for row in world.ledger.read(EventRow, run_id=parent_id, type=ADDED) if row.seq < first_seq]
     attending = Attending(
         journal=journal,
-        board=Board(world.ledger, whole, plan.objective or plan.title),
+        board=Board(world.ledger, parent_id, plan.objective or plan.title),
         backend=executor.backend,
         spec=setup.executor,
         limits=limits_of(world.settings),
@@ -329,18 +331,18 @@ def _attended(
         base_tree=world.base_tree,
         git=world.store.git(),
         secret=world.settings.tools.secret,
-        knows=1 + len(before),
+        knows=1 + len(amendments),
         judge=judge,
     )
     return replace(executor, attends=attending)
 
 
-def _setup(
+def _build_setup(
     world: World, request: GateRequest, plan_path: Path, plan_artifact: str, branch: str, *, held_out: bool
 ) -> GateSetup:
     gate, repository = world.settings.gate, world.repository
-    who = identity(repository)
-    cast, concerns = served(world, request)
+    author = identity(repository)
+    specs_by_role, concerns = served(world, request)
     signed = wants_signature(repository)
     sign = signed and request.sign
     notes = [*world.notes]
@@ -348,10 +350,10 @@ def _setup(
         notes.append("git is configured to sign commits; these are not signed (--no-sign)")
     if held_out and is_tracked(repository, plan_path):
         notes.append(f"{plan_path.name} is committed, so executors can find its held-out commands in the history")
-    if unseen := untracked(repository, plan_path):
-        notes.append(f"files that are not committed are no part of the run: {', '.join(unseen[:5])}")
+    if ignored := untracked(repository, plan_path):
+        notes.append(f"uncommitted files are not part of the run: {', '.join(ignored[:5])}")
     hooks = request.hooks or gate.hooks
-    skipped, told = hooks_left_out(repository, hooks)
+    skipped, hook_notes = hooks_left_out(repository, hooks)
     return GateSetup.model_validate(
         {
             "version": __version__,
@@ -360,22 +362,22 @@ def _setup(
             "plan_artifact": plan_artifact,
             "base_commit": world.base_commit,
             "branch": branch,
-            "executor": cast["executor"][0],
-            "architect": cast["architect"][0],
-            "fallbacks": {role: specs[1:] for role, specs in cast.items() if specs[1:]},
+            "executor": specs_by_role["executor"][0],
+            "architect": specs_by_role["architect"][0],
+            "fallbacks": {role: specs[1:] for role, specs in specs_by_role.items() if specs[1:]},
             "budget": request.within.budget if request.within else budget_for(world.settings, request.budget),
             "slots": request.slots or gate.slots,
             "minutes": request.minutes or gate.run_minutes,
             "hooks": hooks,
             "skipped_hooks": skipped,
-            "sign": sign and can_sign(world, who),
-            "author_name": who.name,
-            "author_email": who.email,
+            "sign": sign and can_sign(world, author),
+            "author_name": author.name,
+            "author_email": author.email,
             "require_sandbox": request.require_sandbox,
             "asks": request.within.asks if request.within else world.settings.understanding.ask == "always",
             "heldout_files": str(request.heldout_files.absolute()) if request.heldout_files else None,
             "sandbox": world.sandbox.level.value,
-            "notes": (*notes, *concerns, *told),
+            "notes": (*notes, *concerns, *hook_notes),
             "parent": request.within.parent if request.within else "",
             "settings_commit": request.within.settings_commit if request.within else "",
         }

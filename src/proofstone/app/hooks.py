@@ -1,6 +1,6 @@
-"""Hooks: what git and coding agents call when somebody wants to commit, or says that they are done.
+"""Answer the hooks that git and coding agents call before a commit and when an agent says that it is done.
 
-Looking for evidence is what every commit waits for, so what only a check needs is imported when one is run.
+Every commit waits for the search for evidence, so modules that only a check needs are imported when one runs.
 """
 
 from __future__ import annotations
@@ -37,93 +37,99 @@ if TYPE_CHECKING:
     from proofstone.check.models import CheckReport
 
 
-_OWN_INDEX: Final = "index"
-_WHOLE_INDEX: Final = "index.lock"
-_MOST_PATHS: Final = 5
+_DEFAULT_INDEX: Final = "index"
+_COMMIT_ALL_INDEX: Final = "index.lock"
+_MAX_PATHS: Final = 5
 _NOT_GRANTED: Final = (
-    "`proofstone check` could not be run: the repository's settings ask for more than the person who owns this "
-    "machine has "
-    "granted. Tell them; only they can decide about it."
+    "`proofstone check` could not be run: the repository's settings need grants that the owner of this machine has not "
+    "given. Tell the owner; only they can decide."
 )
 
 
 @dataclass(frozen=True)
 class Other:
-    """A passing check of another tree, and where the two differ."""
+    """A passing check of another tree, and the differences between the two trees."""
 
     seen: Seen
     missing: tuple[str, ...]
-    """Files that were checked and are not in the commit."""
+    """Files that were checked but are not in the commit."""
     unchecked: tuple[str, ...]
-    """Files of the commit that were not there when it was checked."""
+    """Files in the commit that were not checked."""
     differing: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Looked:
-    """What was found of a commit that is to be made."""
+    """The evidence for a pending commit."""
 
     tree: str
     ruling: Ruling
     ledger: Path
     command: str = ""
-    """What would produce the evidence that is missing."""
+    """The command that would produce the missing evidence."""
     other: Other | None = None
 
 
 @dataclass(frozen=True)
 class Status:
+    """The installed hooks, and the evidence for HEAD."""
+
     folder: Path
-    """Where git looks for hooks."""
+    """The folder in which git looks for hooks."""
     hooks: tuple[Hook, ...]
-    """Those there, and any of Proofstone's where git does not look."""
+    """The hooks in that folder, and Proofstone's hooks in other folders."""
     head: Ruling | None
-    """What is on record of the commit that one stands on; None if there is none."""
+    """The ruling on HEAD; None if there is no commit."""
     authentication: AuthenticationLevel
-    """Who can write evidence that is believed."""
+    """How the ledger authenticates its rows, and so who can write accepted evidence."""
 
 
 @dataclass(frozen=True)
 class Stop:
-    """An agent says that it is done."""
+    """The message of an agent that says that it is done."""
 
     agent: str
     directory: Path
     conversation: str
     again: bool | None
-    """Whether it goes on only because it was sent back; None: its program does not say."""
+    """Whether the agent continued only because it was sent back; None if its program does not say."""
 
 
 @dataclass(frozen=True)
 class StopAnswer:
+    """The answer to an agent that wants to stop."""
+
     send_back: str = ""
-    """What it must put right; empty: it may stop."""
+    """What the agent must fix; empty if it may stop."""
     remark: str = ""
-    """For the person."""
+    """A message for the person."""
 
 
 def install_hooks(directory: Path, *, check: bool) -> tuple[Path, list[Done]]:
+    """Install Proofstone's git hooks, and return their folder and what was done."""
     repository = open_repository(directory)
     done = install(repository, own_program(), check=check)
     return hooks_folder(repository), done
 
 
 def uninstall_hooks(directory: Path) -> list[Done]:
+    """Remove Proofstone's git hooks, and return what was done."""
     return uninstall(open_repository(directory))
 
 
 def hooks_status(directory: Path) -> Status:
+    """Return which hooks are installed, and the evidence for HEAD."""
     repository = open_repository(directory)
     folder = hooks_folder(repository)
     elsewhere = [hook for other in own_folders(repository) if other != folder for hook in hooks_in(other)]
-    known = (*hooks_in(folder), *(hook for hook in elsewhere if hook.state.ours))
+    hooks = (*hooks_in(folder), *(hook for hook in elsewhere if hook.state.ours))
     head = repository.git.maybe("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    ruling = _of_commit(repository, head) if head else None
-    return Status(folder, known, ruling, authentication_level(proofstone_home()))
+    ruling = _rule_on_commit(repository, head) if head else None
+    return Status(folder, hooks, ruling, authentication_level(proofstone_home()))
 
 
 def own_program() -> str:
-    """The `proofstone` that is running, as something that a shell can start."""
+    """Return the path of the running `proofstone`, for a hook to start."""
     called, beside = Path(sys.argv[0]), Path(sys.executable).with_name("proofstone")
     for candidate in (called.absolute() if called.name == "proofstone" else beside, beside):
         if candidate.is_file() and os.access(candidate, os.X_OK):
@@ -131,32 +137,31 @@ def own_program() -> str:
     if found := shutil.which("proofstone"):
         return str(Path(found).absolute())
     raise MachineError(
-        "there is no program `proofstone` that a hook could start",
+        "no `proofstone` program was found that a hook could start",
         hint="install it, for instance with `uv tool install`",
     )
 
 
 def look(directory: Path, variables: Mapping[str, str], *, merging: bool) -> Looked:
-    """What is on record of the commit that git is about to make. Nothing is changed by it."""
+    """Return the evidence for the commit that git is about to make. Change nothing."""
     repository = open_repository(directory)
     commit = pending(repository, variables, merging=merging)
     ledger = ledger_path(proofstone_home())
     with _scratch_objects() as objects:
         tree = tree_of_index(repository, commit.index, objects)
-        ruling = _ruled(repository, commit, tree, ledger)
+        ruling = _rule_on_tree(repository, commit, tree, ledger)
         if ruling.accepted:
             return Looked(tree, ruling, ledger)
-        other = _other(repository, commit, tree, ledger, objects)
-        command = _command(repository, commit, tree, objects, needed_base=ruling.needed_base)
+        other = _find_other_check(repository, commit, tree, ledger, objects)
+        command = _build_check_command(repository, commit, tree, objects, needed_base=ruling.needed_base)
         return Looked(tree, ruling, ledger, command, other)
 
 
 def check_pending(
     directory: Path, variables: Mapping[str, str], progress: Progress, *, merging: bool, needed_base: str = ""
 ) -> CheckReport:
-    """`proofstone check` of exactly what git is about to commit, which need not be what is staged. `needed_base`: the
-    only
-    base that would do."""
+    """Check exactly what git is about to commit, which may differ from what is staged. If `needed_base` is given, only
+    a check against that base counts."""
     from proofstone.app.context import choose_settings, new_run_id, opened_world, outside_of, resolve_base
     from proofstone.check.context import CheckRequest
     from proofstone.check.run import CheckRun
@@ -164,11 +169,11 @@ def check_pending(
 
     repository = open_repository(directory)
     commit = pending(repository, variables, merging=merging)
-    plain = CheckRequest(base=needed_base or None)
-    base = resolve_base(repository, plain)
+    request = CheckRequest(base=needed_base or None)
+    base = resolve_base(repository, request)
     if not counting_bases(repository, commit.parents, {base[0]}):
         base = repository.resolve_base("HEAD")
-    settings, note = choose_settings(repository, base[0], plain)
+    settings, note = choose_settings(repository, base[0], request)
     home = outside_of(repository, None)
     with opened_world(
         repository, base, settings, progress, home=home, run_id=new_run_id(), require_sandbox=False, note=note
@@ -178,24 +183,24 @@ def check_pending(
 
 
 def agent_stopped(stop: Stop) -> StopAnswer:
-    """Check what the agent leaves, and send it back with what is wrong, but not for ever."""
+    """Check the work that the agent leaves, and send it back with the findings, at most MOST_ROUNDS times."""
     rounds = StopRounds(proofstone_home() / "agent-stops", f"{stop.agent} {stop.conversation}")
-    wrong, remark = _wrong_with(stop.directory)
-    if not wrong:
+    findings, remark = _check_work(stop.directory)
+    if not findings:
         rounds.forget()
         return StopAnswer(remark=remark)
     before = 0 if stop.again is False else rounds.count()
     if before >= MOST_ROUNDS:
         rounds.forget()
-        return StopAnswer(remark=f"Proofstone has sent it back {before} times and lets it stop now, unproven.\n{wrong}")
+        remark = f"Proofstone sent the agent back {before} times and now lets it stop. Its work is unproven."
+        return StopAnswer(remark=f"{remark}\n{findings}")
     rounds.keep(before + 1)
-    return StopAnswer(send_back=wrong)
+    return StopAnswer(send_back=findings)
 
 
-def _wrong_with(directory: Path) -> tuple[str, str]:
-    """What is wrong with the work, and what the person should know otherwise. What keeps Proofstone from checking is
-    wrong
-    as well, unless there is nothing that could be checked: an agent may have caused it."""
+def _check_work(directory: Path) -> tuple[str, str]:
+    """Return the findings for the agent, and a remark for the person. A check that cannot run is a finding too, because
+    the agent may have caused that; only a repository without a commit is not."""
     from proofstone.app.context import check_run
     from proofstone.check.context import CheckRequest, Silent
     from proofstone.common.models import Outcome
@@ -212,7 +217,7 @@ def _wrong_with(directory: Path) -> tuple[str, str]:
     except InternalError:
         raise
     except TrustError:
-        # How to grant it is for the person alone to read: an agent that is told may do it.
+        # Only the person may read how to grant it: an agent that knows could do it.
         return _NOT_GRANTED, ""
     except ProofstoneError as error:
         hint = "a person must look into this" if isinstance(error, AnchorError) else error.hint
@@ -220,64 +225,67 @@ def _wrong_with(directory: Path) -> tuple[str, str]:
     return ("", "") if report.outcome is Outcome.PASSED else (feedback(report), "")
 
 
-def _of_commit(repository: Repository, head: str) -> Ruling:
-    """What is on record of a commit that is made already."""
+def _rule_on_commit(repository: Repository, head: str) -> Ruling:
+    """Rule on an existing commit by the recorded checks."""
     git = repository.git
     tree = git.tree_of(head)
     parents = git.line("rev-list", "--parents", "--max-count=1", head).split()[1:]
     trees = {commit: git.tree_of(commit) for commit in parents}
-    return _ruled(repository, Pending(trees, Path()), tree, ledger_path(proofstone_home()), first=not parents)
+    return _rule_on_tree(repository, Pending(trees, Path()), tree, ledger_path(proofstone_home()), first=not parents)
 
 
-def _ruled(repository: Repository, commit: Pending, tree: str, ledger: Path, *, first: bool | None = None) -> Ruling:
+def _rule_on_tree(
+    repository: Repository, commit: Pending, tree: str, ledger: Path, *, first: bool | None = None
+) -> Ruling:
+    """Rule on a tree by the recorded checks, after verifying that nobody forged them."""
     if first is None:
         first = commit.first_of_branch and is_empty(repository)
-    seen = checks_on_record(ledger, worktree_roots(repository), tree)
-    if seen:
+    checks = checks_on_record(ledger, worktree_roots(repository), tree)
+    if checks:
         with closing(open_ledger(proofstone_home(), "read")) as evidence:
-            refuse_forged(evidence, seen)
+            refuse_forged(evidence, checks)
     return rule(
         tree,
-        seen,
+        checks,
         parent_trees=commit.parents.values(),
-        counting=_counting(repository, commit, seen),
+        counting=_valid_bases(repository, commit, checks),
         parents=commit.parents,
         first=first,
     )
 
 
-def _counting(repository: Repository, commit: Pending, seen: Iterable[Seen]) -> frozenset[str] | None:
+def _valid_bases(repository: Repository, commit: Pending, checks: Iterable[Seen]) -> frozenset[str] | None:
+    """Return the bases whose checks count for the commit; None if every base counts."""
     if commit.first_of_branch:
         return None
-    return counting_bases(repository, commit.parents, {item.base_commit for item in seen})
+    return counting_bases(repository, commit.parents, {check.base_commit for check in checks})
 
 
-def _other(repository: Repository, commit: Pending, tree: str, ledger: Path, objects: Path) -> Other | None:
-    """The newest passing check of another tree that would have counted."""
+def _find_other_check(repository: Repository, commit: Pending, tree: str, ledger: Path, objects: Path) -> Other | None:
+    """Return the newest passing check of another tree that would have counted."""
     from proofstone.common.models import ChangeKind
     from proofstone.git.snapshot import difference
     from proofstone.git.store import open_store
 
-    known = checks_on_record(ledger, worktree_roots(repository))
-    passed = [item for item in known if item.passed and item.tree != tree and not item.own_settings]
-    counting = _counting(repository, commit, passed)
-    found = next((item for item in passed if counting is None or item.base_commit in counting), None)
-    if found is None:
+    checks = checks_on_record(ledger, worktree_roots(repository))
+    passed = [check for check in checks if check.passed and check.tree != tree and not check.own_settings]
+    counting = _valid_bases(repository, commit, passed)
+    newest = next((check for check in passed if counting is None or check.base_commit in counting), None)
+    if newest is None:
         return None
     store = open_store(repository, proofstone_home())
     git = knowing(repository.git, objects, (*repository.object_dirs, store.objects))
-    if git.maybe("cat-file", "-e", f"{found.tree}^{{tree}}") is None:
-        return None  # tidied away since, or checked in another work tree
-    entries = difference(git, found.tree, tree)
-    named = {
-        kind: tuple(readable(entry.path) for entry in entries if entry.kind is kind)[:_MOST_PATHS]
-        for kind in ChangeKind
+    if git.maybe("cat-file", "-e", f"{newest.tree}^{{tree}}") is None:
+        return None  # removed since, or checked in another work tree
+    entries = difference(git, newest.tree, tree)
+    paths = {
+        kind: tuple(readable(entry.path) for entry in entries if entry.kind is kind)[:_MAX_PATHS] for kind in ChangeKind
     }
-    return Other(found, named[ChangeKind.DELETED], named[ChangeKind.ADDED], named[ChangeKind.MODIFIED])
+    return Other(newest, paths[ChangeKind.DELETED], paths[ChangeKind.ADDED], paths[ChangeKind.MODIFIED])
 
 
-def _command(repository: Repository, commit: Pending, tree: str, objects: Path, *, needed_base: str) -> str:
-    """What would produce the evidence: of what is staged, and so everything that is to be committed staged first."""
+def _build_check_command(repository: Repository, commit: Pending, tree: str, objects: Path, *, needed_base: str) -> str:
+    """Return the command that would produce the evidence. It stages first whatever is to be committed."""
     import shlex
 
     from proofstone.git.snapshot import difference
@@ -287,12 +295,12 @@ def _command(repository: Repository, commit: Pending, tree: str, objects: Path, 
         base = " --base REV"
     elif needed_base:
         base = " --base HEAD" if needed_base == next(iter(commit.parents)) else f" --base {needed_base[:12]}"
-    elif not _takes_counting_base(repository, commit):
+    elif not _is_default_base_valid(repository, commit):
         base = " --base HEAD"
     check = f"proofstone check --staged{base}"
-    if commit.index.name == _OWN_INDEX:
+    if commit.index.name == _DEFAULT_INDEX:
         return check
-    if commit.index.name == _WHOLE_INDEX:
+    if commit.index.name == _COMMIT_ALL_INDEX:
         return f"git add --update && {check}"
     git = knowing(repository.git, objects, repository.object_dirs)
     entries = difference(git, next(iter(commit.parents.values())), tree)
@@ -300,8 +308,9 @@ def _command(repository: Repository, commit: Pending, tree: str, objects: Path, 
     return f"git reset --quiet && git add --all -- {paths} && {check}"
 
 
-def _takes_counting_base(repository: Repository, commit: Pending) -> bool:
-    """Whether a plain `proofstone check` compares with a base that counts. Without settings it is HEAD, which does."""
+def _is_default_base_valid(repository: Repository, commit: Pending) -> bool:
+    """Return whether a plain `proofstone check` uses a base that counts. Without settings the base is HEAD, which
+    counts."""
     if not repository.git.out("ls-tree", "--full-tree", "--name-only", "HEAD", "--", *FILES):
         return True
     from proofstone.app.context import resolve_base
@@ -317,7 +326,7 @@ def _scratch_objects() -> Iterator[Path]:
 
 
 def standing_words(ruling: Ruling) -> str:
-    """What was found, in a few words, and against which base where a verdict decided it."""
+    """Describe the ruling in a few words, with the base if a verdict decided."""
     decided = ruling.seen is not None and ruling.standing in (Standing.PASSED, Standing.REFUSED)
     against = f" against {describe_base(ruling)}" if decided else ""
     return {
@@ -333,7 +342,7 @@ def standing_words(ruling: Ruling) -> str:
 
 
 def describe_base(ruling: Ruling) -> str:
-    """The base of the check that decided, and what it is to the commit."""
+    """Describe the base of the deciding check and its relation to the commit."""
     if ruling.seen is None:
         return "no base"
     return f"{ruling.seen.base_commit[:12]}, {'a parent' if ruling.is_against_parent else 'no parent of it'}"

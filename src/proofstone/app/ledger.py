@@ -1,6 +1,6 @@
-"""The proof of a ledger, put together: its rows, its artifacts, and the anchors in every place that is known.
+"""Verify a ledger with its artifacts and anchors, and choose who keeps the ledger and its key.
 
-What is wrong in one place keeps nobody from looking at the others: each is named, and the rest is verified.
+A problem in one place does not stop the verification of the others: each problem is named.
 """
 
 from __future__ import annotations
@@ -35,27 +35,29 @@ from proofstone.ledger.schema import json_field
 from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.ledger.verification import audit
 
-_MOST_REPOSITORIES: Final = 100_000
+_MAX_REPOSITORIES: Final = 100_000
 _REPOSITORIES: Final = f"""
 SELECT DISTINCT {json_field("payload", "$.repository")} AS repository FROM events
 WHERE type = 'run.started' AND repository IS NOT NULL
 """  # noqa: S608  our own names
-_BY_THEMSELVES: Final = (AnchorFault.MISSING, AnchorFault.FOREIGN, AnchorFault.REPLACED)
-"""Faults that a walk over the rows with an anchor in hand does not find."""
+_FAULTS_WITHOUT_ROWS: Final = (AnchorFault.MISSING, AnchorFault.FOREIGN, AnchorFault.REPLACED)
+"""Faults that comparing an anchor with the rows does not find."""
 
 
 @dataclass(frozen=True)
 class LedgerProof:
+    """The result of verifying a ledger."""
+
     verification: Verification
     anchors: int
-    """How many anchors it was compared with."""
+    """The number of anchors that the ledger was compared with."""
     note: str = ""
-    """Why the next verification cannot begin where this one ended."""
+    """Why the next verification cannot start where this one ended."""
 
 
 @dataclass
-class _Anchors:
-    """What all places say, and what is wrong with the places themselves."""
+class _AnchorCollection:
+    """The anchors of all places, and the problems with the places themselves."""
 
     found: list[Anchor] = field(default_factory=list)
     problems: list[Break] = field(default_factory=list)
@@ -70,23 +72,23 @@ class _Anchors:
 def prove_ledger(
     home: Path, anchors: Sequence[Anchor] = (), repositories: Sequence[Path] = (), *, full: bool = False
 ) -> LedgerProof | LedgerCorruptError:
-    """Verify the ledger of a state directory: from the last verified checkpoint on, or all of it. A file so damaged
-    that it cannot even be opened is an answer too."""
-    named = [open_repository(directory) for directory in repositories]
+    """Verify the ledger of a state directory: since the last verified checkpoint, or in full. Return the error if the
+    file is so damaged that it cannot be opened."""
+    opened = [open_repository(directory) for directory in repositories]
     try:
         with closing(open_ledger(home, "read")) as ledger:
-            known = _Anchors()
-            known.add(anchors)
+            collected = _AnchorCollection()
+            collected.add(anchors)
             head = ledger.head()
-            _collect_named(known, named, head)
-            _collect_kept(known, ledger, home, head)
+            _collect_named(collected, opened, head)
+            _collect_kept(collected, ledger, home, head)
             if full:
-                _collect_recorded(known, home, head, {item.root for item in named})
+                _collect_recorded(collected, home, head, {repository.root for repository in opened})
             since = None if full else ledger.checkpoint()
-            proof = audit(ledger, ArtifactStore(artifacts_path(home)), known.found, since=since)
-            proof = proof.with_problems(known.problems)
+            proof = audit(ledger, ArtifactStore(artifacts_path(home)), collected.found, since=since)
+            proof = proof.with_problems(collected.problems)
             note = ledger.keep_checkpoint(proof.head) if proof.ok else ""
-            return LedgerProof(proof, len(known.found), note)
+            return LedgerProof(proof, len(collected.found), note)
     except LedgerCorruptError as error:
         return error
 
@@ -94,7 +96,7 @@ def prove_ledger(
 def reanchor_repository(
     directory: Path, reason: str, by: str, home: Path | None = None
 ) -> tuple[tuple[AnchorFinding, ...], Anchor]:
-    """A person carries on with the ledger as it is, on record."""
+    """Accept the ledger as it is, on the person's responsibility, and record that."""
     from proofstone.app.context import new_run_id, private_home
 
     if not reason.strip():
@@ -104,74 +106,75 @@ def reanchor_repository(
         return reanchor(ledger, home, repository, new_run_id(), " ".join(reason.split()), by)
 
 
-def _collect_named(known: _Anchors, repositories: Sequence[Repository], head: Anchor) -> None:
-    """Repositories that the person names must have an anchor that holds, or none."""
+def _collect_named(known: _AnchorCollection, repositories: Sequence[Repository], head: Anchor) -> None:
+    """Add the anchors of the repositories that the person names."""
     for repository in repositories:
-        known.add(_anchors_at(repository.git, str(repository.root)))
+        known.add(_read_anchors_at(repository.git, str(repository.root)))
 
 
-def _collect_kept(known: _Anchors, ledger: Ledger, home: Path, head: Anchor) -> None:
-    """The anchors of the state directory, and of every repository in which one of them has its twin."""
-    kept = KeptAnchors(home)
+def _collect_kept(known: _AnchorCollection, ledger: Ledger, home: Path, head: Anchor) -> None:
+    """Add the anchors of the state directory, and of every repository that holds the copy of one."""
+    kept_anchors = KeptAnchors(home)
     try:
-        every = list(kept.all())
+        entries = list(kept_anchors.all())
     except LedgerError as error:
         known.complain("the anchors of the state directory", error.message)
         return
-    known.add([entry.anchor for entry in every if entry.anchor.ledger_id == head.ledger_id])
-    for finding in compare_anchors((), every, None, head, ledger.hash_at):
-        if finding.fault in _BY_THEMSELVES:
+    known.add([kept_anchor.anchor for kept_anchor in entries if kept_anchor.anchor.ledger_id == head.ledger_id])
+    for finding in compare_anchors((), entries, None, head, ledger.hash_at):
+        if finding.fault in _FAULTS_WITHOUT_ROWS:
             known.problems.append(Break(None, finding.detail))
-    for item in every:
-        place = text_to_path(item.repository)
+    for entry in entries:
+        place = text_to_path(entry.repository)
         if not place.exists():
-            continue  # the repository is gone, and its anchor with it; the twin counts
+            continue  # the repository is gone with its anchor; the copy counts
         try:
-            anchors = _anchors_at(_git_at(place), item.repository)
-            own = kept.of(place)
+            anchors = _read_anchors_at(_open_git(place), entry.repository)
+            own = kept_anchors.of(place)
         except ProofstoneError as error:
-            known.complain(item.repository, f"its anchor cannot be read: {error.message}")
+            known.complain(entry.repository, f"its anchor cannot be read: {error.message}")
             continue
         known.add([anchor for anchor in anchors if anchor.ledger_id == head.ledger_id])
         for finding in compare_anchors(anchors, (), own, head, ledger.hash_at):
-            if finding.fault in _BY_THEMSELVES:
-                known.complain(item.repository, finding.detail)
+            if finding.fault in _FAULTS_WITHOUT_ROWS:
+                known.complain(entry.repository, finding.detail)
 
 
-def _collect_recorded(known: _Anchors, home: Path, head: Anchor, done: set[Path]) -> None:
-    """The repositories that rows name. One that cannot be read is named; one that is gone is not missed."""
-    for name in _recorded_repositories(home):
+def _collect_recorded(known: _AnchorCollection, home: Path, head: Anchor, done: set[Path]) -> None:
+    """Add the anchors of the repositories that rows name. Report one that cannot be read; skip one that is gone."""
+    for name in _list_repositories(home):
         root = Path(name)
         if root in done or not (root / ".git").exists():
             continue
         try:
-            anchors = _anchors_at(open_repository(root).git, name)
+            anchors = _read_anchors_at(open_repository(root).git, name)
         except ProofstoneError as error:
             known.complain(name, f"its anchor cannot be read: {error.message}")
             continue
         known.add([anchor for anchor in anchors if anchor.ledger_id == head.ledger_id])
 
 
-def _recorded_repositories(home: Path) -> Iterator[str]:
+def _list_repositories(home: Path) -> Iterator[str]:
+    """Yield the repositories that rows name."""
     try:
-        rows = query(ledger_path(home), _REPOSITORIES, limit=_MOST_REPOSITORIES).rows
+        rows = query(ledger_path(home), _REPOSITORIES, limit=_MAX_REPOSITORIES).rows
     except ProofstoneError:
-        return  # the damage that keeps them from being read is found by the walk over the rows
+        return  # verifying the rows reports the damage
     yield from sorted(str(name) for (name,) in rows)
 
 
-def _anchors_at(git: Git, name: str) -> tuple[Anchor, ...]:
+def _read_anchors_at(git: Git, name: str) -> tuple[Anchor, ...]:
     return read_anchors(read_anchor_blob(git).data, source=f"{name}, {REF}")
 
 
-def _git_at(git_directory: Path) -> Git:
+def _open_git(git_directory: Path) -> Git:
     return Git(git_directory, git_dir=git_directory, variables={"PATH": git_environment().get("PATH", os.defpath)})
 
 
 def give_to_account(
     home: Path | None, account: str, socket_path: Path | None, state: Path | None
 ) -> tuple[DaemonConfig, Path]:
-    """Have a daemon of another account keep the ledger; what it is told, and the folder in which that stands."""
+    """Let a daemon of another account keep the ledger. Return its configuration and the folder that holds it."""
     home = home or proofstone_home()
     uid = home.stat().st_uid if home.is_dir() else 0
     folder = state or STATE / str(uid)
@@ -184,7 +187,7 @@ def give_to_account(
 
 
 def run_daemon(state: Path, ready: Callable[[DaemonConfig], None]) -> None:
-    """Keep a ledger until a signal ends it."""
+    """Keep a ledger until a signal ends the process."""
     config = read_config(state)
     listener = listen_as_account(config)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -196,17 +199,19 @@ def run_daemon(state: Path, ready: Callable[[DaemonConfig], None]) -> None:
 
 
 def keep_key_in_keyring(home: Path | None, copy: Path) -> str:
-    """Move the key of the ledger from its file to the kernel's keyring, or load it there again from a copy. The name
-    of the key there."""
+    """Move the ledger's key from its file to the kernel's keyring, or load it there again from a copy. Return the name
+    of the key in the keyring."""
     home = home or proofstone_home()
     path = key_path(ledger_path(home))
     if not path.is_file():
-        raise InputError(f"{path}: there is no key yet", hint="a first `proofstone check` makes the ledger and its key")
+        raise InputError(
+            f"{path}: there is no key yet", hint="run `proofstone check` first: it creates the ledger and its key"
+        )
     if path.read_text("ascii", "replace").startswith("keyring:"):
-        name, text = path.read_text("ascii").strip().removeprefix("keyring:"), _key_in(copy)
+        name, text = path.read_text("ascii").strip().removeprefix("keyring:"), _read_key_text(copy)
         add_to_keyring(name, text)
         return name
-    text, name = _key_in(path), f"proofstone-ledger-{secrets.token_hex(4)}"
+    text, name = _read_key_text(path), f"proofstone-ledger-{secrets.token_hex(4)}"
     if copy.exists():
         raise InputError(f"{copy}: exists already", hint="name a new file for the copy of the key")
     publish_key(copy, text)
@@ -215,8 +220,8 @@ def keep_key_in_keyring(home: Path | None, copy: Path) -> str:
     return name
 
 
-def _key_in(path: Path) -> str:
-    found = read_key(path)
-    if found is None:
-        raise InputError(f"{path}: there is no key to be read")
-    return found.value.hex()
+def _read_key_text(path: Path) -> str:
+    key = read_key(path)
+    if key is None:
+        raise InputError(f"{path}: contains no key")
+    return key.value.hex()

@@ -1,6 +1,6 @@
-"""The whole pipeline, put together: a feature request, whoever works on it, and the repository that it is for.
+"""Build the runs of `proofstone run`: a feature request, the agents that work on it, and its repository.
 
-The plan gate and the task gate are entered as their own commands enter them, as parts of this run.
+The plan gate and the task gate run as child runs, built in the same way as by their own commands.
 """
 
 from __future__ import annotations
@@ -72,25 +72,25 @@ AGENTS: Final = tuple(
     for role in ("researcher", "specifier", "designer", "reviewer", "planner", "executor", "architect", "knowledge")
     for agent in ROLES[role].agents
 )
-_AT_THE_PLAN_GATE: Final = ("challenger", "domain_expert", "devils_advocate", "researcher", "synthesizer")
+_PLAN_GATE_ROLES: Final = ("challenger", "domain_expert", "devils_advocate", "researcher", "synthesizer")
 _SEVERITY: Final = {
     PlanSeverity.BLOCKING: Severity.BLOCKER,
     PlanSeverity.SIGNIFICANT: Severity.MAJOR,
     PlanSeverity.MINOR: Severity.MINOR,
 }
-_LONGEST: Final = 40_000
-"""Characters of a request."""
-_LONGEST_ADDED: Final = 4_000
+_MAX_REQUEST: Final = 40_000
+"""The most characters that a request may have."""
+_MAX_AMENDMENT: Final = 4_000
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What `proofstone run` was asked for; what is not said comes from the settings."""
+    """The options of `proofstone run`. The settings provide what is not given."""
 
     backends: Sequence[str] = ()
-    """`ROLE=SPEC`, or `SPEC` for every role that has no line of its own."""
+    """`ROLE=SPEC`, or `SPEC` for every role that has no choice of its own."""
     files: Sequence[str] = ()
-    """That the change is about, as far as the person knows: they choose the lane."""
+    """The files that the change is about, as far as the person knows. They decide the lane."""
     lane: Lane | None = None
     branch: str | None = None
     mode: RunMode = RunMode.AUTONOMOUS
@@ -115,8 +115,8 @@ def pipeline_run(
     listen: Listen | None = None,
     home: Path | None = None,
 ) -> Iterator[PipelineRun]:
-    """A `proofstone run`, ready to run: its first row is written, nothing else has happened."""
-    _refuse(wanted)
+    """Build a `proofstone run`. Its first row is written; nothing else has happened."""
+    _refuse_bad_request(wanted)
     repository = open_repository(directory)
     home = outside_of(repository, home)
     base = resolve_base(repository, CheckRequest(base="HEAD"))
@@ -137,13 +137,13 @@ def pipeline_run(
                 require_sandbox=request.require_sandbox,
             )
         )
-        setup = _setup(world, wanted, request, listen)
-        identity(repository)  # that git does not know whom to commit as is found now
+        setup = _build_setup(world, wanted, request, listen)
+        identity(repository)  # fails now if git knows no author
         if setup.remembers:
-            FileMemory(memory_path(home)).entries()  # and so is a memory that cannot be read
+            FileMemory(memory_path(home)).entries()  # fails now if the memory cannot be read
         exclude(repository, (OWN_FILES,))
         world.ledger.append(EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")))
-        yield _driven(world, setup, request, watching, ask, listen, stack)
+        yield _build_run(world, setup, request, watching, ask, listen, stack)
 
 
 @contextmanager
@@ -156,105 +156,107 @@ def resumed_pipeline(
     listen: Listen | None = None,
     home: Path | None = None,
 ) -> Iterator[PipelineRun]:
-    """A run of the pipeline that goes on from its record."""
+    """Resume a run of the pipeline from its record."""
     home = private_home(home)
     setup = RUNS.setup(run_id, home)
     with ExitStack() as stack:
         world = stack.enter_context(reopened(run_id, setup, home, require_sandbox=setup.require_sandbox))
-        refuse_people_without_terminal(Team(setup.agents), listen, "go on at a terminal")
-        run = _driven(world, setup, request, watching, ask, listen, stack, resumed=True)
+        refuse_people_without_terminal(Team(setup.agents), listen, "resume it at a terminal")
+        run = _build_run(world, setup, request, watching, ask, listen, stack, resumed=True)
         run.journal.event("run.resumed")
         yield run
 
 
 RUNS: Final = Runs(RunSetup, last_report, lambda report: "waiting" if report.waiting else report.outcome)
-"""Those of the whole pipeline."""
+"""The runs of the whole pipeline."""
 
 
 def approve_run(
     run_id: str, gate_id: str, option: str, said: str, by: str, home: Path | None = None
 ) -> ApprovalRequest:
-    """Record what a person has decided at an approval gate; whoever goes on with the run hears it."""
+    """Record what a person decided at an approval gate. The run applies it when it is resumed."""
     home = private_home(home)
     with writing_ledger(home) as ledger, held(home, run_id):
-        found = last_report(ledger, run_id)
-        waiting = found.waiting if found else None
+        report = last_report(ledger, run_id)
+        waiting = report.waiting if report else None
         if waiting is None or waiting.gate_id != gate_id:
-            asks = f"it asks at {waiting.gate_id}" if waiting else found.reason if found else ""
-            asks = asks or "it asks nothing now"
-            raise InputError(
-                f"{run_id}: nobody is asked at {gate_id}; {asks}", hint=f"`proofstone status {run_id}` tells"
-            )
+            state = f"it waits at {waiting.gate_id}" if waiting else report.reason if report else ""
+            state = state or "it is not waiting for you"
+            raise InputError(f"{run_id}: nothing waits at {gate_id}; {state}", hint=f"see `proofstone status {run_id}`")
         if waiting.option(option) is None:
-            there = ", ".join(item.id for item in waiting.options)
-            raise InputError(f"{gate_id}: {option!r} is no option", hint=f"there are {there}")
+            options = ", ".join(choice.id for choice in waiting.options)
+            raise InputError(f"{gate_id}: {option!r} is no option", hint=f"there are {options}")
         journal = PipelineJournal.opened(ledger, run_id)
         journal.decide(waiting, option, said, by, RUNS.setup(run_id, home).mode, auto=False)
         return waiting
 
 
 def amend_run(run_id: str, text: str, files: Sequence[str], by: str, home: Path | None = None) -> Added:
-    """Record what a person adds to a run of `proofstone run` or `proofstone gate`. Whoever is at work hears it at
-    their next turn
-    boundary; what nobody there takes in is planned."""
+    """Record an addition to a run of `proofstone run` or `proofstone gate`. The agent at work receives it at its next
+    turn; otherwise it is planned."""
     if not text.strip():
-        raise InputError("nothing is added", hint='say what is wanted as well: proofstone amend last "limit the rate"')
-    if len(text) > _LONGEST_ADDED:
-        raise InputError(f"it has {len(text):,} characters; {_LONGEST_ADDED:,} at most", hint="say it in a paragraph")
+        raise InputError("the addition is empty", hint='say what else you want: proofstone amend last "limit the rate"')
+    if len(text) > _MAX_AMENDMENT:
+        raise InputError(
+            f"the addition has {len(text):,} characters; {_MAX_AMENDMENT:,} at most", hint="say it in a paragraph"
+        )
     with writing_ledger(private_home(home)) as ledger:
-        _refuse_over(ledger, run_id)
+        _refuse_ended(ledger, run_id)
         return say(ledger, run_id, " ".join(text.split()), [path.removeprefix("./") for path in files], by)
 
 
-def _refuse_over(ledger: Ledger, run_id: str) -> None:
-    """What is added to a run that has ended would be heard by nobody."""
-    events = [item.row for item in ledger.read(EventRow, run_id=run_id) if item.row.type.startswith("run.")]
+def _refuse_ended(ledger: Ledger, run_id: str) -> None:
+    """Refuse an addition to a run that has ended: nobody would receive it."""
+    events = [stored.row for stored in ledger.read(EventRow, run_id=run_id) if stored.row.type.startswith("run.")]
     last = [row for row in events if row.type in ("run.started", "run.resumed", "run.interrupted", "run.finished")][-1]
     outcome = str(last.payload.get("outcome", "")) if last.type == "run.finished" else ""
     if outcome in (RunOutcome.PASSED, RunOutcome.FAILED, RunOutcome.HALTED):
         raise InputError(
-            f"{run_id} is over ({outcome}): nothing can be added to it", hint='begin with proofstone run "…"'
+            f"{run_id} has ended ({outcome}): nothing can be added to it", hint='start a new one: proofstone run "…"'
         )
 
 
-def _refuse(wanted: str) -> None:
+def _refuse_bad_request(wanted: str) -> None:
+    """Refuse an empty or overlong request."""
     if not wanted.strip():
-        raise InputError("the request is empty", hint='say what is wanted: proofstone run "greet people by their name"')
-    if len(wanted) > _LONGEST:
-        told = f"the request has {len(wanted):,} characters; {_LONGEST:,} at most"
-        raise InputError(told, hint="put the rest into a file of the repository, and name it")
+        raise InputError("the request is empty", hint='say what you want: proofstone run "greet people by their name"')
+    if len(wanted) > _MAX_REQUEST:
+        message = f"the request has {len(wanted):,} characters; {_MAX_REQUEST:,} at most"
+        raise InputError(message, hint="put the rest into a file of the repository, and name it")
 
 
 def _refuse_dirty(repository: Repository) -> None:
-    """Work starts from the last commit: what is not committed would be missing, and nobody would see it."""
+    """Refuse uncommitted changes: work starts from the last commit, so they would be missing without notice."""
     listed = repository.git.records("diff", "--name-only", "-z", "HEAD")
     if listed:
         first = listed[0].decode("utf-8", "backslashreplace")
         more = f" and {len(listed) - 1} more files have" if len(listed) > 1 else " has"
         raise RepositoryError(
             f"{repository.root}: {first}{more} changes that are not committed",
-            hint="commit or stash them: work starts from the last commit; --allow-dirty goes on without them",
+            hint="commit or stash them: work starts from the last commit; --allow-dirty starts without them",
         )
 
 
-def _setup(world: World, wanted: str, request: RunRequest, listen: Listen | None) -> RunSetup:
+def _build_setup(world: World, wanted: str, request: RunRequest, listen: Listen | None) -> RunSetup:
     repository, gate = world.repository, world.settings.gate
     lane, why = lane_for(request.files) if request.lane is None else (request.lane, "the person says so")
-    # All of them in every lane: a change that leaves a short one goes the long way, whoever is there or not.
-    team = team_of(world, request.backends, (*AGENTS, *_AT_THE_PLAN_GATE), "")
+    # All of them in every lane: a change may leave a short lane, and then needs every agent.
+    team = team_of(world, request.backends, (*AGENTS, *_PLAN_GATE_ROLES), "")
     if team is None:
         raise InputError(
-            "nobody is named who does the work",
-            hint="--backend SPEC names one for all of them, or set [backends]; `proofstone backends` tells more",
+            "no agent is configured to do the work",
+            hint="--backend SPEC sets one for all roles, or set [backends]; see `proofstone backends`",
         )
-    refuse_people_without_terminal(team, listen, "name somebody else")
+    refuse_people_without_terminal(team, listen, "choose another backend")
     short = slug(wanted)
     branch = request.branch
     if branch is None:
-        branch = free_branch(repository, f"proofstone/{short}", world.base_commit, promised=_promised(world.home))
+        branch = free_branch(
+            repository, f"proofstone/{short}", world.base_commit, promised=_reserved_branches(world.home)
+        )
     else:
         refuse_bad_name(repository, branch)
-        _refuse_elsewhere(repository, branch, world.base_commit)
+        _refuse_other_tip(repository, branch, world.base_commit)
     return RunSetup(
         version=__version__,
         repository=str(repository.root),
@@ -278,22 +280,22 @@ def _setup(world: World, wanted: str, request: RunRequest, listen: Listen | None
     )
 
 
-def _refuse_elsewhere(repository: Repository, branch: str, base: str) -> None:
-    """The one commit follows the base: a branch that is somewhere else would lose what it has."""
-    found = position(repository, branch)
-    if found is not None and found != base:
+def _refuse_other_tip(repository: Repository, branch: str, base: str) -> None:
+    """Refuse a branch that is not at the base: its commits would be lost."""
+    tip = position(repository, branch)
+    if tip is not None and tip != base:
         raise RepositoryError(
-            f"the branch {branch} is at {found[:12]}, and the work starts from {base[:12]}",
+            f"the branch {branch} is at {tip[:12]}, and the work starts from {base[:12]}",
             hint="check it out first, or name a new branch",
         )
 
 
-def _promised(home: Path) -> frozenset[str]:
-    """Branches that runs under way will commit to."""
+def _reserved_branches(home: Path) -> frozenset[str]:
+    """Return the branches that runs under way will commit to."""
     return frozenset(RUNS.setup(run.run_id, home).branch for run in RUNS.known(home) if is_held(home, run.run_id))
 
 
-def _driven(
+def _build_run(
     world: World,
     setup: RunSetup,
     request: RunRequest,
@@ -304,6 +306,7 @@ def _driven(
     *,
     resumed: bool = False,
 ) -> PipelineRun:
+    """Build a run with its agents, budget and child runs."""
     team = Team(setup.agents)
     board = Board(world.ledger, world.run_id, setup.request)
     journal = PipelineJournal.opened(world.ledger, world.run_id)
@@ -343,7 +346,7 @@ def _driven(
 
 @dataclass(frozen=True)
 class Children:
-    """Implements `pipeline.run.Parts`: the plan gate and the task gate, as their own commands enter them."""
+    """Run the plan gate and the task gate as child runs. Implements `pipeline.run.Parts`."""
 
     world: World
     setup: RunSetup
@@ -354,35 +357,40 @@ class Children:
 
     def verify_plan(self, run_id: str, iteration: int, plan: Path, tip: str) -> PlanGateSummary | Waiting:
         live, home = self.watching.plan_gate(iteration), self.world.home
-        self._let_have_more(run_id)
-        begun = (
+        self._renew_budget(run_id)
+        context = (
             resumed_plan_gate(
-                run_id, PlanGateRequest(minutes=self.ends.minutes_left), live, _nobody, listen=self.listen, home=home
+                run_id,
+                PlanGateRequest(minutes=self.ends.minutes_left),
+                live,
+                _answer_nothing,
+                listen=self.listen,
+                home=home,
             )
-            if self._is_begun(run_id)
+            if self._is_started(run_id)
             else plan_gate_run(
                 self.world.repository.root,
                 plan,
-                PlanGateRequest(minutes=self.ends.minutes_left, within=self._within(run_id, tip)),
+                PlanGateRequest(minutes=self.ends.minutes_left, within=self._parent_run(run_id, tip)),
                 live,
-                _nobody,
+                _answer_nothing,
                 listen=self.listen,
                 home=home,
             )
         )
-        with begun as run:
+        with context as run:
             report = run.run()
         if report.verdict is None:
             question = report.questions[0].question if report.questions else "the plan gate asks something"
             return Waiting(question, f"proofstone verify-plan --resume {run_id} --answer ID=TEXT")
-        return _plan_summary(report, iteration)
+        return _summarize_plan_gate(report, iteration)
 
     def implement(self, run_id: str, iteration: int, plan: Path, base: str, *, lane: str) -> GateSummary | Waiting:
         live, home = self.watching.gate(iteration), self.world.home
-        self._let_have_more(run_id)
-        begun = (
+        self._renew_budget(run_id)
+        context = (
             resumed_gate(run_id, ResumeRequest(minutes=self.ends.minutes_left), live, listen=self.listen, home=home)
-            if self._is_begun(run_id)
+            if self._is_started(run_id)
             else gate_run(
                 self.world.repository.root,
                 plan,
@@ -391,20 +399,20 @@ class Children:
                     sign=False,
                     minutes=self.ends.minutes_left,
                     require_sandbox=self.setup.require_sandbox,
-                    within=self._within(run_id, base, short=lane in (Lane.DOCS, Lane.FIX)),
+                    within=self._parent_run(run_id, base, short=lane in (Lane.DOCS, Lane.FIX)),
                 ),
                 live,
                 listen=self.listen,
                 home=home,
             )
         )
-        with begun as run:
+        with context as run:
             report = run.run()
-        if report.outcome is RunOutcome.BUDGET_EXHAUSTED:  # it goes on from there with more
+        if report.outcome is RunOutcome.BUDGET_EXHAUSTED:  # a larger budget lets it continue from there
             raise OutOfBudgetError(report.reason)
         if report.outcome is RunOutcome.NEEDS_HUMAN:
             return Waiting(report.reason, f"proofstone status {run_id}")
-        return self._gate_summary(report, iteration, base)
+        return self._summarize_gate(report, iteration, base)
 
     def let_go(self) -> None:
         self.world.repository.git.run("update-ref", "-d", self.ref)
@@ -417,13 +425,13 @@ class Children:
 
     @property
     def ref(self) -> str:
-        """Where tasks are committed until the whole is: no branch of the person's."""
+        """The ref that holds the commits of tasks until the whole is committed. It is not a branch of the person."""
         return f"refs/proofstone/runs/{self.world.run_id}"
 
-    def _is_begun(self, run_id: str) -> bool:
+    def _is_started(self, run_id: str) -> bool:
         return bool(self.world.ledger.read(EventRow, run_id=run_id, type="run.started", limit=1))
 
-    def _within(self, run_id: str, base: str, *, short: bool = False) -> Within:
+    def _parent_run(self, run_id: str, base: str, *, short: bool = False) -> Within:
         agents = dict(self.setup.agents)
         if short:
             agents["architect"] = ("rules",)
@@ -433,26 +441,27 @@ class Children:
             base_commit=base,
             settings_commit=self.world.base_commit,
             agents=agents,
-            budget=self._left(),
+            budget=self._remaining_budget(),
             asks=self.setup.asks and not short,
             ref=self.ref,
         )
 
-    def _let_have_more(self, run_id: str) -> None:
-        """A part that goes on has what is left now: the person may have given the run more since."""
-        if self._is_begun(run_id):
-            payload = {"budget": self._left(run_id).model_dump(mode="json")}
+    def _renew_budget(self, run_id: str) -> None:
+        """Give a resumed child run what is left now: the person may have raised the budget."""
+        if self._is_started(run_id):
+            payload = {"budget": self._remaining_budget(run_id).model_dump(mode="json")}
             self.world.ledger.append(EventRow(run_id=run_id, type=BUDGET, payload=payload))
 
-    def _left(self, part: str = "") -> Budget:
-        """What a part may spend, all that it has spent itself included; no part can spend what another has."""
+    def _remaining_budget(self, part: str = "") -> Budget:
+        """Return what a child run may spend in total, including what it has spent. It cannot spend what other runs have
+        spent."""
         journal = PipelineJournal.opened(self.world.ledger, self.world.run_id)
         spent = self.spent([id for id in (self.world.run_id, *journal.children()) if id != part])
         if why := over(self.budget.run, spent, "run"):
             raise OutOfBudgetError(why)
         return self.budget.model_copy(update={"run": left_of(self.budget.run, spent)})
 
-    def _gate_summary(self, report: GateReport, iteration: int, base: str) -> GateSummary:
+    def _summarize_gate(self, report: GateReport, iteration: int, base: str) -> GateSummary:
         return GateSummary(
             iteration=iteration,
             run_id=report.run_id,
@@ -463,12 +472,13 @@ class Children:
         )
 
 
-def _nobody(_questions: object) -> Mapping[str, str]:
+def _answer_nothing(_questions: object) -> Mapping[str, str]:
+    """Answer no question: the pipeline asks them itself."""
     return {}
 
 
-def _plan_summary(report: PlanReport, iteration: int) -> PlanGateSummary:
-    still = [
+def _summarize_plan_gate(report: PlanReport, iteration: int) -> PlanGateSummary:
+    unresolved = [
         challenge
         for challenge in report.challenges
         if challenge.status in (ChallengeStatus.OPEN, ChallengeStatus.UNRESOLVED)
@@ -479,8 +489,10 @@ def _plan_summary(report: PlanReport, iteration: int) -> PlanGateSummary:
         verdict=report.verdict.value if report.verdict else None,
         reason=report.reason,
         open=tuple(
-            KnownIssue(severity=_SEVERITY[item.severity], title=item.concern, source=f"plan gate {item.id}")
-            for item in still
+            KnownIssue(
+                severity=_SEVERITY[challenge.severity], title=challenge.concern, source=f"plan gate {challenge.id}"
+            )
+            for challenge in unresolved
         ),
-        mitigations=tuple(item.mitigation for item in to_take_in(report.challenges) if item.mitigation),
+        mitigations=tuple(challenge.mitigation for challenge in to_take_in(report.challenges) if challenge.mitigation),
     )

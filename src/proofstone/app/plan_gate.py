@@ -1,4 +1,4 @@
-"""The plan gate, put together: a plan, whoever is asked about it, and the repository that they look at."""
+"""Build the runs of `proofstone verify-plan`: a plan, the agents that challenge it, and its repository."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ _RESEARCHER = "researcher"
 
 @dataclass(frozen=True)
 class PlanGateRequest:
-    """What `proofstone verify-plan` was asked for; what is not said comes from the settings."""
+    """The options of `proofstone verify-plan`. The settings provide what is not given."""
 
     backends: Sequence[str] = ()
-    """`ROLE=SPEC`, or `SPEC` for every role that has no line of its own."""
+    """`ROLE=SPEC`, or `SPEC` for every role that has no choice of its own."""
     rules_only: bool = False
     budget: tuple[str, ...] = ()
     minutes: float | None = None
@@ -73,7 +73,7 @@ def plan_gate_run(
     listen: Listen | None = None,
     home: Path | None = None,
 ) -> Iterator[PlanGateRun]:
-    """A `proofstone verify-plan`, ready to run: its first row is written, nothing else has happened."""
+    """Build a `proofstone verify-plan`. Its first row is written; nothing else has happened."""
     raw, text = load_plan(plan_path)
     plan_path = plan_path.parent.resolve() / plan_path.name
     repository = open_repository(directory)
@@ -97,30 +97,30 @@ def plan_gate_run(
             )
         )
         examined = examine(world, text, str(plan_path), hashlib.sha256(raw).hexdigest())
-        cast, alone, notes = _cast(world, request, examined)
-        refuse_people_without_terminal(Team(cast), listen, "name somebody else, or --rules")
+        agents, why_rules_only, notes = _choose_agents(world, request, examined)
+        refuse_people_without_terminal(Team(agents), listen, "choose another backend, or use --rules")
         setup = PlanGateSetup(
             version=__version__,
             repository=str(repository.root),
             plan_path=str(plan_path),
             plan_artifact=examined.about.plan_digest,
             base_commit=base[0],
-            agents=cast,
-            alone=alone,
-            beyond=_beyond(world) if cast else (),
+            agents=agents,
+            alone=why_rules_only,
+            beyond=_available_tools(world) if agents else (),
             minutes=request.minutes or settings.gate.run_minutes,
             budget=within.budget if within else budget_for(settings, request.budget),
-            answers=dict(request.answers) if not cast else {},
+            answers=dict(request.answers) if not agents else {},
             notes=(*world.notes, *notes),
             parent=within.parent if within else "",
             settings_commit=within.settings_commit if within else "",
         )
-        kept = world.artifacts.put(raw)
+        artifact = world.artifacts.put(raw)
         world.ledger.append(
-            kept.row("text/markdown; charset=utf-8"),
+            artifact.row("text/markdown; charset=utf-8"),
             EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")),
         )
-        yield _driven(world, setup, setup.budget, examined, request, watching, ask, listen, stack)
+        yield _build_run(world, setup, setup.budget, examined, request, watching, ask, listen, stack)
 
 
 @contextmanager
@@ -133,7 +133,7 @@ def resumed_plan_gate(
     listen: Listen | None = None,
     home: Path | None = None,
 ) -> Iterator[PlanGateRun]:
-    """A run of the plan gate that goes on from its record."""
+    """Resume a run of the plan gate from its record."""
     home = private_home(home)
     setup = RUNS.setup(run_id, home)
     with ExitStack() as stack:
@@ -141,111 +141,117 @@ def resumed_plan_gate(
         text = world.artifacts.read(setup.plan_artifact).decode("utf-8-sig")
         examined = examine(world, text, setup.plan_path, setup.plan_artifact)
         budget = budget_now(world, setup.budget, request.budget)
-        run = _driven(world, setup, budget, examined, request, watching, ask, listen, stack)
+        run = _build_run(world, setup, budget, examined, request, watching, ask, listen, stack)
         run.journal.note("run.resumed")
         yield run
 
 
 RUNS: Final = Runs(PlanGateSetup, last_report, lambda report: report.verdict or "waiting")
-"""Those of the plan gate."""
+"""The runs of the plan gate."""
 
 
 def take_in(run_id: str, by: str, home: Path | None = None) -> tuple[Path, tuple[str, ...]]:
-    """Write the mitigations of a verdict into its plan, and record what the plan is then; the ids of what they
-    answer."""
+    """Write the mitigations of a verdict into its plan, and record the new plan. Return the plan's path and the ids of
+    the challenges that the mitigations answer."""
     home = private_home(home)
     with writing_ledger(home) as ledger:
         report = report_of_run(ledger, run_id)
-        path = Path(report.plan_path).resolve()  # what a link leads to, not the link
-        taken = to_take_in(report.challenges)
-        _refuse_taking_in(report, path)
+        path = Path(report.plan_path).resolve()  # the target of a link, not the link
+        to_apply = to_take_in(report.challenges)
+        _refuse_inapplicable(report, path)
         raw, text = load_plan(path)
-        now = hashlib.sha256(raw).hexdigest()
-        taken_in = [row.row.payload.get("digest") for row in ledger.read(EventRow, run_id=run_id, type=MITIGATED)]
-        if now in taken_in:
-            raise InputError(f"{path}: was taken in already, and is through the plan gate as it is")
-        if now != report.plan_digest:
+        digest_now = hashlib.sha256(raw).hexdigest()
+        applied_digests = [
+            row.row.payload.get("digest") for row in ledger.read(EventRow, run_id=run_id, type=MITIGATED)
+        ]
+        if digest_now in applied_digests:
+            raise InputError(f"{path}: already contains the mitigations and has passed the plan gate")
+        if digest_now != report.plan_digest:
             raise InputError(
-                f"{path}: has changed since {run_id}, whose verdict is about what it was",
-                hint=f"put it through the gate again: proofstone verify-plan {path}",
+                f"{path}: has changed since {run_id} verified it",
+                hint=f"verify it again: proofstone verify-plan {path}",
             )
-        revised = with_mitigations(text, taken, run_id)
+        revised = with_mitigations(text, to_apply, run_id)
         if not is_same_plan(text, revised):
             raise InputError(
-                f"{path}: its context cannot be added to without changing its tasks",
-                hint="take the mitigations in by hand, and put it through the gate again",
+                f"{path}: cannot add to its context without changing its tasks",
+                hint="add the mitigations by hand, and verify the plan again",
             )
-        data = _as_written(revised, raw)
-        if _as_written(text, raw) != raw:
-            raise InputError(f"{path}: its line ends are mixed", hint="make them all the same, and verify it again")
-        ids: list[str] = [item.id for item in taken]
+        data = _encode_like(revised, raw)
+        if _encode_like(text, raw) != raw:
+            raise InputError(
+                f"{path}: has mixed line endings", hint="make them all the same, and verify the plan again"
+            )
+        ids: list[str] = [challenge.id for challenge in to_apply]
         write_whole(path, data)
-        # Written first: a plan that was not changed must not be on record as one that was.
+        # Write the file first: the record must not claim a change that did not happen.
         digest = hashlib.sha256(data).hexdigest()
         payload = {"digest": digest, "challenges": [*ids], "by": by}
         ledger.append(EventRow(run_id=run_id, type=MITIGATED, payload=payload))
     return path, tuple(ids)
 
 
-def _as_written(text: str, raw: bytes) -> bytes:
-    """The text with the line ends and the byte order mark of the file."""
+def _encode_like(text: str, raw: bytes) -> bytes:
+    """Encode the text with the line endings and the byte order mark of the file."""
     mark = BOM_UTF8 if raw.startswith(BOM_UTF8) else b""
     return mark + (text.replace("\n", "\r\n") if b"\r\n" in raw else text).encode()
 
 
-def _refuse_taking_in(report: PlanReport, path: Path) -> None:
+def _refuse_inapplicable(report: PlanReport, path: Path) -> None:
+    """Refuse a report whose mitigations cannot be applied."""
     if report.verdict not in (PlanVerdict.PROCEED, PlanVerdict.REVISE):
-        said = report.verdict or "a question is waiting"
+        verdict = report.verdict or "a question is waiting"
         raise InputError(
-            f"{report.run_id}: the verdict is {said}; mitigations are taken in after REVISE or PROCEED",
+            f"{report.run_id}: the verdict is {verdict}; mitigations can be applied only after REVISE or PROCEED",
             hint=report.next_step or None,
         )
     if report.status is ConvergenceStatus.FORCED_EXIT:
         raise InputError(
-            f"{report.run_id}: it had to end before it converged, so nothing is taken in", hint=report.next_step or None
+            f"{report.run_id}: the run ended before it converged, so its mitigations cannot be applied",
+            hint=report.next_step or None,
         )
     if not to_take_in(report.challenges):
-        raise InputError(f"{report.run_id}: names no mitigation that could be taken in", hint=report.next_step or None)
+        raise InputError(f"{report.run_id}: there is no mitigation to apply", hint=report.next_step or None)
     if unanswered := without_mitigation(report.challenges):
-        named = ", ".join(item.id for item in unanswered)
+        ids = ", ".join(challenge.id for challenge in unanswered)
         raise InputError(
-            f"{report.run_id}: nobody knows a mitigation for {named}",
-            hint=f"revise {path} so that it is answered, and put it through the gate again",
+            f"{report.run_id}: there is no mitigation for {ids}",
+            hint=f"revise {path} to answer it, and verify the plan again",
         )
 
 
-def _cast(
+def _choose_agents(
     world: World, request: PlanGateRequest, examined: Examined
 ) -> tuple[dict[str, tuple[str, ...]], str, list[str]]:
-    """Who serves whom, why nobody does, and what is to be said about them."""
+    """Return the specs by role, the reason why only the rules decide, and notes for the person."""
     if request.rules_only:
-        return {}, "nobody is asked (--rules): the rules decide alone", []
+        return {}, "no agent is asked (--rules): the rules decide alone", []
     if why := examined.alone:
         return {}, why, []
     if request.within is not None:
         team: Team | None = Team({role: request.within.agents[role] for role in examined.team.roles})
     else:
-        team = team_of(world, request.backends, examined.team.roles, "; --rules asks nobody")
+        team = team_of(world, request.backends, examined.team.roles, "; --rules asks no agent")
     if team is None:
-        return {}, "nobody is named who could be asked, so the rules decide alone; `proofstone backends` tells more", []
+        return {}, "no agent is configured, so the rules decide alone; see `proofstone backends`", []
     notes = [web_in_words(load_person().settings.web), *team.notes]
     if _RESEARCHER in team.own_tools:
-        notes.append("the researcher brings tools of its own: its tool budgets are told to it, not enforced")
+        notes.append("the researcher has its own tools: it is told its tool budgets, but they are not enforced")
     return dict(team.agents), "", notes
 
 
-def _beyond(world: World) -> tuple[str, ...]:
-    """The tools that look further than the tree, as far as there is something to look at."""
-    web = web_from(load_person().settings.web, os.environ)  # nothing is started before it is used
-    there = {
+def _available_tools(world: World) -> tuple[str, ...]:
+    """Return the tools that look beyond the tree and have something to search."""
+    web = web_from(load_person().settings.web, os.environ)  # starts nothing before its first use
+    availability = {
         Tool.MEMORY_SEARCH: memory_path(world.home).is_file(),
         Tool.WEB_SEARCH: web is not None and web.search is not None,
         Tool.WEB_FETCH: web is not None and web.fetch is not None,
     }
-    return tuple(tool.value for tool, is_there in there.items() if is_there)
+    return tuple(tool.value for tool, is_available in availability.items() if is_available)
 
 
-def _driven(
+def _build_run(
     world: World,
     setup: PlanGateSetup,
     budget: Budget,
@@ -256,6 +262,7 @@ def _driven(
     listen: Listen | None,
     stack: ExitStack,
 ) -> PlanGateRun:
+    """Build a run with its agents, budget and tools."""
     team, person = Team(setup.agents), load_person()
     backends = made_ready(world, team, Path(setup.plan_path).parent, listen, stack)
     beyond = frozenset(map(Tool, setup.beyond))
@@ -278,9 +285,9 @@ def _driven(
         beyond=beyond,
     )
     stack.callback(agents_at_work.close)
-    named = {role: " or ".join(specs) for role, specs in setup.agents.items()}
+    spec_names = {role: " or ".join(specs) for role, specs in setup.agents.items()}
     return PlanGateRun(
-        about=replace(examined.about, agents=named),
+        about=replace(examined.about, agents=spec_names),
         subject=examined.subject(asked=bool(setup.agents), answers=setup.answers, notes=setup.notes),
         discussion=examined.discussion(world.run_id),
         journal=PlanJournal.opened(world.ledger, world.run_id),
@@ -289,7 +296,7 @@ def _driven(
         ask=ask,
         by=request.by,
         note=setup.alone,
-        given=dict(request.answers) if setup.agents else {},  # else they were heard beforehand
+        given=dict(request.answers) if setup.agents else {},  # otherwise they were applied at the start
         at_once=1 if team.by_people else SLOTS,
         ends=Deadline.after(request.minutes or setup.minutes),
     )

@@ -1,4 +1,4 @@
-"""`proofstone record`: a run of the ledger's, written as a script."""
+"""Write a recorded run as a script (`proofstone record`)."""
 
 from __future__ import annotations
 
@@ -28,37 +28,41 @@ from proofstone.ledger.sqlite import SqliteLedger
 
 @dataclass(frozen=True)
 class Script:
+    """A script that repeats a run."""
+
     run_id: str
     text: str
     entries: int
     setup: GateSetup | None
-    """Of a run of the gate."""
+    """The setup, if it was a run of the gate."""
 
 
 def script_of_run(run: str, home: Path | None = None) -> Script:
-    """What everybody said and did in the run. InputError, if there is nothing that could be had again."""
+    """Write what the agents said and did in a run as a script. Raise an InputError if there is nothing to repeat."""
     home = private_home(home)
     path = ledger_path(home)
     run_id = find_any_run(path, run, repository_around(Path.cwd()))
     with closing(SqliteLedger(path, "read")) as ledger:
-        setup = _gate_setup(ledger, run_id)
-        entries = _of_gate(ledger, run_id, setup, home) if setup else conversations(on_record(ledger, run_id).values())
+        setup = _read_gate_setup(ledger, run_id)
+        entries = (
+            _gate_entries(ledger, run_id, setup, home) if setup else conversations(on_record(ledger, run_id).values())
+        )
     if not entries:
         raise InputError(
-            f"{run_id}: nobody has done or said anything in it that a script could say again",
-            hint="`proofstone gate` and `proofstone ask` have agents at work",
+            f"{run_id}: no agent did or said anything that a script could repeat",
+            hint="record a run in which agents work, for instance of `proofstone gate` or `proofstone ask`",
         )
     return Script(run_id, script_text(entries, _comment(run_id, setup)), len(entries), setup)
 
 
-def _gate_setup(ledger: SqliteLedger, run_id: str) -> GateSetup | None:
+def _read_gate_setup(ledger: SqliteLedger, run_id: str) -> GateSetup | None:
     for stored in ledger.read(EventRow, run_id=run_id, type="run.started"):
         if stored.row.payload.get("command") == "gate":
             return GateSetup.model_validate(stored.row.payload)
     return None
 
 
-def _of_gate(ledger: SqliteLedger, run_id: str, setup: GateSetup, home: Path) -> Sequence[Entry]:
+def _gate_entries(ledger: SqliteLedger, run_id: str, setup: GateSetup, home: Path) -> Sequence[Entry]:
     plan = plan_of(setup, ArtifactStore(artifacts_path(home)))
     store = open_store(open_repository(Path(setup.repository)), home)
     return script_of(setup, Journal.opened(ledger, run_id, plan), store.git())

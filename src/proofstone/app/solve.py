@@ -1,4 +1,4 @@
-"""The control loop, put together: a goal, whoever pursues it, and the files that they work on."""
+"""Build the runs of `proofstone solve`: a goal, the agents that pursue it, and the files that they work on."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from proofstone.solve.run import SLOTS, Ask, SolveRun
 from proofstone.solve.workspace import BEGINNING, Workspace
 
 ROLES: Final = tuple(dict.fromkeys(role.name for role in IN_THE_LOOP.values()))
-_LONGEST: Final = 40_000
-"""Characters of a goal."""
+_MAX_GOAL: Final = 40_000
+"""The most characters that a goal may have."""
 
 
 @dataclass(frozen=True)
 class SolveRequest:
-    """What `proofstone solve` was asked for; what is not said comes from the settings."""
+    """The options of `proofstone solve`. The settings provide what is not given."""
 
     backends: Sequence[str] = ()
-    """`ROLE=SPEC`, or `SPEC` for every role that has no line of its own."""
+    """`ROLE=SPEC`, or `SPEC` for every role that has no choice of its own."""
     max_replans: int | None = None
     seconds: float | None = None
     policy: str | None = None
     remembers: bool = True
     budget: tuple[str, ...] = ()
     answer: str = ""
-    """To the question of the perceiver, should it ask one."""
+    """The answer to the perceiver's question, if it asks one."""
     by: str = "person"
 
 
@@ -64,8 +64,8 @@ def solve_run(
     listen: Listen | None = None,
     home: Path | None = None,
 ) -> Iterator[SolveRun]:
-    """A `proofstone solve`, ready to run: its first row is written, nothing else has happened."""
-    _refuse(goal, request)
+    """Build a `proofstone solve`. Its first row is written; nothing else has happened."""
+    _refuse_bad_request(goal, request)
     repository = open_repository(directory)
     home = outside_of(repository, home)
     base = resolve_base(repository, CheckRequest(base="HEAD"))
@@ -77,11 +77,11 @@ def solve_run(
             opened_world(repository, base, settings, Silent(), home=home, run_id=run_id, require_sandbox=False)
         )
         exclude(repository, (OWN_FILES,))
-        team = _team(world, request, listen)
-        setup = _setup(world, goal, request, team)
+        team = _choose_team(world, request, listen)
+        setup = _build_setup(world, goal, request, team)
         hold(world.store, run_id, BEGINNING, setup.tree)
         world.ledger.append(EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")))
-        yield _driven(world, setup, request, watching, ask, listen, stack)
+        yield _build_run(world, setup, request, watching, ask, listen, stack)
 
 
 @contextmanager
@@ -94,56 +94,57 @@ def resumed_solve(
     listen: Listen | None = None,
     home: Path | None = None,
 ) -> Iterator[SolveRun]:
-    """A run of the control loop that goes on from its record."""
+    """Resume a run of the control loop from its record."""
     home = private_home(home)
     setup, report = RUNS.setup(run_id, home), RUNS.report(run_id, home)
     if report is not None and report.result is not None:
         raise InputError(
             f"{run_id}: has ended: {report.result.status}",
-            hint=f"`proofstone solve --show {run_id}` shows what came of it",
+            hint=f"`proofstone solve --show {run_id}` shows its result",
         )
     with ExitStack() as stack:
         world = stack.enter_context(reopened(run_id, setup, home))
-        refuse_people_without_terminal(Team(setup.agents), listen, "go on at a terminal")
-        run = _driven(world, setup, request, watching, ask, listen, stack, resumed=True)
+        refuse_people_without_terminal(Team(setup.agents), listen, "resume it at a terminal")
+        run = _build_run(world, setup, request, watching, ask, listen, stack, resumed=True)
         run.journal.note("run.resumed")
         yield run
 
 
 RUNS: Final = Runs(SolveSetup, last_report, lambda report: report.result.status if report.result else "waiting")
-"""Those of the control loop."""
+"""The runs of the control loop."""
 
 
-def _refuse(goal: str, request: SolveRequest) -> None:
+def _refuse_bad_request(goal: str, request: SolveRequest) -> None:
+    """Refuse an empty or overlong goal and an unknown policy."""
     if not goal.strip():
         raise InputError(
-            "the goal is empty", hint='say what is wanted: proofstone solve "find out why the tests are slow"'
+            "the goal is empty", hint='say what you want: proofstone solve "find out why the tests are slow"'
         )
-    if len(goal) > _LONGEST:
+    if len(goal) > _MAX_GOAL:
         raise InputError(
-            f"the goal has {len(goal):,} characters; {_LONGEST:,} at most", hint="put the rest into a file"
+            f"the goal has {len(goal):,} characters; {_MAX_GOAL:,} at most", hint="put the rest into a file"
         )
     if request.policy is not None and request.policy not in POLICIES:
         raise InputError(f"there is no policy {request.policy!r}", hint=f"there are {', '.join(POLICIES)}")
 
 
-def _team(world: World, request: SolveRequest, listen: Listen | None) -> Team:
+def _choose_team(world: World, request: SolveRequest, listen: Listen | None) -> Team:
     team = team_of(world, request.backends, ROLES, "")
     if team is None:
         raise InputError(
-            "nobody is named who could pursue it",
-            hint="--backend SPEC names one for all of them, or set [backends]; `proofstone backends` tells more",
+            "no agent is configured to pursue the goal",
+            hint="--backend SPEC sets one for all roles, or set [backends]; see `proofstone backends`",
         )
-    refuse_people_without_terminal(team, listen, "name somebody else")
+    refuse_people_without_terminal(team, listen, "choose another backend")
     return team
 
 
-def _setup(world: World, goal: str, request: SolveRequest, team: Team) -> SolveSetup:
-    own: Settings = world.settings
+def _build_setup(world: World, goal: str, request: SolveRequest, team: Team) -> SolveSetup:
+    settings: Settings = world.settings
     notes = list(team.notes)
     if "executor" in team.own_tools:
-        notes.append("the executor brings tools of its own: blocked ones are told to it, not kept from it")
-    seconds = own.solve.seconds if request.seconds is None else request.seconds
+        notes.append("the executor has its own tools: it is told which are blocked, but they are not kept from it")
+    seconds = settings.solve.seconds if request.seconds is None else request.seconds
     return SolveSetup(
         version=__version__,
         repository=str(world.repository.root),
@@ -151,16 +152,16 @@ def _setup(world: World, goal: str, request: SolveRequest, team: Team) -> SolveS
         base_commit=world.base_commit,
         tree=snapshot(world.store, world.base_tree).tree,
         agents=dict(team.agents),
-        policy=request.policy or own.solve.policy,
-        max_replans=own.solve.max_replans if request.max_replans is None else request.max_replans,
+        policy=request.policy or settings.solve.policy,
+        max_replans=settings.solve.max_replans if request.max_replans is None else request.max_replans,
         time_budget_ms=round(1000 * seconds),
-        remembers=request.remembers and own.solve.memory,
-        budget=budget_for(own, request.budget),
+        remembers=request.remembers and settings.solve.memory,
+        budget=budget_for(settings, request.budget),
         notes=(*world.notes, *notes),
     )
 
 
-def _driven(
+def _build_run(
     world: World,
     setup: SolveSetup,
     request: SolveRequest,
@@ -171,6 +172,7 @@ def _driven(
     *,
     resumed: bool = False,
 ) -> SolveRun:
+    """Build a run with its agents, budget and workspace."""
     team = Team(setup.agents)
     budget = budget_now(world, setup.budget, request.budget if resumed else ())
     dispatcher = dispatcher_for(world, budget, watching.spending)
@@ -186,7 +188,7 @@ def _driven(
         own_tools=team.own_tools,
         coding_agents=team.coding_agents,
     )
-    (begun,) = world.ledger.read(EventRow, run_id=world.run_id, type="run.started")
+    (started,) = world.ledger.read(EventRow, run_id=world.run_id, type="run.started")
     return SolveRun(
         run_id=world.run_id,
         setup=setup,
@@ -196,7 +198,7 @@ def _driven(
         watching=watching,
         ask=ask,
         memory=FileMemory(memory_path(world.home)) if setup.remembers else None,
-        began_at=begun.ts,
+        began_at=started.ts,
         answer=request.answer,
         by=request.by,
         at_once=1 if team.by_people else SLOTS,

@@ -1,4 +1,4 @@
-"""A team of agents for one run: who serves whom, made ready, and what they may spend."""
+"""Choose the agents of a run, open their backends, and set what they may spend."""
 
 from __future__ import annotations
 
@@ -26,86 +26,91 @@ from proofstone.ledger.models import EventRow
 PERSON: Final = "human"
 _COMMAND: Final = "cmd:"
 BUDGET: Final = "run.budget"
-"""Type of the event that says what a run may spend from now on."""
+"""The type of the event that changes the budget of a run."""
 
 
 @dataclass(frozen=True)
 class Team:
-    """Who serves each role, the fallbacks behind the first."""
+    """The specs that serve each role, fallbacks last."""
 
     agents: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...] = ()
-    """What is to be said about them."""
+    """Notes for the person about the choice."""
 
     @property
     def by_people(self) -> frozenset[str]:
+        """The roles that a person may serve."""
         return frozenset(role for role, specs in self.agents.items() if PERSON in specs)
 
     @property
     def coding_agents(self) -> frozenset[str]:
-        """Roles that a coding agent may serve."""
+        """The roles that a coding agent may serve."""
         return frozenset(role for role, specs in self.agents.items() if any(map(works_alone, specs)))
 
     @property
     def own_tools(self) -> frozenset[str]:
-        """Roles that a program with tools of its own may serve: a coding agent, or a command."""
+        """The roles that a program with its own tools may serve: a coding agent or a command."""
         commanded = (role for role, specs in self.agents.items() if any(spec.startswith(_COMMAND) for spec in specs))
         return self.coding_agents.union(commanded)
 
 
 def team_of(world: World, backends: Sequence[str], roles: Sequence[str], without: str) -> Team | None:
-    """Everybody who is needed, or nobody at all (None). Some and not others is an error; `without` says how to do
-    without any of them."""
-    said = Words.spoken(world.repository.root, world.settings, load_person(), _named(backends))
-    choices = [said.choice(role) for role in roles]
-    if not any(choice.specs for choice in choices if choice.specs != (RULES,)):  # they are always there
+    """Return the agents of all roles; None if no role has one. Raise an InputError if only some roles have one;
+    `without` ends its hint."""
+    backend_choices = Words.spoken(world.repository.root, world.settings, load_person(), _with_default(backends))
+    choices = [backend_choices.choice(role) for role in roles]
+    if not any(choice.specs for choice in choices if choice.specs != (RULES,)):  # the rules are always there
         return None
     missing = [choice.agent for choice in choices if not choice.specs]
     if missing:
         raise InputError(
-            f"nobody is named who serves {', '.join(missing)}",
-            hint=f"--backend SPEC names one for all, or set them under [backends]{without}",
+            f"no agent is configured for {', '.join(missing)}",
+            hint=f"--backend SPEC sets one for all roles, or set them under [backends]{without}",
         )
     for choice in choices:
         refuse_commands_of_repositories(choice)
-        _refuse_judges_of_its_own(choice)
-    known = agents(said, [choice.agent for choice in choices])
-    for item in (standing for agent in known.agents for standing in agent.standings):
-        if item.missing:
-            raise InputError(item.missing, hint=item.hint or None)
-    if refused := [problem.text for problem in known.problems if problem.refuse]:
-        raise InputError("; ".join(refused), hint="`proofstone backends` shows who serves whom")
-    cast = {entry.agent: tuple(lasting(spec, said.folder(entry.origin)) for spec in entry.specs) for entry in choices}
-    return Team(cast, tuple(problem.text for problem in known.problems))
+        _refuse_repository_script(choice)
+    resolved = agents(backend_choices, [choice.agent for choice in choices])
+    for status in (standing for agent in resolved.agents for standing in agent.standings):
+        if status.missing:
+            raise InputError(status.missing, hint=status.hint or None)
+    if refused := [problem.text for problem in resolved.problems if problem.refuse]:
+        raise InputError("; ".join(refused), hint="`proofstone backends` shows which agent serves each role")
+    specs_by_role = {
+        choice.agent: tuple(lasting(spec, backend_choices.folder(choice.origin)) for spec in choice.specs)
+        for choice in choices
+    }
+    return Team(specs_by_role, tuple(problem.text for problem in resolved.problems))
 
 
 def refuse_people_without_terminal(team: Team, listen: Listen | None, otherwise: str) -> None:
+    """Refuse a team with a person if there is no terminal."""
     if listen is None and team.by_people:
-        raise InputError("`human` is asked at a terminal, and here is none", hint=otherwise)
+        raise InputError("`human` needs a terminal, and there is none", hint=otherwise)
 
 
 def made_ready(
     world: World, team: Team, folder: Path, listen: Listen | None, stack: ExitStack
 ) -> Mapping[str, Backend]:
-    """Their backends, by role; the stack lets go of them."""
+    """Open the backends of the team and return them by role. `stack` closes them."""
     person = load_person()
-    made: dict[tuple[str, ...], Backend] = {}
+    opened: dict[tuple[str, ...], Backend] = {}
     for specs in team.agents.values():
-        if specs not in made:
-            made[specs] = backend_from(specs, folder=folder, root=world.repository.root, listen=listen, person=person)
-            stack.callback(made[specs].close)
-    return {role: made[specs] for role, specs in team.agents.items()}
+        if specs not in opened:
+            opened[specs] = backend_from(specs, folder=folder, root=world.repository.root, listen=listen, person=person)
+            stack.callback(opened[specs].close)
+    return {role: opened[specs] for role, specs in team.agents.items()}
 
 
 def dispatcher_for(world: World, budget: Budget, spending: Callable[[Spent], None]) -> Dispatcher:
-    """With all that is on record of the run."""
+    """Build the dispatcher of a run, with everything recorded so far."""
     recorded = on_record(world.ledger, world.run_id)
     meter = Meter(budget, spent_so_far(recorded))
     return Dispatcher(Bus(world.ledger, world.run_id), meter, recorded, spending)
 
 
 def budget_now(world: World, budget: Budget, words: tuple[str, ...]) -> Budget:
-    """What agents may spend: as at the beginning, as amended since, as the person says now."""
+    """Return what agents may spend: the first budget, with recorded changes and those that the person makes now."""
     for stored in world.ledger.read(EventRow, run_id=world.run_id, type=BUDGET):
         budget = Budget.model_validate(stored.row.payload["budget"])
     if words:
@@ -115,16 +120,16 @@ def budget_now(world: World, budget: Budget, words: tuple[str, ...]) -> Budget:
     return budget
 
 
-def _refuse_judges_of_its_own(choice: Choice) -> None:
-    """A repository may name a model. Prepared answers of its own would be its own judge."""
+def _refuse_repository_script(choice: Choice) -> None:
+    """Refuse prepared answers that the repository names: it would be its own judge. A model is allowed."""
     prepared = [spec for spec in choice.specs if spec.startswith("script:")]
     if choice.origin is Origin.REPOSITORY and prepared:
         raise InputError(
-            f"the repository has named prepared answers as its {choice.agent}: {prepared[0]}",
+            f"the repository names prepared answers as its {choice.agent}: {prepared[0]}",
             hint="if you trust them, name them yourself: on the command line, or in your own file, under [backends]",
         )
 
 
-def _named(backends: Sequence[str]) -> list[str]:
-    """`SPEC` alone is about all of them."""
+def _with_default(backends: Sequence[str]) -> list[str]:
+    """Turn a `SPEC` without a role into one for all roles."""
     return [word if word.startswith(tuple(f"{key}=" for key in KEYS)) else f"default={word}" for word in backends]

@@ -1,4 +1,4 @@
-"""What runs have cost, where their agents stand, and their export: the place that chooses who is told."""
+"""Report what runs cost and how their agents are doing, and export runs to a collector."""
 
 from __future__ import annotations
 
@@ -35,88 +35,92 @@ Complain = Callable[[str], None]
 
 
 def run_cost(run_id: str, home: Path | None = None) -> RunCost:
-    """What a run has cost so far. It only reads."""
+    """Return what a run has cost so far. Read only."""
     home = private_home(home)
     with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
         return cost_of(ledger, run_id, running=is_held(home, run_id))
 
 
 def run_agents(run_id: str, home: Path | None = None) -> tuple[AgentSeen, ...]:
-    """Where those agents of a run stand who are asked whether they know what they are doing. It only reads."""
+    """Return the state of the agents of a run that are asked to confirm their understanding. Read only."""
     home = private_home(home)
     with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
         return agents_seen(ledger, run_id, time.time(), running=is_held(home, run_id))
 
 
 def export_run(run_id: str, endpoint: str, home: Path | None = None) -> int:
-    """Send all spans of a run to a collector that the person names; how many. It only reads."""
+    """Send all spans of a run to the collector that the person names. Return their number. Read only."""
     try:
         target = Collector(traces_url(endpoint))
     except ValueError as error:
         raise InputError(f"--otlp {error}", hint="for instance --otlp http://localhost:4318") from error
     if not is_installed():
-        raise MachineError("--otlp: the exporter of OpenTelemetry is not installed", hint=INSTALL)
+        raise MachineError("--otlp: the OpenTelemetry exporter is not installed", hint=INSTALL)
     with closing(SqliteLedger(ledger_path(private_home(home)), "read")) as ledger:
         spans = spans_of(ledger, run_id)
     if why := send(spans, target.url, target.seconds):
-        raise UnavailableError(f"{target.host}: the spans of {run_id} were not taken: {why}")
+        raise UnavailableError(f"{target.host}: did not accept the spans of {run_id}: {why}")
     return len(spans)
 
 
 @dataclass(frozen=True)
 class Export:
-    """What happens to a run when it ends, or stops: if somebody collects them, its spans go there. Whatever comes of
-    that, the run is what it is."""
+    """Send the spans of a run to a collector when it ends or stops. A failure does not affect the run."""
 
     target: Collector
     complain: Complain
 
     def over(self, run_id: str, home: Path | None = None) -> None:
+        """Send the spans of a run that has ended or stopped."""
         try:
             with writing_ledger(private_home(home)) as ledger:
                 self._send(ledger, run_id)
         except (ProofstoneError, ValueError, OSError) as error:
             self._complain(str(error))
-        except KeyboardInterrupt:  # the run is over, and whoever waits has had enough of the collector only
-            self._complain("you have broken it off")
+        except KeyboardInterrupt:  # the run is over: the person interrupts only the export
+            self._complain("you interrupted it")
 
     def _complain(self, why: str) -> None:
         self.complain(f"nothing was exported to {self.target.host}: {why}")
 
     def _send(self, ledger: Ledger, run_id: str) -> None:
-        """Those that this collector has not had before; the run's own again, which has become longer."""
-        before = max((int(str(said["upto"])) for said in _taken(ledger, run_id, self.target.host)), default=0)
-        own, *others = spans_of(ledger, run_id)
-        spans = [own, *(span for span in others if span.seq > before)]
+        """Send the spans that this collector has not received, and the run's own span again, which is longer now."""
+        last_seq = max(
+            (int(str(export["upto"])) for export in _read_exports(ledger, run_id, self.target.host)), default=0
+        )
+        run_span, *others = spans_of(ledger, run_id)
+        spans = [run_span, *(span for span in others if span.seq > last_seq)]
         why = send(spans, self.target.url, self.target.seconds)
         if why:
             self._complain(why)
             ledger.append(EventRow(run_id=run_id, type=FAILED, payload={"collector": self.target.host, "reason": why}))
             return
-        payload = {"collector": self.target.host, "spans": len(spans), "upto": own.seq}
+        payload = {"collector": self.target.host, "spans": len(spans), "upto": run_span.seq}
         ledger.append(EventRow(run_id=run_id, type=EXPORTED, payload=payload))
 
 
-def _taken(ledger: Ledger, run_id: str, host: str) -> list[Mapping[str, JsonValue]]:
-    """What a collector has had of a run."""
+def _read_exports(ledger: Ledger, run_id: str, host: str) -> list[Mapping[str, JsonValue]]:
+    """Return the recorded exports of a run to a collector."""
     exported = [row.row.payload for row in ledger.read(EventRow, run_id=run_id, type=EXPORTED)]
-    return [said for said in exported if said["collector"] == host]
+    return [payload for payload in exported if payload["collector"] == host]
 
 
 def export_from_settings(complain: Complain) -> Export | None:
-    """Whoever collects runs, if somebody does. A person who has asked for it in their own file is told before anything
-    begins that it cannot be; what stands in the environment may be meant for others."""
+    """Return the export that the settings ask for, if any. Raise a ConfigError if the person's own file asks for one
+    that cannot work. Only warn about the environment, which may be meant for other programs."""
     person = load_person()
-    found = collector(person.settings.telemetry, str(person.file), os.environ)
-    if isinstance(found, Unusable):
-        complain(f"nothing is exported: {found.why}")
+    target = collector(person.settings.telemetry, str(person.file), os.environ)
+    if isinstance(target, Unusable):
+        complain(f"nothing is exported: {target.why}")
         return None
-    if found is None or is_installed():
-        return Export(found, complain) if found else None
-    if found.ambient:
-        complain(f"{found.said_in} is set, and nothing is exported: the exporter is not installed ({INSTALL})")
+    if target is None or is_installed():
+        return Export(target, complain) if target else None
+    if target.ambient:
+        complain(
+            f"{target.said_in} is set, but nothing is exported: the OpenTelemetry exporter is not installed ({INSTALL})"
+        )
         return None
     raise ConfigError(
-        f"{found.said_in}: telemetry.otlp_endpoint is set, and the exporter of OpenTelemetry is not installed",
-        hint=f"{INSTALL}; or take the setting out",
+        f"{target.said_in}: telemetry.otlp_endpoint is set, but the OpenTelemetry exporter is not installed",
+        hint=f"{INSTALL}; or remove the setting",
     )

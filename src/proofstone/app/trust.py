@@ -1,4 +1,4 @@
-"""Writes grants into the person's own `trust.json`, whole or not at all."""
+"""Write grants into the person's own `trust.json`, atomically."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from proofstone.machine.files import write_whole
 
 
 def add_grant(file: Path, repository: Path, needs: Iterable[Need]) -> Grant:
-    """Grant exactly these needs to the repository; the same grant given before is replaced."""
-    asked = sorted(set(needs))
+    """Grant exactly these needs to the repository. Replace an equal grant."""
+    sorted_needs = sorted(set(needs))
     grant = Grant(
         repository=str(repository),
-        digest=digest_of(asked),
+        digest=digest_of(sorted_needs),
         granted_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        needs=tuple(NeedRecord(setting=need.setting, value=need.value) for need in asked),
+        needs=tuple(NeedRecord(setting=need.setting, value=need.value) for need in sorted_needs),
     )
-    with _locked(file):
+    with _lock(file):
         others = [
-            item
-            for item in load_grants(file).grants
-            if (item.repository, item.digest) != (grant.repository, grant.digest)
+            other
+            for other in load_grants(file).grants
+            if (other.repository, other.digest) != (grant.repository, grant.digest)
         ]
         _write(file, Grants(grants=(*others, grant)))
     return grant
@@ -38,7 +38,7 @@ def remove_grants(file: Path, repository: str) -> tuple[Grant, ...]:
     """Remove every grant of the repository, and return them."""
     if not file.exists():
         return ()
-    with _locked(file):
+    with _lock(file):
         grants = load_grants(file, checked=False).grants
         removed = tuple(grant for grant in grants if grant.repository == repository)
         if removed:
@@ -51,8 +51,8 @@ def _write(file: Path, grants: Grants) -> None:
 
 
 @contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """Hold the folder, so that two grants given at the same time are both kept."""
+def _lock(file: Path) -> Iterator[None]:
+    """Lock the folder, so that two grants given at the same time are both kept."""
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""`proofstone agents`: the agents, and their definitions as files for the coding agent that somebody already uses."""
+"""`proofstone agents`: list the agents, and write their definitions as files for a coding agent."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from proofstone.export.targets import KINDS
 from proofstone.export.writing import write
 
 app = typer.Typer(
-    add_completion=False, help="The agents of the feature pipeline, as files for the coding agent that you already use."
+    add_completion=False, help="List the agents of the feature pipeline, and write them as files for your coding agent."
 )
 
 
 class ExportKind(StrEnum):
+    """The coding agents that definitions can be written for."""
+
     COPILOT = "copilot"
     CLAUDE = "claude"
     GENERIC = "generic"
@@ -29,16 +31,19 @@ class ExportKind(StrEnum):
 
 @app.command()
 def export(
-    kind: Annotated[ExportKind, typer.Argument(metavar="KIND", help="For whom.", show_default=False)],
+    kind: Annotated[ExportKind, typer.Argument(metavar="KIND", help="The kind of coding agent.", show_default=False)],
     folder: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="Where to: your repository, or a folder of its own.", show_default=False),
+        typer.Argument(
+            metavar="DIR", help="The folder to write to: your repository, or a separate folder.", show_default=False
+        ),
     ],
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there and differ.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files that differ.")] = False,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
-    """Write the agents' definitions into DIR: nine agents, schemas, dispatch patterns, severities, and a way to begin.
+    """Write the definitions of the agents into DIR: nine agents, schemas, dispatch patterns, severities, and an entry
+    point.
 
     \b
     KIND is one of:
@@ -50,34 +55,33 @@ def export(
       proofstone agents export claude .
       proofstone agents export copilot ../pipeline      # look at it first, then copy what you want
 
-    They are made from the same prompts and contracts that Proofstone itself works with. Outside of Proofstone nothing
-    enforces
-    their limits; what comes of them is verified by `proofstone check`.
+    The definitions come from the same prompts and contracts that Proofstone itself uses. Outside of Proofstone nothing
+    enforces their limits; verify their work with `proofstone check`.
 
-    All is written, or nothing. Files that are there already and the same are left alone; if one differs, nothing is
-    written without --force. Exits with 0 when everything is in its place, with 2 when it is not.
+    Either all files are written or none. Equal files are left alone; if an existing file differs, nothing is written
+    without --force. Exit code: 0 everything is in place; 2 it is not.
     """
     chosen = KINDS[kind.value]
-    done = write(folder, chosen.files(), force=force)
+    result = write(folder, chosen.files(), force=force)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
         output.document(
             {
                 "kind": kind.value,
                 "directory": str(folder.absolute()),
-                "written": list(done.new),
-                "replaced": list(done.replaced),
-                "unchanged": list(done.unchanged),
+                "written": list(result.new),
+                "replaced": list(result.replaced),
+                "unchanged": list(result.unchanged),
                 "next": list(chosen.next),
             }
         )
         return
     console = output.results()
-    for word, paths in (("wrote", done.new), ("replaced", done.replaced)):
+    for word, paths in (("wrote", result.new), ("replaced", result.replaced)):
         for path in paths:
             console.print(printable(f"{word} {folder / path}"), soft_wrap=True)
-    if done.unchanged:
-        console.print(f"{len(done.unchanged)} files were there already and are the same", style="dim")
+    if result.unchanged:
+        console.print(f"{len(result.unchanged)} files exist already and are equal", style="dim")
     console.print(f"\nDefinitions for {chosen.name}. Next:", soft_wrap=True)
     for number, step in enumerate(chosen.next, 1):
         console.print(f"  {number}. {step}", soft_wrap=True)
@@ -85,18 +89,18 @@ def export(
 
 @app.command(name="list")
 def list_(as_json: JsonOption = False, no_color: NoColorOption = False) -> None:
-    """Show the agents of the feature pipeline: when each works, what for, and what it may do.
+    """List the agents of the feature pipeline: the step, the purpose and the abilities of each.
 
-    Roles of Proofstone's own runtime, those of the plan gate among them, are shown by `proofstone backends`.
+    `proofstone backends` lists the roles of Proofstone's own runtime, including those of the plan gate.
     """
     output = Output(json=as_json, no_color=no_color)
-    known = all_agents()
+    agents = all_agents()
     if as_json:
-        output.document({"agents": [_document(agent) for agent in known]})
+        output.document({"agents": [_document(agent) for agent in agents]})
         return
     console = output.results()
-    width = max(len(agent.name) for agent in known)
-    for agent in known:
+    width = max(len(agent.name) for agent in agents)
+    for agent in agents:
         console.print(f"{agent.name:<{width}}  {agent.summary}", soft_wrap=True)
         console.print(
             f"{'':<{width}}  step {agent.place.step}; may {', '.join(_abilities(agent))}", style="dim", soft_wrap=True

@@ -1,4 +1,4 @@
-"""What `proofstone run` asks at an approval gate, put to the person at this terminal."""
+"""Ask the person at this terminal what `proofstone run` needs at an approval gate."""
 
 from __future__ import annotations
 
@@ -18,34 +18,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ApprovalQuestions:
+    """The questions of a run at its approval gates."""
+
     console: Console
     line: Line = typed_line
 
     def ask(self, request: ApprovalRequest) -> tuple[str, str] | None:
-        """The option that is taken, and what the person says beside it; None: they leave it."""
+        """Return the chosen option and the person's note; None if they do not answer."""
         self._print(f"\n{request.question}", "bold yellow")
         self._print(request.context)
         for number, option in enumerate(request.options, start=1):
             self._print(f"  {number}. {option.id}: {option_line(option)}")
         while True:
-            self._print("a number or its word; an empty line leaves it, and the run waits", "dim")
-            answer = self._typed()
+            self._print("type a number or a name; an empty line leaves the question, and the run waits", "dim")
+            answer = self._read_answer()
             if not answer:
                 return None
-            chosen = _chosen(request, answer)
+            chosen = _find_option(request, answer)
             if chosen is None:
-                self._print(f"`{answer}` is none of the {len(request.options)} options", "yellow")
+                self._print(f"`{answer}` is not one of the {len(request.options)} options", "yellow")
                 continue
-            said = self._words(chosen) if chosen.id in WANT_WORDS else ""
-            if said is not None:
-                return chosen.id, said
+            note = self._ask_note(chosen) if chosen.id in WANT_WORDS else ""
+            if note is not None:
+                return chosen.id, note
 
-    def _words(self, option: ApprovalOption) -> str | None:
-        """What the person wants; None: they choose again."""
-        self._print(f"{option.id}: say what you want; an empty line chooses again", "dim")
-        return self._typed() or None
+    def _ask_note(self, option: ApprovalOption) -> str | None:
+        """Return the person's note; None if they want to choose again."""
+        self._print(f"{option.id}: say what you want; an empty line goes back to the options", "dim")
+        return self._read_answer() or None
 
-    def _typed(self) -> str:
+    def _read_answer(self) -> str:
         while True:
             line = self.line()
             try:
@@ -57,7 +59,7 @@ class ApprovalQuestions:
         self.console.print(printable(text), style=style, soft_wrap=True)
 
 
-def _chosen(request: ApprovalRequest, answer: str) -> ApprovalOption | None:
+def _find_option(request: ApprovalRequest, answer: str) -> ApprovalOption | None:
     if answer.isascii() and answer.isdecimal():
         number = int(answer)
         return request.options[number - 1] if 0 < number <= len(request.options) else None

@@ -1,6 +1,4 @@
-"""`proofstone approve`: a person's review of a task that was verified, or their choice where a run asks how to go
-on.
-"""
+"""`proofstone approve`: review a verified task, or choose an option at an approval gate."""
 
 from __future__ import annotations
 
@@ -20,10 +18,12 @@ from proofstone.gate.request import WordKind
 app = typer.Typer(add_completion=False)
 
 _GATE: Final = "gate-"
-"""How the name of an approval gate begins."""
+"""The prefix of the ids of approval gates."""
 
 
 class Decision(StrEnum):
+    """The possible decisions about a task."""
+
     APPROVED = "approved"
     REJECTED = "rejected"
 
@@ -43,7 +43,7 @@ def approve(
         str,
         typer.Argument(
             metavar="approved|rejected|OPTION",
-            help="Of a task: `approved` or `rejected`. At a gate: one of its options.",
+            help="For a task: `approved` or `rejected`. At a gate: one of its options.",
             show_default=False,
         ),
     ],
@@ -53,17 +53,17 @@ def approve(
             "--reason",
             "--note",
             metavar="TEXT",
-            help="What you say beside it, and whoever goes on is told: for `rejected`, `revise`, `modify`, `expand`.",
+            help="Your reason or note; the agents receive it. For `rejected`, `revise`, `modify`, `expand`.",
             show_default=False,
         ),
     ] = "",
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
-    """Approve or reject a task that waits for your review, or choose how a run of `proofstone run` goes on.
+    """Approve or reject a task that waits for your review, or choose how a run of `proofstone run` continues.
 
-    A task has been verified already: your word cannot make up for a check that failed. A rejection needs a reason, and
-    goes back to the executor with it.
+    The task has passed its checks already: approval cannot replace a check. A rejection needs a reason, which the
+    executor receives.
 
     \b
       proofstone approve last task-03 approved
@@ -71,7 +71,7 @@ def approve(
       proofstone approve last gate-post-planning approve
       proofstone approve last gate-post-planning revise --note "one task for the parser, please"
 
-    `proofstone status RUN` tells what is asked, and the options. `proofstone resume RUN` goes on.
+    `proofstone status RUN` shows the question and its options. `proofstone resume RUN` continues the run.
     """
     output = Output(json=as_json, no_color=no_color)
     if _is_about_gate(run, what, decision):
@@ -81,31 +81,32 @@ def approve(
 
 
 def _is_about_gate(run: str, what: str, decision: str) -> bool:
-    """A task may be called anything; the words about tasks are never options of a gate."""
+    """Return whether `what` is an approval gate. A task may have any name, but `approved` and `rejected` are never
+    options of a gate."""
     return what.startswith(_GATE) and (decision not in tuple(Decision) or RUNS.named(run) is not None)
 
 
 def _review(output: Output, run: str, task: str, decision: str, reason: str) -> None:
     if decision not in tuple(Decision):
-        raise InputError(f"{decision!r}: a task is approved or rejected", hint="say `approved` or `rejected`")
+        raise InputError(f"{decision!r} is not a decision about a task", hint="say `approved` or `rejected`")
     if decision == Decision.REJECTED and not reason.strip():
         raise InputError(
-            "rejected needs a reason: the next attempt is told",
+            "rejected needs a reason: the next attempt receives it",
             hint='for instance --reason "an empty list is not handled"',
         )
     speak(output, run, task, WordKind(decision), reason)
 
 
-def _choose(output: Output, run: str, gate: str, option: str, said: str) -> None:
+def _choose(output: Output, run: str, gate: str, option: str, note: str) -> None:
     refuse_executors()
-    if option in WANT_WORDS and not said.strip():
+    if option in WANT_WORDS and not note.strip():
         raise InputError(
-            f"{option} needs your words: whoever goes on is told", hint=f'for instance {option} --note "leave the API"'
+            f"{option} needs a note: the agents receive it", hint=f'for instance {option} --note "leave the API"'
         )
     run_id = RUNS.find(plain("RUN", run))
-    request = approve_run(run_id, plain("GATE", gate), plain("OPTION", option), plain("--note", said), speaker())
-    follows = f"proofstone resume {run_id}"
+    request = approve_run(run_id, plain("GATE", gate), plain("OPTION", option), plain("--note", note), speaker())
+    next_command = f"proofstone resume {run_id}"
     if output.json:
-        output.document({"run_id": run_id, "gate": request.gate_id, "option": option, "follows": follows})
+        output.document({"run_id": run_id, "gate": request.gate_id, "option": option, "follows": next_command})
     else:
-        output.results().print(printable(f"{request.gate_id}: {option}; go on with: {follows}"), soft_wrap=True)
+        output.results().print(printable(f"{request.gate_id}: {option}; continue with: {next_command}"), soft_wrap=True)

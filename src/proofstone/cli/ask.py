@@ -1,4 +1,4 @@
-"""`proofstone ask`: one agent, asked once. Its answer goes to stdout, and everything about it to stderr."""
+"""`proofstone ask`: ask one agent once. Its answer goes to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _EXIT_CODES: Final[Mapping[FaultKind, int]] = {
     FaultKind.BUDGET: 4,
     FaultKind.CANCELLED: 130,
 }
-"""As at the gate; every other fault is 1."""
+"""The same exit codes as at the gate. Every other fault is 1."""
 
 
 @app.command()
@@ -46,7 +46,7 @@ def ask(
         str,
         typer.Argument(
             metavar="ROLE",
-            help="Whom: researcher:impact, reviewer:security, planner …; see `proofstone backends`.",
+            help="The role: researcher:impact, reviewer:security, planner …; see `proofstone backends`.",
             show_default=False,
         ),
     ],
@@ -54,29 +54,26 @@ def ask(
         str | None,
         typer.Argument(
             metavar="REQUEST",
-            help="What: a text, or YAML or JSON with the fields of its request; `@FILE` reads a file, `-` what is "
-            "piped in.",
+            help="The request: a text, or YAML or JSON with its fields; `@FILE` reads a file, `-` reads stdin.",
             show_default=False,
         ),
     ] = None,
     schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON Schemas of its request and its answer; ask nobody.")
+        bool, typer.Option("--schema", help="Print the JSON Schemas of the request and the answer; ask no agent.")
     ] = False,
     example: Annotated[
-        bool, typer.Option("--example", help="Print a request to fill in, as YAML; ask nobody.")
+        bool, typer.Option("--example", help="Print a request to fill in, as YAML; ask no agent.")
     ] = False,
     backend: Annotated[
         list[str] | None,
         typer.Option(
             "--backend",
             metavar="SPEC",
-            help="Who serves the role, before the settings; further ones are asked where the first cannot be reached.",
+            help="The backend of the role; overrides the settings. Repeat it to add fallbacks.",
             show_default=False,
         ),
     ] = None,
-    seconds: Annotated[
-        float, typer.Option("--seconds", metavar="S", min=1, help="The longest that it may take.")
-    ] = 600,
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", min=1, help="Stop after S seconds.")] = 600,
     budget: BudgetOption = None,
     budget_tokens: TokensOption = None,
     budget_usd: UsdOption = None,
@@ -85,21 +82,21 @@ def ask(
     quiet: QuietOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Ask one agent one thing, and print its answer: to try a role, a model or a prompt.
+    """Ask one agent one question and print its answer, to try a role, a model or a prompt.
 
-    The agent looks at the last commit of the repository, with the tools of its role and no others; it can change
-    nothing. What it is asked, what it says and what its tools answer is on the bus: `proofstone audit last` and
-    `proofstone ledger show` tell, and `proofstone record last` writes it as a script.
+    The agent sees the last commit of the repository, has only the tools of its role, and can change nothing. The
+    question, its messages and the results of its tools are recorded: see `proofstone audit last` and
+    `proofstone ledger show`. `proofstone record last` writes them as a script.
 
     \b
       proofstone ask researcher:impact "where are passwords checked?" --backend api:openai:gpt-5
       proofstone ask reviewer:security --example >request.yaml
       proofstone ask reviewer:security @request.yaml
 
-    stdout has the answer alone, as JSON; what the agent says and does meanwhile is on stderr, without -q.
+    stdout has only the answer, as JSON. stderr shows what the agent says and does; -q turns that off.
 
-    Exit code: 0 an answer of the schema; 1 none; 2 bad input, or the provider does not let you in; 4 the budget is
-    spent; 130 interrupted.
+    Exit code: 0 a valid answer; 1 no valid answer; 2 bad input, or the provider denies access; 4 the budget is
+    exhausted; 130 interrupted.
     """
     role, focus = asked_role(plain("ROLE", agent))
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
@@ -111,9 +108,9 @@ def ask(
         return 0
     if request is None:
         raise InputError(
-            "REQUEST is missing: what is to be asked", hint=f"`proofstone ask {agent} --example` shows one"
+            "REQUEST is missing: what do you want to ask", hint=f"`proofstone ask {agent} --example` shows one"
         )
-    text, source = _text(request)
+    text, source = _read_request(request)
     question = Question(
         agent=agent,
         text=text,
@@ -123,11 +120,11 @@ def ask(
         seconds=seconds,
     )
     listen = Terminal() if sys.stdin.isatty() and not as_json and request != "-" else None
-    heard = _Heard(output.progress())
-    with exported(output) as ran:
-        answer = asked_once(repo, question, heard.site, _left(output, heard), listen=listen)
-        heard.end_line()
-        ran(answer.run_id)
+    live = _LiveAnswer(output.progress())
+    with exported(output) as note_run:
+        answer = asked_once(repo, question, live.site, _on_interrupt(output, live), listen=listen)
+        live.end_line()
+        note_run(answer.run_id)
         if as_json:
             output.document(_document(answer))
         else:
@@ -136,49 +133,51 @@ def ask(
     return 0 if fault is None else _EXIT_CODES.get(fault.kind, 1)
 
 
-class _Heard:
-    """What the agent says while it says it, and what it does, where progress goes."""
+class _LiveAnswer:
+    """Show what the agent says and does, where progress goes."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._within_a_line = False
+        self._is_within_line = False
 
     @property
     def site(self) -> Site:
-        return Site(Path(), Path(), nobody_runs_here, say=self._say, hear=self._hear, doing=self._doing)
+        return Site(
+            Path(), Path(), nobody_runs_here, say=self._show_line, hear=self._show_text, doing=self._show_action
+        )
 
     def end_line(self) -> None:
-        """What was said need not have ended its last line."""
-        if self._within_a_line:
+        """End the line if the agent's last text did not."""
+        if self._is_within_line:
             self._console.print()
-        self._within_a_line = False
+        self._is_within_line = False
 
-    def _say(self, line: str) -> None:
+    def _show_line(self, line: str) -> None:
         self.end_line()
         self._console.print(printable(line), soft_wrap=True)
 
-    def _hear(self, text: str) -> None:
+    def _show_text(self, text: str) -> None:
         if text:
             self._console.print(printable(text), end="", style="dim", soft_wrap=True)
-            self._within_a_line = not text.endswith("\n")
+            self._is_within_line = not text.endswith("\n")
 
-    def _doing(self, line: str) -> None:
+    def _show_action(self, line: str) -> None:
         self.end_line()
         self._console.print(printable(line.replace("\n", " ")), style="cyan", soft_wrap=True)
 
 
-def _left(output: Output, heard: _Heard) -> Interrupted:
-    """What is said when the person breaks it off, quiet or not: which run it was, and what it has cost."""
+def _on_interrupt(output: Output, live: _LiveAnswer) -> Interrupted:
+    """Return a function that names an interrupted run and its cost, even with `--quiet`."""
 
-    def left(run_id: str, spent: Spent) -> None:
-        heard.end_line()
-        _print_run(replace(output, quiet=False).progress(), run_id, "broken off", spent)
+    def report(run_id: str, spent: Spent) -> None:
+        live.end_line()
+        _print_run(replace(output, quiet=False).progress(), run_id, "interrupted", spent)
 
-    return left
+    return report
 
 
-def _text(request: str) -> tuple[str, str]:
-    """What was asked, and where it stands."""
+def _read_request(request: str) -> tuple[str, str]:
+    """Return the request and the name of its source."""
     if request == "-":
         return plain("stdin", sys.stdin.read()), "stdin"
     if not request.startswith("@"):
@@ -188,7 +187,7 @@ def _text(request: str) -> tuple[str, str]:
         return path.read_text("utf-8-sig"), str(path)
     except OSError as error:
         raise InputError(
-            f"{path}: cannot be read: {error.strerror}", hint="`@FILE` names a file; a text is given as it is"
+            f"{path}: cannot be read: {error.strerror}", hint="`@FILE` names a file; write a text without the `@`"
         ) from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start} is not UTF-8") from error
@@ -213,13 +212,13 @@ def _document(answer: Answer) -> dict[str, object]:
 
 
 def _safe_json(value: object) -> str:
-    """JSON that people and programs can read: what could drive the terminal is written as JSON escapes it."""
+    """Return readable JSON in which characters that could control the terminal are escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
 
 
 def _print(output: Output, answer: Answer) -> None:
-    """The answer, or the fault, which is said even if nothing else is; and what it took."""
+    """Print the answer, the fault (even with `--quiet`), and the cost."""
     dispatched = answer.asked.dispatched
     if dispatched.output is not None:
         sys.stdout.write(_safe_json(dispatched.output.model_dump(mode="json")) + "\n")
@@ -228,14 +227,14 @@ def _print(output: Output, answer: Answer) -> None:
         console = replace(output, quiet=False).progress()
         console.print(f"{dispatched.fault.kind.value.upper()}  ", style="bold red", end="")
         console.print(printable(dispatched.fault.why), soft_wrap=True)
-    told = [counted(dispatched.turns, "turn"), counted(dispatched.tool_calls, "tool call")]
-    told += [f"{dispatched.refusals} refused"] if dispatched.refusals else []
-    told += ["asked twice"] if dispatched.occasion.dispatch > 1 else []
-    _print_run(output.progress(), answer.run_id, ", ".join(told), answer.asked.spent)
+    facts = [counted(dispatched.turns, "turn"), counted(dispatched.tool_calls, "tool call")]
+    facts += [f"{dispatched.refusals} refused"] if dispatched.refusals else []
+    facts += ["asked twice"] if dispatched.occasion.dispatch > 1 else []
+    _print_run(output.progress(), answer.run_id, ", ".join(facts), answer.asked.spent)
 
 
-def _print_run(console: Console, run_id: str, told: str, spent: Spent) -> None:
+def _print_run(console: Console, run_id: str, facts: str, spent: Spent) -> None:
     used = summary(spent, Allowance())
     console.print(
-        printable(f"run {run_id}  {'; '.join(part for part in (told, used) if part)}"), style="dim", soft_wrap=True
+        printable(f"run {run_id}  {'; '.join(part for part in (facts, used) if part)}"), style="dim", soft_wrap=True
     )

@@ -1,4 +1,4 @@
-"""`proofstone audit`: what the auditor has seen. It reads the ledger over a connection that cannot write."""
+"""`proofstone audit`: show the findings of the auditor. It reads the ledger through a read-only connection."""
 
 from __future__ import annotations
 
@@ -24,25 +24,28 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def audit(
     run: Annotated[
-        str, typer.Argument(metavar="[RUN]", help="Its id, a unique part of it, or `last`.", show_default=False)
+        str,
+        typer.Argument(metavar="[RUN]", help="Its id, a unique part of it, or `last`.", show_default=False),
     ] = "",
-    every: Annotated[bool, typer.Option("--all", help="All runs that the ledger knows of.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Audit all runs in the ledger.")] = False,
     home: Annotated[
         Path | None,
         typer.Option(
-            "--home", metavar="DIR", help="Where the ledger is; else PROOFSTONE_HOME, else the state directory."
+            "--home",
+            metavar="DIR",
+            help="The folder of the ledger; by default PROOFSTONE_HOME or the state directory.",
         ),
     ] = None,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Show what the auditor sees in a run: who tried what they may not, claims that were not true, roles that never
-    answered, work that drifts or comes to no good end, and how the tools fared.
+    """Show what the auditor finds in a run: boundary violations, false claims, roles that never answered, work that
+    drifts or fails, and how the tools performed.
 
-    The auditor reads every message and event, and can write none. Without RUN it is the last run.
+    The auditor reads every message and event, and writes none. Without RUN, it audits the last run.
 
-    Exits with 0 when nobody overstepped, 1 when there are boundary violations or claim mismatches, 2 when there is no
-    such run. Other anomalies are reported and change nothing.
+    Exit code: 0 no violations; 1 boundary violations or claim mismatches; 2 there is no such run. Other anomalies are
+    reported but do not change the exit code.
     """
     if every and run:
         raise InputError(

@@ -1,7 +1,5 @@
-"""The coding agents of this machine, as `proofstone backends` shows them.
-
-`proofstone backends`: who serves each role, whether they can, and with `--probe` how they answer.
-"""
+"""`proofstone backends`: show the backend of each role, whether it is ready, and with `--probe` how it answers. Also
+list the coding agents on this machine."""
 
 from __future__ import annotations
 
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
 
 
 def print_programs(console: Console, programs: Sequence[ProgramStanding]) -> None:
+    """Print the coding agents on this machine."""
     if not programs:
         return
     console.print("\nCoding agents on this machine", style="bold")
@@ -35,26 +34,30 @@ def print_programs(console: Console, programs: Sequence[ProgramStanding]) -> Non
         if program.path:
             console.print(printable(f"  {' or '.join(program.ways)}"), soft_wrap=True)
             style = "yellow" if program.is_outdated or not program.login else None
-            console.print(printable(f"    {_facts(program)}"), style=style, soft_wrap=True)
+            console.print(printable(f"    {_describe_program(program)}"), style=style, soft_wrap=True)
             console.print(printable(f"    limits itself: {program.limits}"), soft_wrap=True)
-    if absent := [item.name for item in programs if not item.path]:
-        words = f"  not installed: {', '.join(absent)} (--json says how, and what is known to go wrong)"
-        console.print(printable(words), soft_wrap=True)
+    if absent := [program.name for program in programs if not program.path]:
+        line = f"  not installed: {', '.join(absent)} (--json says how to install them, and their known problems)"
+        console.print(printable(line), soft_wrap=True)
 
 
-def _facts(one: ProgramStanding) -> str:
-    version = f"version {one.version}" if one.version else "its version cannot be told"
-    old = f", older than {one.minimum}, which is known to work: {one.install}" if one.is_outdated else ""
-    login = f"login by {one.login}" if one.login else "no login found"
-    adapter = f"; acp: needs {one.adapter} too" if one.adapter else ""
-    return f"{version}{old}, {login}{adapter} ({one.path})"
+def _describe_program(program: ProgramStanding) -> str:
+    version = f"version {program.version}" if program.version else "unknown version"
+    old = (
+        f", older than {program.minimum}, the oldest that is known to work: {program.install}"
+        if program.is_outdated
+        else ""
+    )
+    login = f"login by {program.login}" if program.login else "no login found"
+    adapter = f"; acp: needs {program.adapter} too" if program.adapter else ""
+    return f"{version}{old}, {login}{adapter} ({program.path})"
 
 
 app = typer.Typer(add_completion=False)
 
 
 _UNVERIFIED = " cannot be verified: "
-"""Between what a problem is about and why, where it cannot be told whether it is one."""
+"""Separates the subject of a problem from the reason why it cannot be verified."""
 
 
 @app.command()
@@ -63,110 +66,111 @@ def backends(
         list[str] | None,
         typer.Argument(
             metavar="ROLE",
-            help="Only these: planner, reviewer, reviewer:security … Somebody must be named for each of them.",
+            help="Show only these: planner, reviewer, reviewer:security … Each must have a backend.",
             show_default=False,
         ),
     ] = None,
     repo: RepoOption = Path(),
     backend: BackendOption = None,
     ask: Annotated[
-        bool, typer.Option("--probe", help="Ask each of them one short question. It costs a few tokens.")
+        bool, typer.Option("--probe", help="Ask each backend one short question. This costs a few tokens.")
     ] = False,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Show who serves each role, where that was said, and whether they can; with --probe, whether they answer.
+    """Show the backend of each role, where it was set, and whether it is ready; with --probe, whether it answers.
 
     \b
-    A backend is whoever can take a role:
+    A backend is one of:
       api:openai:gpt-5          a model, by provider and name
-      cli:claude                a coding agent of yours, started without its screen
+      cli:claude                one of your coding agents, without its user interface
       acp:goose                 the same, over the Agent Client Protocol: it asks before it writes
       cmd:./agent.sh            any other program
       human                     you
       script:answers.yaml       prepared answers, for demonstrations
 
     \b
-    Roles are set under [backends], in your own ~/.config/proofstone/proofstone.toml and in the repository's
-    proofstone.toml.
-    Yours goes before the repository's, and --backend before both. Below the roles stand the coding agents that are
-    on this machine, whether a login was found, and how far each keeps itself to the files of a task. In any case
-    they work in the sandbox, and what they changed is judged by the diff.
+    Set roles under [backends], in your own ~/.config/proofstone/proofstone.toml or in the repository's
+    proofstone.toml. Your file overrides the repository's, and --backend overrides both. After the roles come the
+    coding agents on this machine: whether a login was found, and how far each limits itself to the files of a task.
+    In any case they work in the sandbox, and Proofstone judges what they changed by the diff.
 
-    Exits with 0 when all that are named can serve, and have answered if they were asked; with 1 when one cannot, or
-    when nobody is named for a ROLE that you asked about.
+    Exit code: 0 every configured backend is ready, and has answered with --probe; 1 one is not ready or did not
+    answer, or a ROLE that you named has no backend.
     """
     if not repo.is_dir():
         raise InputError(f"--repo {repo}: there is no such directory")
     names = agents_of(roles or ())
     output = Output(json=as_json, no_color=no_color)
-    said = words(repository_root(repo), backend_words(backend))
-    known = agents(said, names)
-    answered = list(_asked(output.progress(), probes(said, known))) if ask else []
-    known = known.having_answered(answered)
-    programs = () if roles else program_standings(said.person.settings.programs, said.root)
-    well = known.able and not (roles and any(not agent.standings for agent in known.agents))
+    choices = words(repository_root(repo), backend_words(backend))
+    resolved = agents(choices, names)
+    answers = list(_report_probes(output.progress(), probes(choices, resolved))) if ask else []
+    resolved = resolved.having_answered(answers)
+    programs = () if roles else program_standings(choices.person.settings.programs, choices.root)
+    is_ok = resolved.able and not (roles and any(not agent.standings for agent in resolved.agents))
     if as_json:
-        document = _document(well, str(said.person.file), known, answered if ask else None)
+        document = _document(is_ok, str(choices.person.file), resolved, answers if ask else None)
         output.document(document | {"programs": [asdict(program) for program in programs]})
     else:
-        _print_agents(output.results(), known, {item.spec: item for item in answered})
-        _print_notes(output.results(), known, said.person.file)
+        _print_agents(output.results(), resolved, {answer.spec: answer for answer in answers})
+        _print_notes(output.results(), resolved, choices.person.file)
         print_programs(output.results(), programs)
-    return 0 if well else 1
+    return 0 if is_ok else 1
 
 
-def _asked(console: Console, coming: Iterable[Probed]) -> Iterator[Probed]:
-    """Each takes its time, so it is said that one has answered."""
-    for item in coming:
-        state = "does not answer" if item.fault else "answers"
-        console.print(printable(f"{item.spec} {state}"), style="dim", soft_wrap=True)
-        yield item
+def _report_probes(console: Console, answers: Iterable[Probed]) -> Iterator[Probed]:
+    """Pass the answers on, and report each as it arrives, because a probe takes a while."""
+    for answer in answers:
+        state = "does not answer" if answer.fault else "answers"
+        console.print(printable(f"{answer.spec} {state}"), style="dim", soft_wrap=True)
+        yield answer
 
 
-def _print_agents(console: Console, known: Agents, answered: Mapping[str, Probed]) -> None:
-    """Roles that stand together and are served by the same stand in one row."""
-    for _, group in groupby(known.agents, key=lambda agent: (agent.choice.origin, agent.choice.key, agent.standings)):
+def _print_agents(console: Console, resolved: Agents, answers: Mapping[str, Probed]) -> None:
+    """Print the agents. Adjacent roles with the same backends share a row."""
+    for _, group in groupby(
+        resolved.agents, key=lambda agent: (agent.choice.origin, agent.choice.key, agent.standings)
+    ):
         same = list(group)
         console.print(", ".join(agent.name for agent in same), style="bold", soft_wrap=True)
         for standing in same[0].standings:
             console.print(printable(f"  {standing.spec}"), soft_wrap=True)
-            able = not (standing.missing or standing.fault)
-            facts = printable(f"    {_backends_facts(same[0], standing, answered.get(standing.spec))}")
-            console.print(facts, style=None if able else "red", soft_wrap=True)
+            is_ready = not (standing.missing or standing.fault)
+            facts = printable(f"    {_describe_backend(same[0], standing, answers.get(standing.spec))}")
+            console.print(facts, style=None if is_ready else "red", soft_wrap=True)
         if not same[0].standings:
-            console.print("  nobody is named", style="yellow")
+            console.print("  no agent is configured", style="yellow")
 
 
-def _print_notes(console: Console, known: Agents, file: Path) -> None:
-    if any(not agent.standings for agent in known.agents):
+def _print_notes(console: Console, resolved: Agents, file: Path) -> None:
+    if any(not agent.standings for agent in resolved.agents):
         console.print(
-            "\nnote: name somebody for all that have nobody with `default` under [backends], or with "
+            "\nnote: set a backend for all roles that have none with `default` under [backends], or with "
             "--backend default=SPEC",
             soft_wrap=True,
         )
-    for refuse, text in _notes(known.problems):
+    for refuse, text in _group_problems(resolved.problems):
         word = "refused" if refuse else "note"
         console.print(printable(f"\n{word}: {text}"), style="red" if refuse else None, soft_wrap=True)
-    if any(_UNVERIFIED in problem.text for problem in known.problems) and (models := _of_unknown_tier(known)):
-        console.print(printable(f"A tier is set, from 1 (small) to 3 (strong), in {file}:"), soft_wrap=True)
+    if any(_UNVERIFIED in problem.text for problem in resolved.problems) and (models := _models_without_tier(resolved)):
+        console.print(printable(f"Set a tier, from 1 (small) to 3 (strong), in {file}:"), soft_wrap=True)
         for model in models:
             console.print(printable(f'  [models."{model}"]\n  tier = 2'), soft_wrap=True)
 
 
-def _notes(problems: Sequence[TierProblem]) -> Iterator[tuple[bool, str]]:
-    """One for each cause: what cannot be verified for the same reason is said together."""
-    together: dict[tuple[bool, str], list[str]] = {}
+def _group_problems(problems: Sequence[TierProblem]) -> Iterator[tuple[bool, str]]:
+    """Yield one note for each cause. Problems with the same cause are combined."""
+    subjects_by_cause: dict[tuple[bool, str], list[str]] = {}
     for problem in problems:
-        about, _, cause = problem.text.partition(_UNVERIFIED)
-        together.setdefault((problem.refuse, cause or about), []).append(about)
-    for (refuse, cause), abouts in together.items():
-        yield refuse, cause if abouts == [cause] else f"{cause}, so it cannot be verified {'; '.join(abouts)}"
+        subject, _, cause = problem.text.partition(_UNVERIFIED)
+        subjects_by_cause.setdefault((problem.refuse, cause or subject), []).append(subject)
+    for (refuse, cause), subjects in subjects_by_cause.items():
+        yield refuse, cause if subjects == [cause] else f"{cause}, so it cannot be verified {'; '.join(subjects)}"
 
 
-def _of_unknown_tier(known: Agents) -> list[str]:
-    """Models by the names that settings know them by."""
-    standings = [standing for agent in known.agents for standing in agent.standings]
+def _models_without_tier(resolved: Agents) -> list[str]:
+    """Return the models without a tier, by their names in the settings."""
+    standings = [standing for agent in resolved.agents for standing in agent.standings]
     return list(
         dict.fromkeys(
             standing.spec.removeprefix("api:") for standing in standings if standing.model and standing.tier is None
@@ -174,37 +178,37 @@ def _of_unknown_tier(known: Agents) -> list[str]:
     )
 
 
-def _backends_facts(agent: Agent, one: Standing, answered: Probed | None) -> str:
-    model = f"{one.vendor or 'vendor unknown'}, {_tier(one)}, " if one.model else ""
-    price = {True: "price known, ", False: "price unknown, ", None: ""}[one.priced]
+def _describe_backend(agent: Agent, status: Standing, answer: Probed | None) -> str:
+    model = f"{status.vendor or 'vendor unknown'}, {_tier(status)}, " if status.model else ""
+    price = {True: "price known, ", False: "price unknown, ", None: ""}[status.priced]
     key = f" ({agent.choice.key})" if agent.choice.key else ""
-    return f"{model}{price}set by {agent.choice.origin}{key}: {_state(one, answered)}"
+    return f"{model}{price}set by {agent.choice.origin}{key}: {_describe_state(status, answer)}"
 
 
-def _state(one: Standing, answered: Probed | None) -> str:
-    if one.missing:
-        return f"not ready: {one.missing}{f' ({one.hint})' if one.hint else ''}"
-    if one.fault:
-        return f"does not answer: {one.fault}"
-    if answered is None:
-        return f"ready, but {one.note}" if one.note else "ready"
-    used = answered.usage
-    who = f" as {answered.model}" if answered.model else ""
-    tokens = f", {used.tokens} tokens, {_cost(used)}" if used.requests else ""
-    return f"ready, answered{who} in {answered.milliseconds} ms{tokens}"
+def _describe_state(status: Standing, answer: Probed | None) -> str:
+    if status.missing:
+        return f"not ready: {status.missing}{f' ({status.hint})' if status.hint else ''}"
+    if status.fault:
+        return f"does not answer: {status.fault}"
+    if answer is None:
+        return f"ready, but {status.note}" if status.note else "ready"
+    usage = answer.usage
+    model = f" as {answer.model}" if answer.model else ""
+    tokens = f", {usage.tokens} tokens, {_cost(usage)}" if usage.requests else ""
+    return f"ready, answered{model} in {answer.milliseconds} ms{tokens}"
 
 
-def _tier(one: Standing) -> str:
-    return "tier unknown" if one.tier is None else f"tier {one.tier}"
+def _tier(status: Standing) -> str:
+    return "tier unknown" if status.tier is None else f"tier {status.tier}"
 
 
-def _cost(used: Usage) -> str:
-    return "cost unknown" if used.usd is None else f"${used.usd:.6f}"
+def _cost(usage: Usage) -> str:
+    return "cost unknown" if usage.usd is None else f"${usage.usd:.6f}"
 
 
-def _document(well: bool, file: str, known: Agents, answered: list[Probed] | None) -> dict[str, object]:
+def _document(is_ok: bool, file: str, resolved: Agents, answers: list[Probed] | None) -> dict[str, object]:
     return {
-        "ok": well,
+        "ok": is_ok,
         "person_file": file,
         "agents": [
             {
@@ -214,19 +218,19 @@ def _document(well: bool, file: str, known: Agents, answered: list[Probed] | Non
                 "ready": not agent.missing,
                 "backends": [asdict(standing) for standing in agent.standings],
             }
-            for agent in known.agents
+            for agent in resolved.agents
         ],
-        "problems": [asdict(problem) for problem in known.problems],
-        "probes": None if answered is None else [_probe_document(item) for item in answered],
+        "problems": [asdict(problem) for problem in resolved.problems],
+        "probes": None if answers is None else [_probe_document(answer) for answer in answers],
     }
 
 
-def _probe_document(one: Probed) -> dict[str, object]:
+def _probe_document(answer: Probed) -> dict[str, object]:
     return {
-        "spec": one.spec,
-        "answered": not one.fault,
-        "fault": one.fault,
-        "model": one.model,
-        "milliseconds": one.milliseconds,
-        "usage": one.usage.model_dump(mode="json"),
+        "spec": answer.spec,
+        "answered": not answer.fault,
+        "fault": answer.fault,
+        "model": answer.model,
+        "milliseconds": answer.milliseconds,
+        "usage": answer.usage.model_dump(mode="json"),
     }

@@ -1,4 +1,4 @@
-"""`proofstone bundle`: what came of a run and what shows it, on one page."""
+"""`proofstone bundle`: show the result of a run and its evidence on one page."""
 
 from __future__ import annotations
 
@@ -33,48 +33,45 @@ def bundle(
     run: RunArgument,
     html_file: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="Write it as a page for a browser.", show_default=False),
+        typer.Option("--html", metavar="FILE", help="Write the bundle as a page for a browser.", show_default=False),
     ] = None,
     into: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write it as Markdown.", show_default=False),
+        typer.Option("--output", "-o", metavar="FILE", help="Write the bundle as Markdown.", show_default=False),
     ] = None,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
-    """Show the evidence bundle of a run of `proofstone run` or `proofstone gate`: how it ended and how sure that is,
-    the checks
-    before and after, reviews, what was overridden, what it cost, and the command that takes it back.
+    """Show the evidence bundle of a run of `proofstone run` or `proofstone gate`: how it ended and how confident that
+    is, the checks before and after, reviews, overrides, the cost, and the command that reverts it.
 
-    It is made from the ledger and from nothing else; each line names the rows that it comes from. Without --html and
-    --output it is printed as Markdown. The page for a browser is one file that loads nothing.
+    The bundle is built from the ledger alone; each line names its rows. Without --html and --output it is printed as
+    Markdown. The page for a browser is one file that loads nothing.
     """
     output = Output(json=as_json, no_color=no_color)
-    found = _bundle(run)
+    result = _build_bundle(run)
     written: list[Path] = []
     for file, text in ((html_file, html), (into, page)):
         if file is not None:
-            write_whole(file, text(found).encode("utf-8", "backslashreplace"))
+            write_whole(file, text(result).encode("utf-8", "backslashreplace"))
             written.append(file)
     if as_json:
-        output.document(found.model_dump(mode="json"))
+        output.document(result.model_dump(mode="json"))
     elif written:
         output.results().print(printable("\n".join(f"wrote {file}" for file in written)), soft_wrap=True)
     else:
-        sys.stdout.write(page(found))
+        sys.stdout.write(page(result))
 
 
-def _bundle(text: str) -> Bundle:
+def _build_bundle(text: str) -> Bundle:
     path = ledger_path(private_home())
-    nothing = InputError("there is no run to bundle yet", hint="`proofstone gate PLAN.md` starts one")
+    no_runs = InputError("there is no run to bundle yet", hint="`proofstone gate PLAN.md` starts one")
     if not path.is_file():
-        raise nothing
+        raise no_runs
     with closing(SqliteLedger(path, "read")) as ledger:
         runs = bundled_runs(ledger)
         if not runs:
-            raise nothing
-        otherwise = (
-            f"a bundle is made of a run of `proofstone run` or `proofstone gate`; the last one is {runs[0].run_id}"
-        )
-        here = repository_around(Path.cwd())
-        return bundle_of(ledger, meant(text, runs, here, "run of `proofstone run` or `proofstone gate`", otherwise))
+            raise no_runs
+        hint = f"only runs of `proofstone run` and `proofstone gate` have a bundle; the last one is {runs[0].run_id}"
+        repository = repository_around(Path.cwd())
+        return bundle_of(ledger, meant(text, runs, repository, "run of `proofstone run` or `proofstone gate`", hint))

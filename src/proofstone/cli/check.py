@@ -1,4 +1,4 @@
-"""`proofstone check`: proof instead of opinion about the change in a work tree."""
+"""`proofstone check`: verify the change in a work tree."""
 
 from __future__ import annotations
 
@@ -22,55 +22,57 @@ from proofstone.git.program import readable
 
 app = typer.Typer(add_completion=False)
 
-_EXIT = {Outcome.PASSED: 0, Outcome.FAILED: 1, Outcome.UNVERIFIABLE: 1}
+_EXIT_CODES = {Outcome.PASSED: 0, Outcome.FAILED: 1, Outcome.UNVERIFIABLE: 1}
 
 
 @app.command()
 def check(
     base: Annotated[
         str | None,
-        typer.Option("--base", metavar="REV", help="What to compare with; else check.base, HEAD.", show_default=False),
+        typer.Option(
+            "--base", metavar="REV", help="The base to compare with; by default check.base or HEAD.", show_default=False
+        ),
     ] = None,
     verify: Annotated[
         list[str] | None,
-        typer.Option("--verify", metavar="CMD", help="A command that must exit 0; may be given several times."),
+        typer.Option("--verify", metavar="CMD", help="A command that must exit with 0. Can be repeated."),
     ] = None,
     files: Annotated[
         list[str] | None,
-        typer.Option("--files", metavar="GLOB", help="Files the change may touch; anything else is a finding."),
+        typer.Option("--files", metavar="GLOB", help="Files that the change may touch; any other file is a finding."),
     ] = None,
     must_pass: Annotated[
         list[str] | None,
-        typer.Option("--must-pass", metavar="TESTID", help="A test that must be there, be executed, and pass."),
+        typer.Option("--must-pass", metavar="TESTID", help="A test that must exist, run and pass."),
     ] = None,
-    staged: Annotated[bool, typer.Option("--staged", help="Check what is staged, not the whole work tree.")] = False,
+    staged: Annotated[bool, typer.Option("--staged", help="Check only what is staged.")] = False,
     require_sandbox: Annotated[
         bool, typer.Option("--require-sandbox", help="Refuse to run below the strongest sandbox level.")
     ] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run everything again; use no kept result.")] = False,
+    fresh: Annotated[bool, typer.Option("--no-cache", help="Run everything again; use no cached result.")] = False,
     compare_bare: Annotated[
         bool,
         typer.Option(
-            "--compare-bare",
-            help="Agree to run tests that fail on the base once outside the sandbox, to tell whether it is the cause.",
+            "--rerun-unsandboxed",
+            help="Run tests that fail on the base once outside the sandbox, to see whether the sandbox is the cause.",
         ),
     ] = False,
     own_settings: Annotated[
         bool,
-        typer.Option("--own-settings", help="Use the settings of the work tree, although the base has others."),
+        typer.Option("--use-worktree-config", help="Use the settings of the work tree instead of the base's."),
     ] = False,
     accept_test_changes: Annotated[
         str | None,
         typer.Option(
             "--accept-test-changes",
             metavar="REASON",
-            help="Your word that tests which are gone, skipped or edited are meant to be; it is recorded.",
+            help="Accept removed, skipped and edited tests as intended; recorded with your reason.",
         ),
     ] = None,
     accept: Annotated[
         list[str] | None,
         typer.Option(
-            "--accept", metavar="RULE=REASON", help="Take a finding upon yourself, by its rule; it is recorded."
+            "--accept", metavar="RULE=REASON", help="Accept a finding, by its rule; recorded with your reason."
         ),
     ] = None,
     heldout: Annotated[
@@ -78,7 +80,7 @@ def check(
         typer.Option(
             "--heldout",
             metavar="CMD",
-            help="A command that must exit 0 and that whoever made the change never saw; it stays out of the report.",
+            help="Like --verify, but hidden from the author of the change: it does not appear in the report.",
         ),
     ] = None,
     heldout_files: Annotated[
@@ -86,7 +88,7 @@ def check(
         typer.Option(
             "--heldout-files",
             metavar="DIR",
-            help="Files that are laid over the tree for the --heldout commands, and only for them.",
+            help="Files that are copied over the tree for the --heldout commands only.",
         ),
     ] = None,
     repo: RepoOption = Path(),
@@ -94,11 +96,11 @@ def check(
     quiet: QuietOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Check the change in your work tree, and say what passed, what failed and what could not be verified.
+    """Check the change in your work tree, and report what passed, what failed and what could not be verified.
 
-    The work tree is frozen as a git tree; every check runs on a fresh checkout of it, in a sandbox, and on the base
-    as well. Failures that stood in the base are not held against the change; regressions are named. Results go into
-    the ledger.
+    Proofstone freezes the work tree as a git tree and runs every check in a sandbox, on a fresh checkout of that tree
+    and on the base. Failures that the base has too do not count against the change; regressions are named. Results
+    are recorded in the ledger.
 
     Exit code: 0 passed; 1 failed or unverifiable; 2 bad input.
     """
@@ -106,35 +108,35 @@ def check(
         base=base,
         verify=tuple(_commands("--verify", verify or [])),
         files=tuple(readable(os.fsencode(glob)) for glob in files or ()),
-        must_pass=tuple(_text("--must-pass", name) for name in must_pass or ()),
+        must_pass=tuple(_require_text("--must-pass", name) for name in must_pass or ()),
         staged=staged,
         fresh=fresh,
         compare_bare=compare_bare,
         own_settings=own_settings,
         accept_test_changes=_reason(accept_test_changes),
-        accept=dict(_accepted(item) for item in accept or ()),
+        accept=dict(_parse_accept(option) for option in accept or ()),
         heldout=tuple(_commands("--heldout", heldout or [])),
         heldout_files=_heldout_files(heldout_files, heldout or []),
     )
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
-    report = _watched(repo, request, output, require_sandbox=require_sandbox)
+    report = _run_check(repo, request, output, require_sandbox=require_sandbox)
     if as_json:
         output.document(report.model_dump(mode="json"))
     else:
         sys.stderr.flush()
         print_report(output.results(), report)
-    return _EXIT[report.outcome]
+    return _EXIT_CODES[report.outcome]
 
 
-def _text(option: str, value: str) -> str:
-    """What was typed, if it is text: anything else cannot be recorded as it was."""
+def _require_text(option: str, value: str) -> str:
+    """Return the value if it is valid text; anything else cannot be recorded as it is."""
     if value.isascii() or value.encode("utf-8", "ignore").decode("utf-8") == value:
         return value
     raise InputError(f"{option} {value!r}: not valid UTF-8", hint="put it into a script, and name the script")
 
 
-def _watched(repo: Path, request: CheckRequest, output: Output, *, require_sandbox: bool) -> CheckReport:
-    """The run, with its progress on stderr unless nobody wants to see it."""
+def _run_check(repo: Path, request: CheckRequest, output: Output, *, require_sandbox: bool) -> CheckReport:
+    """Run the check, with its progress on stderr unless the output is quiet."""
     if output.quiet:
         with check_run(repo, request, Silent(), require_sandbox=require_sandbox) as run:
             return run.run()
@@ -146,7 +148,7 @@ def _watched(repo: Path, request: CheckRequest, output: Output, *, require_sandb
 
 def _commands(option: str, commands: list[str]) -> list[str]:
     for command in commands:
-        _text(option, command)
+        _require_text(option, command)
         if not command.strip():
             raise InputError(f"{option}: the command is empty", hint=f"for instance {option} 'pytest -q'")
         if is_vacuous(command):
@@ -161,13 +163,13 @@ def _commands(option: str, commands: list[str]) -> list[str]:
 
 def _heldout_files(folder: Path | None, commands: list[str]) -> Path | None:
     if folder is not None and not commands:
-        raise InputError(f"--heldout-files {folder}: there is no --heldout command that would use them")
+        raise InputError(f"--heldout-files {folder}: no --heldout command uses them")
     return folder.absolute() if folder else None
 
 
-def _accepted(text: str) -> tuple[str, str]:
-    """`rule=reason`; only what a person may take upon themselves."""
-    rule, _, reason = _text("--accept", text).partition("=")
+def _parse_accept(text: str) -> tuple[str, str]:
+    """Parse `rule=reason`. Refuse a rule whose findings nobody may accept."""
+    rule, _, reason = _require_text("--accept", text).partition("=")
     if rule not in ACCEPTABLE:
         raise InputError(
             f"--accept {rule}: no finding of that rule can be accepted", hint=f"one of {', '.join(sorted(ACCEPTABLE))}"
@@ -181,7 +183,7 @@ def _accepted(text: str) -> tuple[str, str]:
 
 
 def _reason(text: str | None) -> str:
-    if text is not None and len(_text("--accept-test-changes", text).strip()) < 8:
+    if text is not None and len(_require_text("--accept-test-changes", text).strip()) < 8:
         raise InputError(
             "--accept-test-changes: say why in a few words; the reason is recorded",
             hint="for instance --accept-test-changes 'the CSV export was removed on purpose'",

@@ -1,4 +1,4 @@
-"""`proofstone config`: the settings in force and where each comes from, and the schema of all of them."""
+"""`proofstone config`: show the settings in force, where each comes from, and their schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proofstone.config.settings import Settings
 from proofstone.config.wording import sections
 from proofstone.errors import InputError
 
-app = typer.Typer(add_completion=False, help="The settings in force, and their schema.")
+app = typer.Typer(add_completion=False, help="Show the settings in force, and their schema.")
 
 
 @app.command()
@@ -49,20 +49,20 @@ def _entry(value: object, origin: str) -> dict[str, object]:
 
 
 def _values(settings: Settings, file: str) -> dict[str, tuple[object, str]]:
-    """Each setting by its dotted name: the value, and the file that says so or `default`."""
-    found = {}
+    """Return each setting by its dotted name: its value, and the file that sets it or `default`."""
+    values = {}
     given = settings.model_dump(mode="json", by_alias=True, exclude_unset=True)
     effective = settings.model_dump(mode="json", by_alias=True)
     for section in sections():
         for setting in section.settings:
-            stated = setting.key in given.get(section.name, {})
-            found[setting.name] = (effective[section.name][setting.key], file if stated else "default")
-    return found
+            is_set = setting.key in given.get(section.name, {})
+            values[setting.name] = (effective[section.name][setting.key], file if is_set else "default")
+    return values
 
 
 def _toml(value: object) -> str:
-    """A value as one would write it in the file."""
+    """Return a value as it would be written in the file."""
     if isinstance(value, dict):
-        inside = ", ".join(f"{key} = {_toml(item)}" for key, item in value.items())
-        return f"{{ {inside} }}" if inside else "{}"
+        pairs = ", ".join(f"{key} = {_toml(member)}" for key, member in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
     return json.dumps(value, ensure_ascii=False)

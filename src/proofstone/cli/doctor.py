@@ -1,4 +1,4 @@
-"""`proofstone doctor`: what this machine has, what it lacks, and how to get it. It looks and changes nothing."""
+"""`proofstone doctor`: show what this machine has, what it lacks, and how to get it. It changes nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ app = typer.Typer(add_completion=False)
 
 
 class Fact(NamedTuple):
-    """One line of the examination that is not a program."""
+    """A line of the report that is not about a program."""
 
     name: str
     ok: bool
@@ -49,7 +49,7 @@ class Fact(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """What the hints depend on, so that they can be told for any machine."""
+    """The facts that the hints depend on, so that tests can describe any machine."""
 
     system: str
     root: bool
@@ -59,33 +59,33 @@ class Machine(NamedTuple):
 
 @app.command()
 def doctor(as_json: JsonOption = False, no_color: NoColorOption = False) -> int:
-    """Look at this machine: programs, sandbox, state directory; and say how to get what is missing.
+    """Examine this machine: programs, sandbox and state directory. Say how to get what is missing.
 
-    Exits with 0 when everything essential is there, and 1 when it is not.
+    Exit code: 0 everything essential is there; 1 something essential is missing.
     """
     output = Output(json=as_json, no_color=no_color)
     programs = look_for_all(PROGRAMS)
     home = proofstone_home()
     sandbox = probe_sandbox(home)
-    open_doors = not_kept(sandbox.best, as_root=os.geteuid() == 0)
+    threats = not_kept(sandbox.best, as_root=os.geteuid() == 0)
     facts = {"sandbox": sandbox_lines(sandbox, cgroup_version()), "state": state_facts(home)}
     advice = [] if facts["sandbox"][0].ok else hints(this_machine())
-    well = all(found.state is State.OK for found in programs if found.program.essential)
+    is_ok = all(program.state is State.OK for program in programs if program.program.essential)
     if as_json:
         output.document(
             {
-                "ok": well,
+                "ok": is_ok,
                 "system": system(),
-                "programs": [_program_document(found) for found in programs],
+                "programs": [_program_document(program) for program in programs],
                 **{name: [fact._asdict() for fact in group] for name, group in facts.items()},
-                "not_prevented": [{"attempt": threat.name, "wall": threat.wall} for threat in open_doors],
+                "not_prevented": [{"attempt": threat.name, "wall": threat.wall} for threat in threats],
                 "hints": advice,
             }
         )
     else:
         _print(output.results(), programs, facts, advice)
-        _print_open_doors(output.results(), sandbox.best, open_doors)
-    return 0 if well else 1
+        _print_threats(output.results(), sandbox.best, threats)
+    return 0 if is_ok else 1
 
 
 def system() -> dict[str, str]:
@@ -108,36 +108,36 @@ def this_machine() -> Machine:
 
 
 def hints(machine: Machine) -> list[str]:
-    """What commonly keeps a sandbox from working on such a machine, and the way out."""
+    """Return the usual reasons why a sandbox does not work on such a machine, and how to fix them."""
     if machine.system != "Linux":
         return [
             f"{machine.system} has neither bubblewrap nor Landlock: checks run as plain processes with limits, at "
             "the lowest assurance. Run Proofstone in a Linux virtual machine or container for a sandbox."
         ]
-    found = []
+    texts = []
     switches = machine.switches
     if switches.get("user.max_user_namespaces") == 0:
-        found.append("User namespaces are off: `sudo sysctl user.max_user_namespaces=15000` turns them on.")
+        texts.append("User namespaces are off: `sudo sysctl user.max_user_namespaces=15000` turns them on.")
     if not machine.root and switches.get("kernel.unprivileged_userns_clone") == 0:
-        found.append("User namespaces are for root only: `sudo sysctl kernel.unprivileged_userns_clone=1` opens them.")
+        texts.append("User namespaces are for root only: `sudo sysctl kernel.unprivileged_userns_clone=1` opens them.")
     if not machine.root and switches.get("kernel.apparmor_restrict_unprivileged_userns") == 1:
-        found.append(
+        texts.append(
             "AppArmor restricts user namespaces (Ubuntu 23.10 and later). Give bubblewrap its profile: `sudo apt "
             "install apparmor-profiles && sudo ln -s /usr/share/apparmor/extra-profiles/bwrap-userns-restrict "
             "/etc/apparmor.d/ && sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict`; or lift the "
             "restriction for all: `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`."
         )
     if machine.container:
-        found.append(
+        texts.append(
             f"This is a container ({machine.container}), and most refuse nested namespaces by default. Start "
             "it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt "
             "systempaths=unconfined`."
         )
-    return found
+    return texts
 
 
 def probe_sandbox(home: Path) -> SandboxFacts:
-    """Return what the sandbox adapter finds when it tries, with its layers where they would really lie."""
+    """Probe the sandbox, with its layers in the state directory if that is usable."""
     from proofstone.sandbox.probe import probe
 
     if home.is_dir() and os.access(home, os.W_OK | os.X_OK):
@@ -147,13 +147,13 @@ def probe_sandbox(home: Path) -> SandboxFacts:
 
 
 def sandbox_lines(facts: SandboxFacts, cgroup: int | None) -> list[Fact]:
-    """The probe's findings as lines. The first is about what matters: how far checks are kept from the machine."""
+    """Return the results of the probe as lines. The first gives the sandbox level of checks."""
     from proofstone.sandbox import seccomp
 
-    said = facts.namespaces_error.partition("\n")[0]
+    error = facts.namespaces_error.partition("\n")[0]
     return [
         Fact("level", facts.namespaces, f"checks run at the level {facts.best}"),
-        Fact("own namespaces", facts.namespaces, "bubblewrap can make them" if facts.namespaces else said),
+        Fact("own namespaces", facts.namespaces, "bubblewrap can create them" if facts.namespaces else error),
         Fact("throwaway layers", facts.layers != "none", f"overlay file system: {facts.layers}"),
         Fact("Landlock", facts.landlock > 0, f"version {facts.landlock}" if facts.landlock else "not in this kernel"),
         Fact(
@@ -175,14 +175,18 @@ def sandbox_lines(facts: SandboxFacts, cgroup: int | None) -> list[Fact]:
 
 
 def state_facts(home: Path) -> list[Fact]:
-    """Whether the state directory can be used, and whether others can look into it."""
+    """Return whether the state directory is usable and private."""
     if not home.exists():
         parent = next(folder for folder in home.parents if folder.exists())
         usable = os.access(parent, os.W_OK | os.X_OK)
-        fix = "" if usable else "set PROOFSTONE_HOME to a directory that you may write"
-        return [Fact(str(home), usable, "will be made when needed" if usable else f"{parent} is not writable", fix)]
+        fix = "" if usable else "set PROOFSTONE_HOME to a directory that you can write to"
+        return [Fact(str(home), usable, "will be created when needed" if usable else f"{parent} is not writable", fix)]
     if not home.is_dir() or not os.access(home, os.W_OK | os.X_OK):
-        return [Fact(str(home), False, "not a writable directory", "set PROOFSTONE_HOME to a directory you may write")]
+        return [
+            Fact(
+                str(home), False, "not a writable directory", "set PROOFSTONE_HOME to a directory that you can write to"
+            )
+        ]
     mode = stat.S_IMODE(home.stat().st_mode)
     private = mode & 0o077 == 0
     ledger = "a ledger is there" if ledger_path(home).exists() else "no ledger yet"
@@ -190,7 +194,7 @@ def state_facts(home: Path) -> list[Fact]:
         Fact(
             str(home),
             private,
-            f"writable, mode {mode:04o}, {ledger}" + ("" if private else "; others can look into it"),
+            f"writable, mode {mode:04o}, {ledger}" + ("" if private else "; other users can read it"),
             "" if private else f"chmod 700 {home}",
         )
     ]
@@ -228,16 +232,16 @@ def _print(
     for name, group_facts in facts.items():
         console.print(f"\n{name.capitalize()}", style="bold")
         for fact in group_facts:
-            _line(console, "ok" if fact.ok else "no", fact.ok, f"{fact.name}: {fact.detail}", fact.fix)
+            _print_line(console, "ok" if fact.ok else "no", fact.ok, f"{fact.name}: {fact.detail}", fact.fix)
     for hint in advice:
         console.print(f"\nhint: {hint}", soft_wrap=True)
 
 
-def _print_open_doors(console: Console, level: Assurance, threats: Sequence[Threat]) -> None:
-    """Say what the level does not prevent; `proofstone prove` tries each of them."""
+def _print_threats(console: Console, level: Assurance, threats: Sequence[Threat]) -> None:
+    """Print what the sandbox level does not prevent. `proofstone prove` tries each of these."""
     if threats:
-        who = "as root, the" if os.geteuid() == 0 else "the"
-        console.print(f"\nNot prevented: {who} level {level} does not promise that", style="bold")
+        subject = "as root, the" if os.geteuid() == 0 else "the"
+        console.print(f"\nNot prevented: {subject} level {level} does not promise that", style="bold")
         for threat in threats:
             console.print(f"  - {threat.wall}", soft_wrap=True)
 
@@ -245,10 +249,10 @@ def _print_open_doors(console: Console, level: Assurance, threats: Sequence[Thre
 def _print_program(console: Console, found: Found) -> None:
     name = f"{found.program.name} {found.version or ''}".strip()
     text = f"{name:<18} {found.program.why}"
-    _line(console, found.state.value, found.state is State.OK, text, found.install, found.detail)
+    _print_line(console, found.state.value, found.state is State.OK, text, found.install, found.detail)
 
 
-def _line(console: Console, state: str, ok: bool, text: str, fix: str = "", detail: str = "") -> None:
+def _print_line(console: Console, state: str, ok: bool, text: str, fix: str = "", detail: str = "") -> None:
     style = "green" if ok else "yellow"
     console.print(f"  {state:<12}", style=style, end="")
     console.print(printable(f" {text}" + (f" ({detail})" if detail else "")), soft_wrap=True)

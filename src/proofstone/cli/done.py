@@ -1,4 +1,4 @@
-"""`proofstone done`: a person is finished with what a run waits for."""
+"""`proofstone done`: tell a run that the person finished what it waits for."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def done(
     run: RunArgument,
     task: TaskArgument,
     note: Annotated[
-        str, typer.Option("--note", metavar="TEXT", help="What you saw or decided; recorded.", show_default=False)
+        str, typer.Option("--note", metavar="TEXT", help="What you saw or decided; it is recorded.", show_default=False)
     ] = "",
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
-    """Say that you are finished: with your work on a task, with a checkpoint, or with committing what was skipped.
+    """Tell a run that you have finished: your work on a task, a checkpoint, or committing a skipped task.
 
-    Your work on a task is verified like anybody's. `proofstone status` shows what waits for you.
+    Your work on a task is verified like any other work. `proofstone status` shows what waits for you.
     """
     speak(Output(json=as_json, no_color=no_color), run, task, WordKind.DONE, note)

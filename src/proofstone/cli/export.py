@@ -1,4 +1,4 @@
-"""`proofstone export`: what other programs need to work with Proofstone, as files of theirs."""
+"""`proofstone export`: write the configuration that other programs need to work with Proofstone."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from proofstone.git.user_hooks import NAMES, is_proofstones, script
 from proofstone.hooks import agent_hooks as exported
 from proofstone.machine.files import write_whole
 
-app = typer.Typer(add_completion=False, help="Configuration for other programs that work with Proofstone.")
+app = typer.Typer(add_completion=False, help="Write configuration for programs that work with Proofstone.")
 
 
 class Kind(StrEnum):
+    """The programs that configuration can be written for."""
+
     CLAUDE = "claude"
     CODEX = "codex"
     GEMINI = "gemini"
@@ -36,44 +38,44 @@ class Kind(StrEnum):
 
 
 _WITHOUT_HOOKS = (Kind.AIDER, Kind.GOOSE, Kind.MINI, Kind.GENERIC)
-"""Programs that have no hook which could answer, and any other."""
+"""Programs without a hook that could send findings back, and any other program."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What becomes of one file."""
+    """The new content of a file."""
 
     path: Path
     content: str | None
-    """None: it goes."""
+    """None removes the file."""
     mode: int = 0o644
 
 
 @app.callback()
 def export() -> None:
-    """Configuration for other programs that work with Proofstone."""
+    """Write configuration for programs that work with Proofstone."""
 
 
 @app.command("hooks")
 def export_hooks(
-    kind: Annotated[Kind, typer.Argument(metavar="KIND", help=f"For whom: {', '.join(Kind)}.", show_default=False)],
+    kind: Annotated[Kind, typer.Argument(metavar="KIND", help=f"The program: {', '.join(Kind)}.", show_default=False)],
     directory: Annotated[
         Path | None,
         typer.Argument(
             metavar="DIR",
-            help="The project's root; else that of the repository that you stand in. For git: the folder of hooks.",
+            help="The root of the project; by default that of the current repository. For git: the folder of hooks.",
             show_default=False,
         ),
     ] = None,
-    shown: Annotated[bool, typer.Option("--print", help="Print it, and write nothing.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Take out again what this command has written.")] = False,
+    shown: Annotated[bool, typer.Option("--print", help="Print the configuration and write nothing.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove what this command has written.")] = False,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Have the coding agent that you already use run `proofstone check` when it says that it is done.
+    """Make your coding agent run `proofstone check` when it says that it is done.
 
-    What does not pass is sent back to the agent, with file and line, at most three times in a row; then it may stop,
-    and you are told. Where nothing has changed nothing is run. These programs have hooks that can do so:
+    Findings go back to the agent, with file and line, at most three times in a row; then it may stop, and you are
+    told. If nothing has changed, nothing is run. These programs have hooks for this:
 
     \b
       claude    .claude/settings.json     Stop, SubagentStop
@@ -83,39 +85,42 @@ def export_hooks(
       copilot   .github/hooks/proofstone.json  agentStop, subagentStop
       opencode  .opencode/plugin/proofstone.js session.idle, in the interactive program
 
-    A settings file that is there is kept as it is, with the hook added. For programs without such hooks (aider, goose,
-    mini-swe-agent, generic) a paragraph for AGENTS.md is printed: whether an agent follows it is up to the agent.
+    The hook is added to an existing settings file; the rest of the file stays as it is. For programs without such
+    hooks (aider, goose, mini-swe-agent, generic) a paragraph for AGENTS.md is printed; it is up to the agent to follow
+    it.
 
-    `git` writes whole git hooks into DIR, for a folder that a team shares; for a repository of your own there is
+    `git` writes complete git hooks into DIR, for a folder that a team shares. For your own repository use
     `proofstone hook install`.
 
-    A hook asks the agent; it does not compel it, and an agent's program that waits no longer lets it stop. What must
-    not go in unproven is kept out by `proofstone hook install`, or done by `proofstone gate`.
+    A hook asks the agent but cannot force it, and a program that stops waiting lets the agent stop. To keep unverified
+    work out, use `proofstone hook install` or `proofstone gate`.
     """
     if kind in _WITHOUT_HOOKS:
-        return _instruct(kind, as_json=as_json)
+        return _print_instruction(kind, as_json=as_json)
     if shown:
-        sys.stdout.write(_text(kind))
+        sys.stdout.write(_default_content(kind))
         return 0
-    root = _root(kind, directory)
-    changes = [item for item in _changes(kind, root, remove=remove) if _differs(item)]
+    root = _find_root(kind, directory)
+    changes = [planned for planned in _plan_changes(kind, root, remove=remove) if _differs(planned)]
     for change in changes:
-        _carry_out(change)
-    _tell(Output(json=as_json, no_color=no_color), kind, changes, remove=remove)
+        _apply(change)
+    _print_changes(Output(json=as_json, no_color=no_color), kind, changes, remove=remove)
     return 0
 
 
-def _instruct(kind: Kind, *, as_json: bool) -> int:
+def _print_instruction(kind: Kind, *, as_json: bool) -> int:
     if as_json:
         Output(json=True).document({"kind": kind, "hooks": False, "instruction": exported.INSTRUCTION})
         return 0
-    sys.stderr.write(f"{kind} has no hook that could send findings back. For its AGENTS.md (or whatever it reads):\n\n")
+    sys.stderr.write(
+        f"{kind} has no hook that could send findings back. Add this to its AGENTS.md, or the file that it reads:\n\n"
+    )
     sys.stdout.write(exported.INSTRUCTION)
     return 0
 
 
-def _text(kind: Kind) -> str:
-    """What would be written into a project that has nothing yet."""
+def _default_content(kind: Kind) -> str:
+    """Return what would be written into a project without any configuration."""
     if kind is Kind.GIT:
         return script(NAMES[0], "proofstone").decode()
     if kind is Kind.OPENCODE:
@@ -124,24 +129,24 @@ def _text(kind: Kind) -> str:
     return exported.written(exported.merged(dialect, {}, dialect.file))
 
 
-def _root(kind: Kind, directory: Path | None) -> Path:
+def _find_root(kind: Kind, directory: Path | None) -> Path:
     if directory is None and kind is Kind.GIT:
         raise InputError(
-            "git: name the folder that holds your hooks", hint="`proofstone hook install` finds the repository's own"
+            "git: name the folder that holds your hooks", hint="`proofstone hook install` finds that of the repository"
         )
     root = repository_root(Path()) if directory is None else directory.absolute()
     if not root.is_dir():
-        raise InputError(f"{directory}: there is no such directory", hint="make it, or name the project's root")
+        raise InputError(f"{directory}: there is no such directory", hint="create it, or name the root of the project")
     return root
 
 
-def _changes(kind: Kind, root: Path, *, remove: bool) -> list[Change]:
-    for file in _files(kind):
-        _refuse_way_out(root, file)
+def _plan_changes(kind: Kind, root: Path, *, remove: bool) -> list[Change]:
+    for file in _target_files(kind):
+        _refuse_outside_link(root, file)
     if kind is Kind.GIT:
-        return [_of_git(root / name, None if remove else script(name, "proofstone").decode()) for name in NAMES]
+        return [_plan_git_hook(root / name, None if remove else script(name, "proofstone").decode()) for name in NAMES]
     if kind is Kind.OPENCODE:
-        return [_of_plugin(root / exported.OPENCODE.file, remove=remove)]
+        return [_plan_plugin(root / exported.OPENCODE.file, remove=remove)]
     dialect = exported.DIALECTS[kind]
     path = root / dialect.file
     text = _read(path)
@@ -155,48 +160,48 @@ def _changes(kind: Kind, root: Path, *, remove: bool) -> list[Change]:
     return [Change(path, None if exported.is_bare(dialect, left) else exported.written(left, text))]
 
 
-def _files(kind: Kind) -> tuple[str, ...]:
-    """What is written for it, below the root."""
+def _target_files(kind: Kind) -> tuple[str, ...]:
+    """Return the files that are written for a program, relative to the root."""
     if kind is Kind.GIT:
         return NAMES
     return ((exported.OPENCODE if kind is Kind.OPENCODE else exported.DIALECTS[kind]).file,)
 
 
-def _refuse_way_out(root: Path, file: str) -> None:
-    """A repository may hold links to files of the person's own, and nobody who names a project means those. A root that
-    is a link was named by the person."""
+def _refuse_outside_link(root: Path, file: str) -> None:
+    """Refuse a link in the repository that leads outside, because it may lead to the person's own files. The root
+    itself may be a link: the person named it."""
     place = root
     for part in Path(file).parts:
         place /= part
-        leads = os.path.realpath(place)
-        if place.is_symlink() and not Path(leads).is_relative_to(root.resolve()):
+        target = os.path.realpath(place)
+        if place.is_symlink() and not Path(target).is_relative_to(root.resolve()):
             raise InputError(
-                f"{place} is a symbolic link that leads out of {root}, to {leads}; nothing was written",
-                hint="remove the link; or, if that is meant, add by hand what --print shows",
+                f"{place} is a symbolic link that leads out of {root}, to {target}; nothing was written",
+                hint="remove the link; or, if you want that, add by hand what --print shows",
             )
 
 
-def _of_git(path: Path, wanted: str | None) -> Change:
-    there = _read(path)
-    if there and not is_proofstones(there.encode("utf-8", "surrogateescape")):
+def _plan_git_hook(path: Path, wanted: str | None) -> Change:
+    existing = _read(path)
+    if existing and not is_proofstones(existing.encode("utf-8", "surrogateescape")):
         if wanted is None:
-            return Change(path, there)
+            return Change(path, existing)
         raise InputError(
             f"{path}: there is a hook already",
-            hint=f"put this line into it: proofstone hook run {path.name} || exit 1",
+            hint=f"add this line to it: proofstone hook run {path.name} || exit 1",
         )
     return Change(path, wanted, mode=0o755)
 
 
-def _of_plugin(path: Path, *, remove: bool) -> Change:
-    there = _read(path)
-    if there and "proofstone export hooks opencode" not in there:
-        raise InputError(f"{path}: is there, and was not written by Proofstone", hint="move it away, or use --print")
+def _plan_plugin(path: Path, *, remove: bool) -> Change:
+    existing = _read(path)
+    if existing and "proofstone export hooks opencode" not in existing:
+        raise InputError(f"{path}: exists and was not written by Proofstone", hint="move it away, or use --print")
     return Change(path, None if remove else exported.PLUGIN)
 
 
 def _read(path: Path) -> str:
-    """The file's text; empty if there is none."""
+    """Return the text of the file; empty if there is none."""
     try:
         return path.read_text("utf-8", errors="surrogateescape")
     except FileNotFoundError:
@@ -211,9 +216,9 @@ def _differs(change: Change) -> bool:
     return change.content != _read(change.path) or (change.mode & 0o100 and not os.access(change.path, os.X_OK)) != 0
 
 
-def _carry_out(change: Change) -> None:
-    """All of the file or nothing, where a link within the root leads to, and with the mode that it had."""
-    path, other = change.path.resolve(), "name another DIR"
+def _apply(change: Change) -> None:
+    """Write or remove a file atomically. Follow a link within the root, and keep the mode of the file."""
+    path, hint = change.path.resolve(), "name another DIR"
     try:
         if change.content is None:
             change.path.unlink()
@@ -221,22 +226,20 @@ def _carry_out(change: Change) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = path.stat().st_mode & 0o777 | change.mode & 0o111 if path.exists() else change.mode
     except OSError as error:
-        raise InputError(f"{change.path}: cannot be written: {error.strerror}", hint=other) from error
-    write_whole(path, change.content.encode("utf-8", "surrogateescape"), mode=mode, hint=other)
+        raise InputError(f"{change.path}: cannot be written: {error.strerror}", hint=hint) from error
+    write_whole(path, change.content.encode("utf-8", "surrogateescape"), mode=mode, hint=hint)
 
 
-def _tell(output: Output, kind: Kind, changes: list[Change], *, remove: bool) -> None:
+def _print_changes(output: Output, kind: Kind, changes: list[Change], *, remove: bool) -> None:
     if output.json:
-        files = [{"path": str(item.path), "removed": item.content is None} for item in changes]
+        files = [{"path": str(change.path), "removed": change.content is None} for change in changes]
         output.document({"kind": kind, "hooks": True, "changed": files})
         return
     console = output.results()
     for change in changes:
         console.print(printable(f"{'removed' if change.content is None else 'wrote'} {change.path}"), soft_wrap=True)
     if not changes:
-        console.print(
-            "nothing to do: " + ("there is no hook of Proofstone's" if remove else "the hook is there already")
-        )
+        console.print("nothing to do: " + ("Proofstone has no hook here" if remove else "the hook is there already"))
     elif not remove and kind is not Kind.GIT:
-        known = exported.OPENCODE if kind is Kind.OPENCODE else exported.DIALECTS[kind]
-        console.print(known.next, style="dim", soft_wrap=True)
+        target = exported.OPENCODE if kind is Kind.OPENCODE else exported.DIALECTS[kind]
+        console.print(target.next, style="dim", soft_wrap=True)

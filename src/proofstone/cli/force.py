@@ -1,4 +1,4 @@
-"""`proofstone force`: a person sets every check aside for one task. For emergencies."""
+"""`proofstone force`: skip every check of one task, in an emergency."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ def force(
     run: RunArgument,
     task: TaskArgument,
     reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="The reason; recorded with your name.", show_default=False)
+        str,
+        typer.Option("--reason", metavar="TEXT", help="The reason; it is recorded with your name.", show_default=False),
     ],
     confirm: Annotated[
         str | None,
         typer.Option(
-            "--confirm", metavar=CONFIRMATION, help="The word itself; else you are asked.", show_default=False
+            "--confirm", metavar=CONFIRMATION, help="The confirmation; without it you are asked.", show_default=False
         ),
     ] = None,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
-    """Set every check aside for one task. Better: mend the task, or its verification.
+    """Skip every check of one task. It is better to fix the task or its verification.
 
-    It takes the word OVERRIDE. The task is `(forced)` wherever it is shown, with a warning in the summary, and
-    Proofstone
-    neither commits nor attests it. A security finding cannot be forced.
+    You must confirm with the word OVERRIDE. The task is shown as `(forced)` everywhere, with a warning in the summary,
+    and Proofstone neither commits nor attests it. You cannot force a task with a security finding.
     """
     view, id = subject(run, task)
     if confirm is None and sys.stdin.isatty() and not as_json:
         sys.stderr.write(f"This bypasses quality checks. Type '{CONFIRMATION}' to confirm: ")
         sys.stderr.flush()
         confirm = sys.stdin.readline().strip()
-    word = overriding(view.task(id).record, OverrideAction.FORCE, reason, confirmed=confirm)
-    tell(Output(json=as_json, no_color=no_color), view, id, word)
+    command = overriding(view.task(id).record, OverrideAction.FORCE, reason, confirmed=confirm)
+    tell(Output(json=as_json, no_color=no_color), view, id, command)

@@ -1,4 +1,4 @@
-"""`proofstone gate`: the tasks of a plan, each through executor, checks, architect and commit."""
+"""`proofstone gate`: run the tasks of a plan through executor, checks, architect and commit."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ app = typer.Typer(add_completion=False)
 
 
 class Hooks(StrEnum):
+    """What to do with the person's commit hooks."""
+
     REFUSE = "refuse"
     RUN = "run"
     SKIP = "skip"
@@ -30,7 +32,7 @@ def gate(
     executor: Annotated[
         str | None,
         typer.Option(
-            "--executor", metavar="SPEC", help="Who does the work; else gate.executor. See above.", show_default=False
+            "--executor", metavar="SPEC", help="The executor, see above; by default gate.executor.", show_default=False
         ),
     ] = None,
     architect: Annotated[
@@ -38,7 +40,7 @@ def gate(
         typer.Option(
             "--architect",
             metavar="SPEC",
-            help="Who reviews beside the rules: rules (nobody), or whoever could be an executor; else gate.architect.",
+            help="Who reviews in addition to the rules: `rules` (nobody), or any executor; by default gate.architect.",
             show_default=False,
         ),
     ] = None,
@@ -47,18 +49,18 @@ def gate(
         typer.Option(
             "--branch",
             metavar="NAME",
-            help="Where the commits go; else proofstone/<name of the plan>.",
+            help="The branch for the commits; by default proofstone/<name of the plan>.",
             show_default=False,
         ),
     ] = None,
     slots: Annotated[
         int | None,
         typer.Option(
-            "--slots",
+            "--jobs",
             metavar="N",
             min=1,
             max=64,
-            help="Executors at the same time; else gate.slots.",
+            help="How many executors work at the same time; by default gate.slots.",
             show_default=False,
         ),
     ] = None,
@@ -66,24 +68,24 @@ def gate(
         Hooks | None,
         typer.Option(
             "--hooks",
-            help="Your commit hooks: refuse to start, run them before the checks, or skip them, which is recorded; "
-            "else gate.hooks.",
+            help="If you have commit hooks: refuse to start, run them before the checks, or skip them, which is "
+            "recorded; by default gate.hooks.",
             show_default=False,
         ),
     ] = None,
     no_sign: Annotated[
-        bool, typer.Option("--no-sign", help="Do not sign commits, although git is configured to; it is recorded.")
+        bool, typer.Option("--no-sign", help="Do not sign commits even if git is configured to; recorded.")
     ] = False,
     allow_dirty: Annotated[
         bool,
-        typer.Option("--allow-dirty", help="Start although the work tree has changes; the run does not see them."),
+        typer.Option("--allow-dirty", help="Start even if the work tree has changes; the run ignores them."),
     ] = False,
     heldout_files: Annotated[
         Path | None,
         typer.Option(
             "--heldout-files",
             metavar="DIR",
-            help="Files that are laid over the tree for the plan's held-out commands, and only for them.",
+            help="Files that are copied over the tree for the plan's held-out commands only.",
             show_default=False,
         ),
     ] = None,
@@ -99,7 +101,7 @@ def gate(
         bool,
         typer.Option(
             "--verified",
-            help="Refuse a plan that is not through the plan gate (`proofstone verify-plan`) as it is; also "
+            help="Refuse a plan that has not passed the plan gate (`proofstone verify-plan`) as it is; also set by "
             "gate.verified_plan.",
         ),
     ] = False,
@@ -109,24 +111,24 @@ def gate(
     quiet: QuietOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Have the tasks of a plan done, and commit only what passes.
+    """Run the tasks of a plan, and commit only what passes.
 
-    Each task goes to an executor, in a work tree of its own. What it leaves is frozen, and Proofstone runs the task's
-    verify commands and every check of the project on it; then architects review it. Only what passes all of that is
-    committed: one commit a task, exactly the tree that was verified. A failed attempt is tried again with what went
-    wrong. STATE.md beside the plan shows where it stands; SUMMARY.md says in the end what was done.
+    Each task goes to an executor, in its own work tree. Proofstone freezes the result and runs the task's verify
+    commands and every check of the project on it; then architects review it. Only a result that passes all of this is
+    committed: one commit for each task, with exactly the tree that was verified. A failed attempt is repeated with the
+    findings. STATE.md next to the plan shows the progress; SUMMARY.md shows the result.
 
     \b
-    An executor is whoever does the work:
-      --executor cli:claude           a coding agent of yours, without its screen (`proofstone backends` lists them)
+    An executor does the work. It is one of:
+      --executor cli:claude           one of your coding agents, without its user interface; see `proofstone backends`
       --executor acp:goose            the same, over a protocol in which it asks before it writes
       --executor api:openai:gpt-5     a model, with Proofstone's own tools
       --executor 'cmd:./agent.sh'     any other program; PROOFSTONE_TASK names its task
-      --executor human                you edit, and say when you are finished
+      --executor human                you edit, and say when you have finished
       --executor script:steps.yaml    prepared steps, for demonstrations
 
     Exit code: 0 every task passed; 1 failed or halted; 2 bad input; 3 waiting for a person; 4 budget exhausted;
-    130 interrupted. `proofstone resume last` goes on, also after a crash.
+    130 interrupted. `proofstone resume last` continues, even after a crash.
     """
     request = GateRequest(
         executor=_text("--executor", executor),
@@ -143,8 +145,8 @@ def gate(
         heldout_files=heldout_files,
         wait=not no_wait,
     )
-    sitting = Sitting(Output(json=as_json, quiet=quiet, no_color=no_color), mode, wait=not no_wait)
-    return sitting.follow(lambda watching, listen: gate_run(repo, plan, request, watching, listen=listen))
+    session = Sitting(Output(json=as_json, quiet=quiet, no_color=no_color), mode, wait=not no_wait)
+    return session.follow(lambda watching, listen: gate_run(repo, plan, request, watching, listen=listen))
 
 
 def _text(option: str, value: str | None) -> str | None:

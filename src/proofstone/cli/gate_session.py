@@ -1,7 +1,6 @@
-"""`--mode interactive`: what a run asks, put to the person at this terminal; each answer becomes a word.
+"""Follow a run of the gate at the terminal: show progress, ask the person with `--mode interactive`, and report.
 
-One sitting at the gate: `proofstone gate` and `proofstone resume` watch a run to its end, ask where they may, and
-report.
+`proofstone gate` and `proofstone resume` use it. Each answer becomes a command to the run.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ if TYPE_CHECKING:
 
 
 Line = Callable[[], str | None]
-"""The next line that the person types; None: they are gone."""
+"""Returns the next line that the person types; None at the end of input."""
 
-_CHOICES: Final = {
+_ANSWERS: Final = {
     Ask.CHECKPOINT: "`done`, or `done: what you decided`",
     Ask.WORK: "`done`",
     Ask.REVIEW: "`approve`, or `reject: why`",
@@ -48,31 +47,34 @@ _CHOICES: Final = {
 
 
 def typed_line() -> str | None:
+    """Read a line from standard input; None at its end."""
     line = sys.stdin.readline()
     return line.strip() if line else None
 
 
 @dataclass(frozen=True)
 class Questions:
+    """The questions that a run asks about its tasks."""
+
     console: Console
     line: Line = typed_line
 
     def put(self, view: RunView, say: Callable[[str, Word], str]) -> bool:
-        """Ask about every task that waits for a person; whether anything was said."""
-        spoken = False
+        """Ask about every task that waits for a person. Return whether anything was answered."""
+        is_answered = False
         for task in waiting(view):
-            word = self._about(view, task)
-            if word is None:
+            command = self._ask_about(view, task)
+            if command is None:
                 continue
             try:
-                self._print(f"{task.record.id}: {say(task.record.id, word)}")
-                spoken = True
+                self._print(f"{task.record.id}: {say(task.record.id, command)}")
+                is_answered = True
             except InputError as error:
-                self._complain(error)
-        return spoken
+                self._print_error(error)
+        return is_answered
 
-    def _about(self, view: RunView, task: TaskView) -> Word | None:
-        """The person's word about the task; None if they leave it."""
+    def _ask_about(self, view: RunView, task: TaskView) -> Word | None:
+        """Return the person's command about the task; None if they give none."""
         ask = asked(task)
         if ask is None:
             return None
@@ -80,7 +82,7 @@ class Questions:
         if task.work_tree:
             self._print(f"work in {task.work_tree}")
         while True:
-            self._print(f"{_CHOICES[ask]}; an empty line leaves it")
+            self._print(f"{_ANSWERS[ask]}; an empty line skips the question")
             answer = self.line()
             if not answer:
                 return None
@@ -88,14 +90,14 @@ class Questions:
                 print_trouble(self.console, view, task)
                 continue
             try:
-                word = self._word(ask, task, answer)
+                command = self._parse_answer(ask, task, answer)
             except InputError as error:
-                self._complain(error)
+                self._print_error(error)
                 continue
-            if word is not None:
-                return word
+            if command is not None:
+                return command
 
-    def _word(self, ask: Ask, task: TaskView, answer: str) -> Word | None:
+    def _parse_answer(self, ask: Ask, task: TaskView, answer: str) -> Word | None:
         first, _, rest = plain("your answer", answer).partition(" ")
         text = rest.strip()
         match ask, first.rstrip(":").lower():
@@ -111,19 +113,19 @@ class Questions:
                 return Word(WordKind.RETRY, speaker(), text)
             case Ask.FAILURE, "skip":
                 return self._skip(task)
-        self._print(f"`{answer}` is no answer here")
+        self._print(f"`{answer}` is not one of the answers")
         return None
 
     def _skip(self, task: TaskView) -> Word | None:
         self._print(f"why can it not be verified? {', '.join(CATEGORIES)}")
         category = self.line()
-        self._print("and the reason, in your own words; it is recorded with your name")
+        self._print("the reason, in your own words; it is recorded with your name")
         reason = self.line()
         if not category or not reason:
             return None
         return overriding(task.record, OverrideAction.SKIP, reason, category)
 
-    def _complain(self, error: InputError) -> None:
+    def _print_error(self, error: InputError) -> None:
         self._print(error.message + (f" ({error.hint})" if error.hint else ""), "red")
 
     def _print(self, text: str, style: str = "") -> None:
@@ -140,6 +142,8 @@ EXIT: Final = {
 
 
 class Mode(StrEnum):
+    """Whether the person is asked during the run."""
+
     AUTONOMOUS = "autonomous"
     INTERACTIVE = "interactive"
 
@@ -148,7 +152,7 @@ ModeOption = Annotated[
     Mode,
     typer.Option(
         "--mode",
-        help="`interactive`: when the run stops for you, be asked here, and go on with your answer.",
+        help="With `interactive`, the run asks you here when it stops, and continues with your answer.",
     ),
 ]
 MinutesOption = Annotated[
@@ -156,7 +160,7 @@ MinutesOption = Annotated[
     typer.Option(
         "--budget-minutes",
         metavar="M",
-        help="The longest that it may take; then it stops, and everything is kept. Else gate.run_minutes.",
+        help="Stop after M minutes; nothing is lost. The default is gate.run_minutes.",
         show_default=False,
     ),
 ]
@@ -164,13 +168,13 @@ NoWaitOption = Annotated[
     bool,
     typer.Option(
         "--no-wait",
-        help="Do not wait for a person who executes a task: stop, and go on with `proofstone resume` later.",
+        help="Stop instead of waiting for a person who executes a task; continue later with `proofstone resume`.",
     ),
 ]
 
 
 class Run(Protocol):
-    """As much of an engine's run as a sitting needs."""
+    """The part of a run that a session needs."""
 
     def run(self) -> GateReport: ...
 
@@ -182,22 +186,24 @@ Begin = Callable[[Watching, Listen | None], AbstractContextManager[Run]]
 
 @dataclass(frozen=True)
 class Sitting:
+    """A session that follows a run of the gate to its end."""
+
     output: Output
     mode: Mode = Mode.AUTONOMOUS
     wait: bool = True
 
     def follow(self, begin: Begin) -> int:
-        """Watch the run to its end, or to where the person leaves it; its exit code."""
+        """Follow the run to its end, or until the person leaves it. Return the exit code."""
         if self.mode is Mode.INTERACTIVE and (self.output.json or not sys.stdin.isatty()):
             raise InputError(
-                "--mode interactive asks on a terminal, and here is none",
-                hint="leave it out; `proofstone status` shows what is asked, with the commands that answer",
+                "--mode interactive needs a terminal, and there is none",
+                hint="leave it out; `proofstone status` shows the questions, with the commands that answer them",
             )
-        # Around all of it: whoever waits for a slow collector has read by then what came of the run.
-        with exported(self.output) as ran:
-            report, view = self._watched(begin, ran)
-            while self.mode is Mode.INTERACTIVE and self._answered(view):
-                report, view = self._watched(self._resumed(view.run_id), ran)
+        # The export comes last: a person who waits for a slow collector has read the result by then.
+        with exported(self.output) as note_run:
+            report, view = self._watch(begin, note_run)
+            while self.mode is Mode.INTERACTIVE and self._ask_questions(view):
+                report, view = self._watch(self._resume(view.run_id), note_run)
             if self.output.json:
                 self.output.document(report.model_dump(mode="json"))
             else:
@@ -205,31 +211,32 @@ class Sitting:
                 print_gate(self.output.results(), report, view)
         return EXIT[report.outcome]
 
-    def _watched(self, begin: Begin, ran: Callable[[str], None]) -> tuple[GateReport, RunView]:
+    def _watch(self, begin: Begin, note_run: Callable[[str], None]) -> tuple[GateReport, RunView]:
         listen = Terminal() if sys.stdin.isatty() and not self.output.json else None
         console = self.output.progress()
         live = LiveGate(console, interactive=console.is_terminal, asks_here=listen is not None)
         try:
             with interruptions(), begin(live, listen) as run, live.showing():
-                ran(run.view().run_id)
+                note_run(run.view().run_id)
                 report = run.run()
                 return report, run.view().model_copy(update={"running": False})
         except KeyboardInterrupt:
             if live.view is not None:
-                told = f"everything is kept; go on with: {resume(live.view.run_id)}"
-                sys.stderr.write(f"\n{told}\n")
+                message = f"nothing is lost; resume with: {resume(live.view.run_id)}"
+                sys.stderr.write(f"\n{message}\n")
             raise
 
-    def _answered(self, view: RunView) -> bool:
-        questions = Questions(replace(self.output, quiet=False).progress())  # a question is no progress
+    def _ask_questions(self, view: RunView) -> bool:
+        questions = Questions(replace(self.output, quiet=False).progress())  # a question is not progress
         return questions.put(view, lambda task, word: say(view.run_id, task, word))
 
-    def _resumed(self, run_id: str) -> Begin:
+    def _resume(self, run_id: str) -> Begin:
         request = ResumeRequest(wait=self.wait)
         return lambda watching, listen: resumed_gate(run_id, request, watching, listen=listen)
 
 
 def minutes(value: float | None) -> float | None:
+    """Check the value of `--budget-minutes`."""
     if value is not None and not (math.isfinite(value) and value > 0):
         raise InputError(f"--budget-minutes {value:g}: must be more than 0", hint="for instance --budget-minutes 90")
     return value

@@ -1,4 +1,5 @@
-"""`proofstone hook`: git hooks that refuse what has no proof, and what hooks of git and of coding agents call."""
+"""`proofstone hook`: install git hooks that refuse commits without evidence, and answer hooks of git and coding
+agents."""
 
 from __future__ import annotations
 
@@ -37,12 +38,14 @@ if TYPE_CHECKING:
     from proofstone.hooks.agent_hooks import Dialect
 
 
-app = typer.Typer(add_completion=False, help="Refuse commits without proof, in your own repository.")
+app = typer.Typer(add_completion=False, help="Make git refuse commits without evidence in your own repository.")
 
-_EXECUTOR = "PROOFSTONE_TASK"
+_TASK_VARIABLE = "PROOFSTONE_TASK"
 
 
 class Event(StrEnum):
+    """The events that a hook reports."""
+
     PRE_COMMIT = "pre-commit"
     PRE_MERGE_COMMIT = "pre-merge-commit"
     PRE_APPLYPATCH = "pre-applypatch"
@@ -51,22 +54,19 @@ class Event(StrEnum):
 
 @app.command()
 def install(
-    check: Annotated[
-        bool, typer.Option("--check", help="Where evidence is missing, have the hook check right away.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Let the hook run the check if evidence is missing.")] = False,
     repo: RepoOption = Path(),
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Have git refuse commits whose tree has no passing evidence.
+    """Make git refuse commits whose tree has no passing evidence.
 
-    A commit goes through if the ledger holds a passing `proofstone check` of exactly its tree, against its parent or an
+    A commit is accepted if the ledger holds a passing `proofstone check` of exactly its tree, against its parent or an
     ancestor. Otherwise it is refused, and you are told which command would produce the evidence. The newest check of
     a tree decides.
 
-    A hook that is there already is kept, and runs first. core.hooksPath is respected: where it is set for all
-    your
-    repositories, or names a folder that is committed, nothing is written, and you are told which line to add.
+    An existing hook is kept and runs first. core.hooksPath is respected: if it is set for all your repositories, or
+    names a committed folder, nothing is written, and you are told which line to add.
 
     \b
     git runs these hooks for                          and none for
@@ -76,35 +76,34 @@ def install(
       reword and edit of an interactive rebase          git stash, commit-tree, update-ref
       git am                                            anything with --no-verify
 
-    After a rebase, `proofstone hook status` says whether the commit that you stand on has evidence; to have each of
-    them
-    checked: git rebase --exec 'proofstone check --base HEAD~1' BASE.
+    After a rebase, `proofstone hook status` says whether HEAD has evidence. To check every commit:
+    git rebase --exec 'proofstone check --base HEAD~1' BASE.
     """
     folder, done = install_hooks(repo, check=check)
-    _tell(Output(json=as_json, no_color=no_color), done, str(folder))
+    _print_done(Output(json=as_json, no_color=no_color), done, str(folder))
     return 0
 
 
 @app.command()
 def uninstall(repo: RepoOption = Path(), as_json: JsonOption = False, no_color: NoColorOption = False) -> int:
-    """Take the hooks out; what was there before stands where it stood.
+    """Remove the hooks and restore those that were there before.
 
-    What somebody has changed since is left alone, and named; the exit code is 1 then.
+    A hook that was changed since is left alone and named; the exit code is then 1.
     """
     done = uninstall_hooks(repo)
-    _tell(Output(json=as_json, no_color=no_color), done, "")
-    return 1 if any(item.left for item in done) else 0
+    _print_done(Output(json=as_json, no_color=no_color), done, "")
+    return 1 if any(hook.left for hook in done) else 0
 
 
 @app.command()
 def status(repo: RepoOption = Path(), as_json: JsonOption = False, no_color: NoColorOption = False) -> int:
-    """Say which hooks are installed, what they run first, and what is on record of the commit that you stand on.
+    """Show which hooks are installed, what they run first, and the evidence for HEAD.
 
-    Exit code: 0 installed; 1 not, or not where git looks for hooks.
+    Exit code: 0 installed; 1 not installed, or not where git looks for hooks.
     """
-    found = hooks_status(repo)
+    hook_status = hooks_status(repo)
     output = Output(json=as_json, no_color=no_color)
-    here = [hook for hook in found.hooks if hook.path.parent == found.folder]
+    here = [hook for hook in hook_status.hooks if hook.path.parent == hook_status.folder]
     installed = all(hook.state is State.INSTALLED for hook in here)
     if as_json:
         hooks = [
@@ -116,26 +115,26 @@ def status(repo: RepoOption = Path(), as_json: JsonOption = False, no_color: NoC
                 "checks": hook.checks,
                 "used_by_git": hook in here,
             }
-            for hook in found.hooks
+            for hook in hook_status.hooks
         ]
-        head = found.head and {"standing": found.head.standing.value, "accepted": found.head.accepted}
-        document = {"folder": str(found.folder), "installed": installed, "hooks": hooks, "head": head}
-        output.document({**document, "authentication": found.authentication.value})
+        head = hook_status.head and {"standing": hook_status.head.standing.value, "accepted": hook_status.head.accepted}
+        document = {"folder": str(hook_status.folder), "installed": installed, "hooks": hooks, "head": head}
+        output.document({**document, "authentication": hook_status.authentication.value})
         return 0 if installed else 1
     console = output.results()
-    for hook in found.hooks:
+    for hook in hook_status.hooks:
         first = f"; {hook.chained.name} runs first" if hook.has_chained and hook.state.ours else ""
-        first += "".join(f"; Proofstone's is {path.name}, which this may run" for path in hook.moved)
-        unused = "" if hook in here else f"; git does not look here, but in {found.folder}"
+        first += "".join(f"; Proofstone's hook is {path.name}, which this one may run" for path in hook.moved)
+        unused = "" if hook in here else f"; git does not look here, but in {hook_status.folder}"
         checks = "; checks what has no evidence" if hook.checks else ""
         text = f"{hook.name:<{len(max(NAMES, key=len))}}  {hook.state.value:<9}  {hook.path}{first}{checks}{unused}"
         console.print(printable(text), soft_wrap=True)
-    if found.head is not None:
-        console.print(f"HEAD: {standing_words(found.head)}", soft_wrap=True)
-        level = found.authentication
+    if hook_status.head is not None:
+        console.print(f"HEAD: {standing_words(hook_status.head)}", soft_wrap=True)
+        level = hook_status.authentication
         console.print(printable(f"evidence: {level.value}; {level.limits}"), soft_wrap=True)
     if not installed:
-        console.print("`proofstone hook install` puts them there", style="dim")
+        console.print("`proofstone hook install` installs them", style="dim")
     return 0 if installed else 1
 
 
@@ -143,47 +142,47 @@ def status(repo: RepoOption = Path(), as_json: JsonOption = False, no_color: NoC
 def run(
     event: Annotated[Event, typer.Argument(metavar="EVENT", help=f"{', '.join(Event)}.", show_default=False)],
     check: Annotated[
-        bool, typer.Option("--check", help="Where evidence is missing, check right away what is to be committed.")
+        bool, typer.Option("--check", help="Check what is to be committed if evidence is missing.")
     ] = False,
     agent: Annotated[
-        str, typer.Option("--agent", metavar="NAME", help="For agent-stop: whose hook it is.", show_default=False)
+        str, typer.Option("--agent", metavar="NAME", help="For agent-stop: the coding agent.", show_default=False)
     ] = "",
 ) -> int:
-    """What the hooks themselves call. You can put it into a hook of your own:
+    """Run a hook. The installed hooks call this command; you can call it in your own hooks:
 
     \b
       proofstone hook run pre-commit || exit 1
 
     pre-commit, pre-merge-commit and pre-applypatch look for evidence of the commit that git is about to make, and
-    change nothing. agent-stop reads on standard input what a coding agent tells its hooks, runs `proofstone check`, and
-    answers as that agent's program expects; `proofstone export hooks` writes its configuration.
+    change nothing. agent-stop reads the message of a coding agent from standard input, runs `proofstone check`, and
+    answers in the format that this agent expects; `proofstone export hooks` writes its configuration.
 
-    Exit code: 0 go on; 1 refused; 2 it cannot be told.
+    Exit code: 0 accepted; 1 refused; 2 undetermined.
     """
     if event is Event.AGENT_STOP:
-        return _agent_stop(agent)
+        return _run_agent_stop(agent)
     if agent:
-        raise InputError(f"--agent {agent}: only {Event.AGENT_STOP} has one")
-    return _commit(merging=event is Event.PRE_MERGE_COMMIT, check=check)
+        raise InputError(f"--agent {agent}: only {Event.AGENT_STOP} takes this option")
+    return _run_commit_hook(merging=event is Event.PRE_MERGE_COMMIT, check=check)
 
 
-def _commit(*, merging: bool, check: bool) -> int:
-    looked = look(Path.cwd(), os.environ, merging=merging)
-    if looked.ruling.accepted:
-        _remark(looked)
+def _run_commit_hook(*, merging: bool, check: bool) -> int:
+    evidence = look(Path.cwd(), os.environ, merging=merging)
+    if evidence.ruling.accepted:
+        _print_remarks(evidence)
         return 0
-    if check and _passes(merging=merging, needed_base=looked.ruling.needed_base):
+    if check and _check_now(merging=merging, needed_base=evidence.ruling.needed_base):
         return 0
-    _say(*_refusal(looked, checked=check))
+    _print_lines(*_refusal_lines(evidence, checked=check))
     return 1
 
 
-def _passes(*, merging: bool, needed_base: str) -> bool:
-    """Check what is to be committed; the report goes where git shows it."""
+def _check_now(*, merging: bool, needed_base: str) -> bool:
+    """Check what is to be committed, and print the report on stderr, where git shows it."""
     from proofstone.cli.render.check import LiveChecks, print_report
     from proofstone.common.models import Outcome
 
-    _say("there is no evidence for this tree yet: checking it now")
+    _print_lines("there is no evidence for this tree yet: checking it now")
     console = Output().progress()
     live = LiveChecks(console, interactive=console.is_terminal)
     with live.showing():
@@ -193,134 +192,147 @@ def _passes(*, merging: bool, needed_base: str) -> bool:
     return report.outcome is Outcome.PASSED
 
 
-def _remark(looked: Looked) -> None:
-    """What is worth a line although the commit goes through."""
-    seen = looked.ruling.seen
-    if looked.ruling.standing is Standing.FIRST:
-        _say("the first commit goes in unchecked: there is nothing to compare it with")
-    if seen is None:
+def _print_remarks(evidence: Looked) -> None:
+    """Print what the person should know although the commit is accepted."""
+    check = evidence.ruling.seen
+    if evidence.ruling.standing is Standing.FIRST:
+        _print_lines("the first commit is not checked: there is nothing to compare it with")
+    if check is None:
         return
-    against = f"against {describe_base(looked.ruling)}"
-    if not looked.ruling.is_against_parent:
-        _say(f"run {seen.run_id} passed {against}: it compared with more than this commit changes")
-    if seen.assurance is not Assurance.BUBBLEWRAP:
-        _say(
-            f"run {seen.run_id} passed {against}, at assurance {seen.assurance}; `proofstone doctor` says how "
-            f"to raise it"
+    against = f"against {describe_base(evidence.ruling)}"
+    if not evidence.ruling.is_against_parent:
+        _print_lines(f"run {check.run_id} passed {against}: that covers more than this commit changes")
+    if check.assurance is not Assurance.BUBBLEWRAP:
+        _print_lines(
+            f"run {check.run_id} passed {against}, at assurance {check.assurance}; `proofstone doctor` says how "
+            "to raise it"
         )
-    if seen.accepted:
-        _say(f"run {seen.run_id} passed {against}, and somebody has accepted", *map(_accepted, seen.accepted))
+    if check.accepted:
+        _print_lines(
+            f"run {check.run_id} passed {against}, and somebody accepted", *map(_describe_acceptance, check.accepted)
+        )
 
 
-def _accepted(one: Accepted) -> str:
-    """On one line, so that no reason can look like words of Proofstone's."""
-    return f"  {one.what or 'what it does to tests'}: {' '.join(one.reason.split())}"
+def _describe_acceptance(accepted: Accepted) -> str:
+    """Describe an accepted finding on one line, so that no reason can look like a message of Proofstone."""
+    return f"  {accepted.what or 'what it does to tests'}: {' '.join(accepted.reason.split())}"
 
 
-def _refusal(looked: Looked, *, checked: bool) -> list[str]:
+def _refusal_lines(evidence: Looked, *, checked: bool) -> list[str]:
     if checked:
         return ["the commit is refused: it does not pass"]
-    lines = [f"the commit is refused: there is no passing evidence for its tree {looked.tree[:12]}"]
-    seen = looked.ruling.seen
-    match looked.ruling.standing:
-        case Standing.REFUSED if seen is not None:
-            against = describe_base(looked.ruling)
-            lines.append(f"  this tree: {seen.outcome} {_when(seen)}, against {against}: {seen.reason}")
-            if looked.ruling.outranked is not None:
-                newer = looked.ruling.outranked
-                lines.append(f"  it passed {_when(newer)}, against {newer.base_commit[:12]}, which is no parent:")
+    lines = [f"the commit is refused: there is no passing evidence for its tree {evidence.tree[:12]}"]
+    check = evidence.ruling.seen
+    match evidence.ruling.standing:
+        case Standing.REFUSED if check is not None:
+            against = describe_base(evidence.ruling)
+            lines.append(f"  this tree: {check.outcome} {_describe_time(check)}, against {against}: {check.reason}")
+            if evidence.ruling.outranked is not None:
+                newer = evidence.ruling.outranked
+                lines.append(
+                    f"  it passed {_describe_time(newer)}, against {newer.base_commit[:12]}, which is not a parent:"
+                )
                 lines.append("  only a pass against the parent takes the failure back")
-        case Standing.OWN_SETTINGS if seen is not None:
-            lines.append(f"  this tree: {seen.outcome} {_when(seen)}, by its own settings, and only the base's count")
-            lines.append("  to have new settings decide, commit them first; then check without --own-settings")
-        case Standing.OTHER_BASE if seen is not None:
-            lines.append(f"  this tree: {seen.outcome} {_when(seen)}, against {seen.base_commit[:12]}, no ancestor")
-        case Standing.UNFINISHED if seen is not None:
-            lines.append(f"  this tree: a check was begun {_when(seen)}, and has come to no verdict")
-    if looked.other is not None:
-        lines.append(f"  another tree passed {_when(looked.other.seen)}, against {looked.other.seen.base_commit[:12]}")
-        for words, paths in (
-            ("differs from what was checked", looked.other.differing),
-            ("was not there when it was checked", looked.other.unchecked),
-            ("was checked, and is not in this commit", looked.other.missing),
+        case Standing.OWN_SETTINGS if check is not None:
+            lines.append(
+                f"  this tree: {check.outcome} {_describe_time(check)}, by its own settings, and only the base's count"
+            )
+            lines.append("  to have new settings decide, commit them first; then check without --use-worktree-config")
+        case Standing.OTHER_BASE if check is not None:
+            lines.append(
+                f"  this tree: {check.outcome} {_describe_time(check)}, against {check.base_commit[:12]}, no ancestor"
+            )
+        case Standing.UNFINISHED if check is not None:
+            lines.append(f"  this tree: a check was begun {_describe_time(check)}, and has come to no verdict")
+    if evidence.other is not None:
+        lines.append(
+            f"  another tree passed {_describe_time(evidence.other.seen)}, "
+            f"against {evidence.other.seen.base_commit[:12]}"
+        )
+        for problem, paths in (
+            ("differs from what was checked", evidence.other.differing),
+            ("was not there when it was checked", evidence.other.unchecked),
+            ("was checked, and is not in this commit", evidence.other.missing),
         ):
-            lines += [f"    {path}: {words}" for path in paths]
-    if not looked.ledger.is_file():
-        lines.append(f"  there is no ledger at {looked.ledger}")
-    lines.append(f"run: {looked.command}")
+            lines += [f"    {path}: {problem}" for path in paths]
+    if not evidence.ledger.is_file():
+        lines.append(f"  there is no ledger at {evidence.ledger}")
+    lines.append(f"run: {evidence.command}")
     return lines
 
 
-def _when(seen: Seen) -> str:
-    at = datetime.fromisoformat(seen.at).astimezone()
-    return f"at {at:%H:%M} on {at:%Y-%m-%d} (run {seen.run_id})"
+def _describe_time(check: Seen) -> str:
+    at = datetime.fromisoformat(check.at).astimezone()
+    return f"at {at:%H:%M} on {at:%Y-%m-%d} (run {check.run_id})"
 
 
-def _agent_stop(agent: str) -> int:
+def _run_agent_stop(agent: str) -> int:
     from proofstone.hooks.agent_hooks import answer
 
-    dialect = _dialect(agent)
-    if _EXECUTOR in os.environ:
-        return 0  # a task of the gate, which checks by itself
-    said = agent_stopped(_stop(agent, _told()))
-    text = answer(dialect, said.send_back, said.remark)
+    dialect = _find_dialect(agent)
+    if _TASK_VARIABLE in os.environ:
+        return 0  # a task of the gate, which runs the checks itself
+    response = agent_stopped(_parse_stop(agent, _read_event()))
+    text = answer(dialect, response.send_back, response.remark)
     if text:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
-    if said.send_back and lost_output() is not None:
-        # Agents read 2 as "go on working", and what is on standard error as the reason.
-        _say("the answer to the agent could not be written to standard output; it must not stop yet", said.send_back)
+    if response.send_back and lost_output() is not None:
+        # Agents read exit code 2 as "continue to work", and standard error as the reason.
+        _print_lines(
+            "the answer to the agent could not be written to standard output; it must not stop yet", response.send_back
+        )
         return 2
     return 0
 
 
-def _dialect(agent: str) -> Dialect:
+def _find_dialect(agent: str) -> Dialect:
     from proofstone.hooks.agent_hooks import DIALECTS, OPENCODE
 
-    known = {**DIALECTS, OPENCODE.name: OPENCODE}
-    if agent not in known:
-        raise InputError(f"--agent {agent or '(none)'}: no such agent is known", hint=f"one of {', '.join(known)}")
-    return known[agent]
+    dialects = {**DIALECTS, OPENCODE.name: OPENCODE}
+    if agent not in dialects:
+        raise InputError(f"--agent {agent or '(none)'}: no such agent is known", hint=f"one of {', '.join(dialects)}")
+    return dialects[agent]
 
 
-def _told() -> dict[str, Any]:
-    """What the agent's program says; it decides nothing but where to look, and whose rounds are counted."""
+def _read_event() -> dict[str, Any]:
+    """Read the message of the agent's program. It decides only where to look and whose rounds are counted."""
     text = "" if sys.stdin.isatty() else sys.stdin.read()
     try:
-        found = json.loads(text or "{}")
+        event = json.loads(text or "{}")
     except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, a number too long, or nested too deeply
         why = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-        raise InputError(f"standard input: not valid JSON: {why}", hint="agents tell their hooks in JSON") from error
-    if not isinstance(found, dict):
-        raise InputError("standard input: holds no JSON object", hint="agents tell their hooks in JSON")
-    return found
+        raise InputError(f"standard input: not valid JSON: {why}", hint="agents send JSON to their hooks") from error
+    if not isinstance(event, dict):
+        raise InputError("standard input: not a JSON object", hint="agents send JSON to their hooks")
+    return event
 
 
-def _stop(agent: str, told: dict[str, Any]) -> Stop:
-    named = told.get("cwd")
-    session = told.get("session_id", told.get("sessionId", ""))
-    again = told.get("stop_hook_active")
+def _parse_stop(agent: str, event: dict[str, Any]) -> Stop:
+    directory = event.get("cwd")
+    session = event.get("session_id", event.get("sessionId", ""))
+    again = event.get("stop_hook_active")
     return Stop(
         agent=agent,
-        directory=Path(named) if isinstance(named, str) and named else Path.cwd(),
-        conversation=f"{session} {told.get('agent_id', '')}",
+        directory=Path(directory) if isinstance(directory, str) and directory else Path.cwd(),
+        conversation=f"{session} {event.get('agent_id', '')}",
         again=again if isinstance(again, bool) else None,
     )
 
 
-def _tell(output: Output, done: list[Done], folder: str) -> None:
+def _print_done(output: Output, done: list[Done], folder: str) -> None:
     if output.json:
-        hooks = [{"name": entry.name, "did": entry.did, "left": entry.left} for entry in done]
+        hooks = [{"name": hook.name, "did": hook.did, "left": hook.left} for hook in done]
         output.document({"hooks": hooks} | ({"folder": folder} if folder else {}))
         return
     console = output.results()
     if folder:
         console.print(printable(f"hooks of {folder}"), soft_wrap=True)
-    for item in done:
-        console.print(printable(f"{item.name}: {item.did}"), style="yellow" if item.left else None, soft_wrap=True)
+    for hook in done:
+        console.print(printable(f"{hook.name}: {hook.did}"), style="yellow" if hook.left else None, soft_wrap=True)
     if not done:
-        console.print("there is no hook of Proofstone's here")
+        console.print("Proofstone has no hooks here")
 
 
-def _say(*lines: str) -> None:
+def _print_lines(*lines: str) -> None:
     sys.stderr.write(printable("\n".join((f"proofstone: {lines[0]}", *lines[1:])) + "\n"))

@@ -1,6 +1,6 @@
-"""`proofstone ledger`: verify, show, query and export the evidence, and say who keeps it.
+"""`proofstone ledger`: verify, show, query and export the evidence, and choose who keeps it.
 
-Most of these only read. What more is needed to verify, to anchor anew or to give the ledger away is imported there.
+Most commands only read. Imports that only verifying, anchoring or moving the ledger needs are local to them.
 """
 
 from __future__ import annotations
@@ -42,10 +42,12 @@ app = typer.Typer(add_completion=False, help="Verify, show, query and export the
 
 HomeOption = Annotated[
     Path | None,
-    typer.Option("--home", metavar="DIR", help="Where the ledger is; else PROOFSTONE_HOME, else the state directory."),
+    typer.Option(
+        "--home", metavar="DIR", help="The folder of the ledger; by default PROOFSTONE_HOME or the state directory."
+    ),
 ]
 _ACCOUNT = "proofstone-ledger"
-LimitOption = Annotated[int, typer.Option("--limit", min=1, help="At most so many rows.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, help="The most rows to show.")]
 
 _RUNS = """
 SELECT recent.run_id AS run,
@@ -82,14 +84,15 @@ FROM deliveries WHERE run_id = ? GROUP BY subscriber ORDER BY subscriber
 @app.command()
 def verify(
     anchor: Annotated[
-        list[Path] | None, typer.Option("--anchor", metavar="FILE", help="Anchors to hold it against; repeatable.")
+        list[Path] | None,
+        typer.Option("--anchor", metavar="FILE", help="A file of anchors to compare with. Can be repeated."),
     ] = None,
     repo: Annotated[
         list[Path] | None,
-        typer.Option("--repo", metavar="DIR", help="A repository whose anchor it must hold; repeatable."),
+        typer.Option("--repo", metavar="DIR", help="A repository whose anchors must match. Can be repeated."),
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Every row, not only those since the last verification that held.")
+        bool, typer.Option("--full", help="Verify every row, not only those since the last successful verification.")
     ] = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -97,25 +100,25 @@ def verify(
 ) -> int:
     """Recompute every hash, compare every row with the chain and its key, and look for every artifact.
 
-    It begins after the last row that was verified before, and says so; --full begins at the first.
+    It starts after the last verified row, and says so; --full starts at the first row.
 
-    The anchors that earlier runs left in the repositories (refs/proofstone/ledger) and in the state directory are held
-    against it as well: they show a tail that was cut off, a chain that was hashed anew, or a ledger that was exchanged.
+    It also compares the anchors that earlier runs left in the repositories (refs/proofstone/ledger) and in the state
+    directory. They reveal a truncated ledger, a rewritten chain, or a ledger that was replaced.
 
-    Each bad row, repository and artifact is named, and the rest is verified all the same. What is said about
-    authentication tells who could have written the rows.
+    Every bad row, repository and artifact is named; the rest is verified all the same. The line about authentication
+    says who could have written the rows.
 
-    Exits with 0 when it verifies, 1 when it does not, 2 when there is no ledger.
+    Exit code: 0 it verifies; 1 it does not; 2 there is no ledger.
     """
     from proofstone.app.ledger import prove_ledger
 
-    anchors = [found for file in anchor or () for found in _anchors(file)]
+    anchors = [read for file in anchor or () for read in _read_anchor_file(file)]
     result = prove_ledger(home or proofstone_home(), anchors, repo or (), full=full)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
         output.document(_document(result))
     else:
-        for line in _lines(result):
+        for line in _describe_proof(result):
             output.results().print(printable(line), soft_wrap=True)
     return 0 if not isinstance(result, LedgerCorruptError) and result.verification.ok else 1
 
@@ -124,17 +127,17 @@ def verify(
 def reanchor_(
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why the ledger is right as it is.")],
     repo: Annotated[
-        Path | None, typer.Option("--repo", metavar="DIR", help="The repository; else the one that you stand in.")
+        Path | None, typer.Option("--repo", metavar="DIR", help="The repository; by default the current one.")
     ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
-    """Carry on with a ledger that is not the one that was anchored.
+    """Accept a ledger that does not match its anchors.
 
-    Runs refuse to write to it: it may have been set back, exchanged or emptied. If you know why, for example because
-    you removed the state directory or came to a new machine, this puts what was found and your reason on record, and
-    anchors the ledger as it is now.
+    Runs refuse to write to such a ledger: somebody may have rolled it back, replaced or emptied it. If you know why,
+    for example because you removed the state directory or moved to a new machine, this command records the mismatch
+    with your reason, and anchors the ledger as it is now.
     """
     from proofstone.app.ledger import reanchor_repository
     from proofstone.cli.task_commands import plain, refuse_executors, speaker
@@ -143,14 +146,14 @@ def reanchor_(
     findings, head = reanchor_repository(repo or Path.cwd(), plain("--reason", reason), speaker(), home)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        found = [{"fault": finding.fault.value, "detail": finding.detail} for finding in findings]
-        output.document({"found": found, "ledger_id": head.ledger_id, "seq": head.seq})
+        faults = [{"fault": finding.fault.value, "detail": finding.detail} for finding in findings]
+        output.document({"found": faults, "ledger_id": head.ledger_id, "seq": head.seq})
         return
     lines = [f"{finding.fault.value}: {finding.detail}" for finding in findings]
     lines.append(
-        f"anchored at row {head.seq} of ledger {head.ledger_id}; your reason is on record"
+        f"anchored at row {head.seq} of ledger {head.ledger_id}; your reason is recorded"
         if findings
-        else "nothing to do: every anchor holds"
+        else "nothing to do: every anchor matches"
     )
     for line in lines:
         output.results().print(printable(line), soft_wrap=True)
@@ -159,53 +162,55 @@ def reanchor_(
 @app.command()
 def init(
     daemon: Annotated[
-        bool, typer.Option("--daemon", help="Give the ledger to an account of its own. Needs root.")
+        bool, typer.Option("--daemon", help="Move the ledger to a separate account. Needs root.")
     ] = False,
     keyring: Annotated[
         Path | None,
         typer.Option(
             "--keyring",
             metavar="COPY",
-            help="Keep the key in the kernel's keyring. The first time, a copy is written to this new file, for a safe "
-            "place elsewhere; after a restart of the machine the key is loaded from it.",
+            help="Keep the key in the kernel's keyring. The first time, a copy is written to this new file; keep it "
+            "in a safe place. After a restart of the machine the key is loaded from it.",
         ),
     ] = None,
-    user: Annotated[str, typer.Option("--user", metavar="NAME", help="The account; made if there is none.")] = _ACCOUNT,
+    user: Annotated[str, typer.Option("--user", metavar="NAME", help="The account; created if missing.")] = _ACCOUNT,
     socket: Annotated[
-        Path | None, typer.Option("--socket", metavar="PATH", help="Where the daemon listens, below /run.")
+        Path | None, typer.Option("--socket", metavar="PATH", help="The daemon's socket, below /run.")
     ] = None,
     state: Annotated[
-        Path | None, typer.Option("--state", metavar="DIR", help="Where the account keeps database and key.")
+        Path | None, typer.Option("--state", metavar="DIR", help="The folder for database and key.")
     ] = None,
     systemd: Annotated[
         Path | None, typer.Option("--systemd", metavar="FILE", help="Write a systemd unit for the daemon here.")
     ] = None,
     home: HomeOption = None,
 ) -> None:
-    """Decide who keeps the ledger's key, and with it who can write rows that verify.
+    """Choose who keeps the ledger's key, and so who can write rows that verify.
 
-    Without this, the key is a file that your own account can read: sandboxed code cannot forge a row, an unsandboxed
-    process of yours can. With --daemon, the database and the key belong to another account, and a daemon adds rows
-    that you send; your account can no longer change, remove or backdate one.
+    By default the key is a file that your own account can read: sandboxed code cannot forge a row, but your unsandboxed
+    processes can. With --daemon, the database and the key belong to another account, and a daemon adds the rows that
+    you send; your account can no longer change, remove or backdate a row.
     """
     from proofstone.app.ledger import give_to_account, keep_key_in_keyring
     from proofstone.ledger.daemon_setup import unit_text
 
     if daemon == (keyring is not None):
         raise InputError(
-            "say one of --daemon and --keyring COPY", hint="`proofstone ledger init --help` tells what they do"
+            "choose either --daemon or --keyring COPY", hint="`proofstone ledger init --help` explains them"
         )
     output = Output(json=False, no_color=True).results()
     if keyring is not None:
         name = keep_key_in_keyring(home, keyring)
-        output.print(printable(f"the key is in the kernel's keyring as {name}; put {keyring} away"), soft_wrap=True)
+        output.print(
+            printable(f"the key is in the kernel's keyring as {name}; keep {keyring} in a safe place"), soft_wrap=True
+        )
         return
     config, folder = give_to_account(home, user, socket, state)
-    output.print(printable(f"the ledger is kept by {config.account}: {config.database}"), soft_wrap=True)
+    output.print(printable(f"{config.account} keeps the ledger: {config.database}"), soft_wrap=True)
     output.print(printable(f"start its daemon: proofstone ledger daemon --state {folder}"), soft_wrap=True)
     unit = unit_text(config, str(Path(sys.argv[0]).absolute()), folder)
     if systemd is None:
-        output.print(printable("--systemd FILE writes a unit that does"), soft_wrap=True)
+        output.print(printable("--systemd FILE writes a unit that starts it"), soft_wrap=True)
     else:
         _write_atomically(systemd, [unit])
 
@@ -214,10 +219,10 @@ def init(
 def daemon(
     state: Annotated[
         Path,
-        typer.Option("--state", metavar="DIR", help="The folder that `proofstone ledger init --daemon` has named."),
+        typer.Option("--state", metavar="DIR", help="The folder that `proofstone ledger init --daemon` printed."),
     ],
 ) -> None:
-    """Keep a ledger for its user: run in the foreground, as its account, and add the rows that are sent."""
+    """Keep a ledger for its user: run in the foreground as the ledger's account, and add the rows that it receives."""
     from proofstone.app.ledger import run_daemon
 
     console = Output(json=False, no_color=True).results()
@@ -232,18 +237,18 @@ def daemon(
 def show(
     run: Annotated[
         str | None,
-        typer.Argument(metavar="[RUN]", help="Its id, its beginning or end, or `last`; without it, recent runs."),
+        typer.Argument(metavar="[RUN]", help="Its id, a unique part of it, or `last`; without it, recent runs."),
     ] = None,
     home: HomeOption = None,
     limit: LimitOption = 50,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
-    """Show recent runs, or the checks, events and messages of one run, and how far its subscribers have come."""
+    """Show recent runs, or the checks, events and messages of one run and the progress of its subscribers."""
     path = ledger_path(home or proofstone_home())
     output = Output(json=as_json, no_color=no_color)
     if run is None:
-        _present(output, {"runs": query(path, _RUNS, (limit + 1,), limit=limit)})
+        _print_answers(output, {"runs": query(path, _RUNS, (limit + 1,), limit=limit)})
         return
     run_id = find_any_run(path, run, repository_around(Path.cwd()))
     answers = {
@@ -252,7 +257,7 @@ def show(
         "messages": query(path, _MESSAGES, (run_id,), limit=limit),
     }
     answers["deliveries"] = query(path, _DELIVERIES, (run_id,), limit=limit)
-    _present(output, answers)
+    _print_answers(output, answers)
 
 
 @app.command()
@@ -260,7 +265,7 @@ def artifact(
     start: Annotated[str, typer.Argument(metavar="HASH", help="The hash, or its first digits.")],
     home: HomeOption = None,
 ) -> None:
-    """Print an artifact, such as the whole output of a check, byte for byte, after checking that it is unchanged."""
+    """Print an artifact, such as the output of a check, byte for byte, after verifying that it is unchanged."""
     store = ArtifactStore(artifacts_path(home or proofstone_home()))
     sys.stdout.flush()
     sys.stdout.buffer.write(store.read(store.find(start)))
@@ -271,37 +276,39 @@ def query_(
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT.")],
     home: HomeOption = None,
     limit: LimitOption = DEFAULT_LIMIT,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="At most so long.")] = DEFAULT_SECONDS,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.1, help="Stop after this many seconds.")
+    ] = DEFAULT_SECONDS,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
-    """Ask the ledger in SQL. It can only read.
+    """Query the ledger with SQL. It is read only.
 
     Tables: checks, pipeline_telemetry, messages, deliveries, approvals, overrides, events, artifacts, chain;
     and the views runs, tasks and anvil_checks (the evidence protocol's name for checks).
     """
     answer = query(ledger_path(home or proofstone_home()), sql, limit=limit, seconds=seconds)
-    _present(Output(json=as_json, no_color=no_color), {"rows": answer})
+    _print_answers(Output(json=as_json, no_color=no_color), {"rows": answer})
 
 
 @app.command()
 def export(
-    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only what belongs to this run.")] = None,
+    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Export only this run.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write here, all or nothing; else to stdout.")
+        Path | None, typer.Option("--out", metavar="FILE", help="The file, written atomically; by default stdout.")
     ] = None,
     home: HomeOption = None,
 ) -> None:
-    """Export all rows in order, one JSON object a line, with what is needed to verify them elsewhere."""
+    """Export all rows in order, as one JSON object per line, with the data to verify them elsewhere."""
     with SqliteLedger(ledger_path(home or proofstone_home()), "read") as ledger:
-        lines = (_line(stored) for stored in in_order(ledger, run))
+        lines = (_export_line(stored) for stored in in_order(ledger, run))
         if out is None:
             sys.stdout.writelines(takewhile(lambda _: lost_output() is None, lines))
         else:
             _write_atomically(out, lines)
 
 
-def _anchors(file: Path) -> Iterator[Anchor]:
+def _read_anchor_file(file: Path) -> Iterator[Anchor]:
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -309,38 +316,38 @@ def _anchors(file: Path) -> Iterator[Anchor]:
     yield from read_anchors(data, source=str(file))
 
 
-def _lines(result: LedgerProof | LedgerCorruptError) -> Iterator[str]:
+def _describe_proof(result: LedgerProof | LedgerCorruptError) -> Iterator[str]:
     if isinstance(result, LedgerCorruptError):
         yield f"does not verify: {result.message}"
         return
     proof, anchors = result.verification, result.anchors
     head = proof.head
     if proof.ok:
-        held = "" if not anchors else ", 1 anchor holds" if anchors == 1 else f", {anchors} anchors hold"
-        yield f"verified: {_extent(proof)}{held}; head {head.hash} of ledger {head.ledger_id}"
+        matching = "" if not anchors else ", 1 anchor matches" if anchors == 1 else f", {anchors} anchors match"
+        yield f"verified: {_describe_extent(proof)}{matching}; head {head.hash} of ledger {head.ledger_id}"
         if proof.start:
             yield f"rows up to {proof.start} were verified before; --full verifies them again"
         if result.note:
-            yield f"the next verification cannot begin here: {result.note}"
+            yield f"the next verification cannot start here: {result.note}"
     else:
-        first, *others = (_place(problem) for problem in proof.problems)
+        first, *others = (_describe_problem(problem) for problem in proof.problems)
         yield f"does not verify: {first}"
         yield from (f"  {other}" for other in others)
         count = len(proof.problems) + proof.unlisted
-        more = f", {proof.unlisted} of them not listed" if proof.unlisted else ""
-        what = "1 problem" if count == 1 else f"{count} problems"
-        yield f"{what}{more}; looked at {_extent(proof)}, the rest of which verifies"
+        unlisted = f", {proof.unlisted} of them not listed" if proof.unlisted else ""
+        problems = "1 problem" if count == 1 else f"{count} problems"
+        yield f"{problems}{unlisted}; examined {_describe_extent(proof)}, the rest verifies"
     yield f"authentication: {proof.level.value}; {proof.level.limits}"
 
 
-def _extent(proof: Verification) -> str:
+def _describe_extent(proof: Verification) -> str:
     seq = proof.head.seq
     if not proof.start:
         return "1 row" if seq == 1 else f"{seq} rows"
     return f"rows {proof.start + 1} to {seq}" if proof.start < seq else f"no new row after row {seq}"
 
 
-def _place(problem: Break) -> str:
+def _describe_problem(problem: Break) -> str:
     return f"{'the ledger' if problem.seq is None else f'row {problem.seq}'}: {problem.reason}"
 
 
@@ -349,7 +356,7 @@ def _document(result: LedgerProof | LedgerCorruptError) -> dict[str, object]:
         problem = {"seq": result.seq, "reason": result.message}
         return {"ok": False, "anchors": 0, "problem": problem, "problems": [problem]}
     proof = result.verification
-    problems = [{"seq": item.seq, "reason": item.reason} for item in proof.problems]
+    problems = [{"seq": problem.seq, "reason": problem.reason} for problem in proof.problems]
     return {
         "ok": proof.ok,
         "ledger_id": proof.head.ledger_id,
@@ -364,9 +371,9 @@ def _document(result: LedgerProof | LedgerCorruptError) -> dict[str, object]:
     }
 
 
-def _present(output: Output, answers: dict[str, Answer]) -> None:
+def _print_answers(output: Output, answers: dict[str, Answer]) -> None:
     if output.json:
-        output.document({name: _rows(answer) for name, answer in answers.items()} | _cut(answers))
+        output.document({name: _row_documents(answer) for name, answer in answers.items()} | _more_flag(answers))
         return
     from rich.table import Table
 
@@ -376,28 +383,28 @@ def _present(output: Output, answers: dict[str, Answer]) -> None:
             continue
         table = Table(box=None, pad_edge=False, title=None if name == "rows" else name, title_justify="left")
         for column in answer.columns:
-            table.add_column(printable(column), overflow="fold")  # an id that is cut is no id
+            table.add_column(printable(column), overflow="fold")  # never truncate an id
         for row in answer.rows:
-            table.add_row(*(printable("" if value is None else _text(value)) for value in row))
+            table.add_row(*(printable("" if value is None else _cell_text(value)) for value in row))
         console.print(table)
         if answer.more:
             console.print("there are more rows: raise --limit")
 
 
-def _cut(answers: dict[str, Answer]) -> dict[str, object]:
+def _more_flag(answers: dict[str, Answer]) -> dict[str, object]:
     return {"more": any(answer.more for answer in answers.values())}
 
 
-def _rows(answer: Answer) -> list[dict[str, object]]:
-    plain = ([_text(value) if isinstance(value, bytes) else value for value in row] for row in answer.rows)
+def _row_documents(answer: Answer) -> list[dict[str, object]]:
+    plain = ([_cell_text(value) if isinstance(value, bytes) else value for value in row] for row in answer.rows)
     return [dict(zip(answer.columns, row, strict=True)) for row in plain]
 
 
-def _text(value: str | float | bytes) -> str:
+def _cell_text(value: str | float | bytes) -> str:
     return f"x'{value.hex()}'" if isinstance(value, bytes) else str(value)
 
 
-def _line(stored: Stored[Contract]) -> str:
+def _export_line(stored: Stored[Contract]) -> str:
     link = stored.link
     document = {
         "seq": link.seq,
@@ -413,7 +420,7 @@ def _line(stored: Stored[Contract]) -> str:
 def _write_atomically(target: Path, lines: Iterable[str]) -> None:
     temporary = target.with_name(
         f".proofstone-{secrets.token_hex(4)}"
-    )  # not its own name, which may be as long as can be
+    )  # not based on the target, whose name may have the maximal length
     try:
         try:
             with temporary.open("x", encoding="utf-8") as file:

@@ -1,14 +1,13 @@
-"""The command line's root: a table of commands, and the one place where an error becomes an exit code.
+"""The root of the command line: a table of commands, and the one place that turns errors into exit codes.
 
-`proofstone`, `proofstone --help` and `proofstone --version` are answered from the table. A command imports its own
-module and
-nothing else of the surface, so that nobody waits for what they did not ask for. Every command module has `app`, a
-`typer.Typer` with one command (`check`) or several (`config show`); a command returns its exit code, or nothing
-for 0, and raises errors of the tree in `proofstone.errors`.
+`proofstone`, `proofstone --help` and `proofstone --version` are answered from the table. Each command is imported only
+when it is called, so that the others start fast. A command module has `app`, a `typer.Typer` with one command (`check`)
+or several (`config show`). A command returns its exit code, or nothing for 0, and raises errors from
+`proofstone.errors`.
 
-Exit codes: 0 passed, 1 refused, 2 bad input or configuration, 3 waiting for a person, 4 budget exhausted, 70 our
-own fault (with a report), 74 what was to be printed could not be written, 129, 130 and 143 interrupted by SIGHUP,
-SIGINT and SIGTERM, 141 the reader of our output went away. `docs/reference/exit-codes.md` has the table.
+Exit codes: 0 passed, 1 refused, 2 bad input or configuration, 3 waiting for a person, 4 budget exhausted, 70 internal
+error (with a report), 74 output could not be written, 129, 130 and 143 interrupted by SIGHUP, SIGINT and SIGTERM, 141
+the reader of the output went away. `docs/reference/exit-codes.md` has the table.
 """
 
 from __future__ import annotations
@@ -39,6 +38,8 @@ READER_GONE: Final = 141
 
 
 class Command(NamedTuple):
+    """A row of the table of commands."""
+
     name: str
     module: str
     summary: str
@@ -46,41 +47,41 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final[tuple[Command, ...]] = (
-    Command("check", "proofstone.cli.check", "Put the changes in this repository through proof", "Prove"),
-    Command("run", "proofstone.cli.run", "Have a feature built, from request to one proven commit", "Prove"),
-    Command("gate", "proofstone.cli.gate", "Have the tasks of a plan done, and commit only what passes", "Prove"),
-    Command("plan", "proofstone.cli.plan", "Read a plan and say what is wrong with it, running nothing", "Prove"),
-    Command("verify-plan", "proofstone.cli.verify_plan", "Have a plan attacked before work starts", "Prove"),
-    Command("solve", "proofstone.cli.solve", "Have a goal pursued, each plan directed by the last", "Prove"),
-    Command("ask", "proofstone.cli.ask", "Ask one agent one thing, to try a role, a model or a prompt", "Prove"),
-    Command("demo", "proofstone.cli.demo", "Watch the whole pipeline, with scripted agents", "Prove"),
+    Command("check", "proofstone.cli.check", "Verify the changes in this repository", "Prove"),
+    Command("run", "proofstone.cli.run", "Build a feature, from a request to one verified commit", "Prove"),
+    Command("gate", "proofstone.cli.gate", "Run the tasks of a plan, and commit only what passes", "Prove"),
+    Command("plan", "proofstone.cli.plan", "Find the mistakes in a plan without running anything", "Prove"),
+    Command("verify-plan", "proofstone.cli.verify_plan", "Challenge a plan before work starts", "Prove"),
+    Command("solve", "proofstone.cli.solve", "Pursue a goal in rounds; each plan learns from the last", "Prove"),
+    Command("ask", "proofstone.cli.ask", "Ask one agent one question, to try a role, a model or a prompt", "Prove"),
+    Command("demo", "proofstone.cli.demo", "Watch the whole pipeline with scripted agents", "Prove"),
     Command("prove", "proofstone.cli.prove", "Try every known trick against the checks on this machine", "Prove"),
-    Command("runs", "proofstone.cli.runs", "Every run, and what became of it", "Follow a run"),
-    Command("status", "proofstone.cli.status", "Where a run stands, and what it asks of you", "Follow a run"),
-    Command("resume", "proofstone.cli.resume", "Go on with a run that stopped", "Follow a run"),
-    Command("done", "proofstone.cli.done", "Say that you are finished with what a run waits for", "Follow a run"),
+    Command("runs", "proofstone.cli.runs", "List all runs and their outcomes", "Follow a run"),
+    Command("status", "proofstone.cli.status", "Show the state of a run and what it needs from you", "Follow a run"),
+    Command("resume", "proofstone.cli.resume", "Resume a run that stopped", "Follow a run"),
+    Command("done", "proofstone.cli.done", "Tell a run that you finished what it waits for", "Follow a run"),
     Command("approve", "proofstone.cli.approve", "Approve or reject what waits for you", "Follow a run"),
     Command("amend", "proofstone.cli.amend", "Add a requirement to a run that is under way", "Follow a run"),
-    Command("skip", "proofstone.cli.skip", "Take a task upon yourself, unverified and uncommitted", "Follow a run"),
-    Command("force", "proofstone.cli.force", "Set every check aside for a task, in an emergency", "Follow a run"),
-    Command("bundle", "proofstone.cli.bundle", "What came of a run and what shows it, on one page", "Look back"),
+    Command("skip", "proofstone.cli.skip", "Accept a task yourself, unverified and uncommitted", "Follow a run"),
+    Command("force", "proofstone.cli.force", "Skip every check of a task, in an emergency", "Follow a run"),
+    Command("bundle", "proofstone.cli.bundle", "Show the result of a run and its evidence on one page", "Look back"),
     Command("ledger", "proofstone.cli.ledger", "Verify, show, query and export the evidence", "Look back"),
-    Command("record", "proofstone.cli.record", "Write a run as a script, to have it again", "Look back"),
-    Command("audit", "proofstone.cli.audit", "Who overstepped, and what else the auditor saw", "Look back"),
-    Command("memory", "proofstone.cli.memory", "What earlier tasks have taught: list, search, forget", "Look back"),
+    Command("record", "proofstone.cli.record", "Write a run as a script that repeats it", "Look back"),
+    Command("audit", "proofstone.cli.audit", "Show boundary violations and other findings of the auditor", "Look back"),
+    Command("memory", "proofstone.cli.memory", "List, search and forget what earlier tasks taught", "Look back"),
     Command("simulate", "proofstone.cli.simulate", "Compare the policies of the control loop", "Look back"),
-    Command("hook", "proofstone.cli.hook", "Have git refuse commits that have no passing evidence", "Set up"),
+    Command("hook", "proofstone.cli.hook", "Make git refuse commits without passing evidence", "Set up"),
     Command(
         "export",
         "proofstone.cli.export",
-        "Have the agent that you use check its work with Proofstone",
+        "Make your coding agent check its work with Proofstone",
         "Set up",
     ),
-    Command("backends", "proofstone.cli.backends", "Who serves each role, and whether they can", "Set up"),
-    Command("agents", "proofstone.cli.agents", "The agents as files, for a coding agent that you have", "Set up"),
-    Command("doctor", "proofstone.cli.doctor", "What this machine has, what it lacks, how to get it", "Set up"),
-    Command("trust", "proofstone.cli.trust", "Grant what a repository's settings ask for", "Set up"),
-    Command("config", "proofstone.cli.config", "The settings in force, and their schema", "Set up"),
+    Command("backends", "proofstone.cli.backends", "Show the backend of each role, and whether it is ready", "Set up"),
+    Command("agents", "proofstone.cli.agents", "Write the agents as files for your coding agent", "Set up"),
+    Command("doctor", "proofstone.cli.doctor", "Show what this machine has and what it lacks", "Set up"),
+    Command("trust", "proofstone.cli.trust", "Grant what the settings of a repository need", "Set up"),
+    Command("config", "proofstone.cli.config", "Show the settings in force, and their schema", "Set up"),
 )
 
 
@@ -89,38 +90,39 @@ def main(argv: list[str] | None = None) -> int:
     args = sys.argv[1:] if argv is None else argv
     guard_standard_streams()
     with termination_signals() as received:
-        code = _outcome(args, received)
+        code = _run_guarded(args, received)
     sys.stdout.flush()
     error = lost_output()
     return code if error is None else _report_lost_output(args, error, code)
 
 
-def _outcome(args: list[str], received: SignalReceived) -> int:
+def _run_guarded(args: list[str], received: SignalReceived) -> int:
+    """Run the command and turn every exception into an exit code."""
     try:
         with interruptions():
             code = _dispatch(args)
             sys.stdout.flush()
             return code
     except KeyboardInterrupt:
-        _complain(received.message, None)
+        _print_message(received.message, None)
         _print_error(args, "Interrupted", received.message, None, received.exit_code)
         return received.exit_code
     except OSError as error:
-        return _fail(args, _machines_fault(error))
-    except Exception as error:  # noqa: BLE001  the outermost frame: what is not of our tree is our own fault
+        return _fail(args, _as_machine_error(error))
+    except Exception as error:  # noqa: BLE001  the outermost frame: anything else is an internal error
         return _fail(args, error)
 
 
 def _report_lost_output(args: list[str], error: OSError, code: int) -> int:
-    """Say that a part of the output is missing. A command that failed keeps its own exit code, which says more; one
-    that succeeded must not look as if its result had been delivered."""
-    hint = f"the command itself ended with exit code {code}; only what it prints was lost"
+    """Report that a part of the output is missing. A failed command keeps its exit code, which says more; a successful
+    one must not look as if it had delivered its result."""
+    hint = f"the command itself ended with exit code {code}; only its output was lost"
     if error.errno == errno.EPIPE:
         if any(command.name in args[:1] and command.group == "Prove" for command in COMMANDS):
-            _complain("the reader of standard output went away before everything was written", hint)
+            _print_message("the reader of standard output went away before everything was written", hint)
         return code or READER_GONE
     why = "it is closed" if error.errno == errno.EBADF else error.strerror
-    _complain(f"could not write to standard output: {why}", hint)
+    _print_message(f"could not write to standard output: {why}", hint)
     return code or OUTPUT_LOST
 
 
@@ -145,23 +147,23 @@ def _dispatch(args: list[str]) -> int:
 
 
 def root_help() -> str:
-    """The table of commands as a page, grouped, in the table's order."""
+    """Return the help page: the commands, grouped, in the order of the table."""
     lines = [
         "Usage: proofstone COMMAND [OPTIONS]",
         "",
-        "Puts the work of AI agents through proof: runs every check itself, keeps the evidence,",
-        "and lets through only what passed.",
+        "Verifies the work of AI agents: runs every check itself, keeps the evidence,",
+        "and lets through only what passes.",
     ]
     width = max(len(command.name) for command in COMMANDS)
     for group in dict.fromkeys(command.group for command in COMMANDS):
         lines += ["", f"{group}:"]
         lines += [f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS if command.group == group]
-    lines += ["", "`proofstone COMMAND --help` tells more.  `proofstone --version` prints the version.", ""]
+    lines += ["", "`proofstone COMMAND --help` shows the options.  `proofstone --version` prints the version.", ""]
     return "\n".join(lines)
 
 
 def load_app(command: Command) -> Typer:
-    """The command's own module, imported now. Its help is plain text: it can be quoted, and rich need not load."""
+    """Import the module of a command. Its help is plain text, so that it can be quoted and rich need not load."""
     from importlib import import_module
 
     app: Typer = import_module(command.module).app
@@ -197,20 +199,21 @@ def _run(command: Command, args: list[str]) -> int:
     except typer.Exit as leave:
         return leave.exit_code
     except (typer.Abort, EOFError):
-        raise KeyboardInterrupt from None  # the person left at a question
+        raise KeyboardInterrupt from None  # the person left a question unanswered
     except UsageError as error:
-        said = error.format_message().replace("Value error, ", "")
-        raise InputError(said, hint=f"`{_asked(error) or program} --help` tells what it takes") from error
+        message = error.format_message().replace("Value error, ", "")
+        raise InputError(message, hint=f"`{_command_path(error) or program} --help` shows the options") from error
     return code if isinstance(code, int) else 0
 
 
 def _refuse_unusable_folder() -> None:
-    """Programs that are started in a folder that is gone, or too deep, fail in ways of their own, git among them."""
+    """Refuse a working directory that is gone or whose path is too long: git and other programs fail there with unclear
+    messages."""
     try:
         folder = os.getcwd()  # noqa: PTH109  `pathlib` need not be imported for this
     except FileNotFoundError:
         raise RepositoryError(
-            "the current working directory no longer exists", hint="change to a directory that does, for instance: cd ~"
+            "the current working directory no longer exists", hint="change to another directory, for instance: cd ~"
         ) from None
     from proofstone.machine.files import PATH_BYTES, path_too_long
 
@@ -218,13 +221,13 @@ def _refuse_unusable_folder() -> None:
         raise path_too_long(folder)
 
 
-def _asked(error: Exception) -> str:
-    """The command that was misused, with those above it."""
+def _command_path(error: Exception) -> str:
+    """Return the command that was misused, with its parent commands."""
     return str(getattr(getattr(error, "ctx", None), "command_path", ""))
 
 
 def _fail(args: list[str], error: Exception) -> int:
-    """Say what went wrong: to the person, and with `--json` to the program that asked."""
+    """Report an error to the person, and with `--json` to the calling program."""
     exit_code = error.exit_code if isinstance(error, ProofstoneError) else INTERNAL
     message = error.message if isinstance(error, ProofstoneError) else f"{type(error).__name__}: {error}"
     hint = error.hint if isinstance(error, ProofstoneError) else None
@@ -234,8 +237,8 @@ def _fail(args: list[str], error: Exception) -> int:
 
         report = str(write_report(args, error))
         message = f"internal error: {message}"
-        hint = f"this is a fault in Proofstone; what happened is in {report}"
-    _complain(message, hint)
+        hint = f"this is a bug in Proofstone; the details are in {report}"
+    _print_message(message, hint)
     _print_error(args, type(error).__name__, message, hint, exit_code, report)
     return exit_code
 
@@ -243,7 +246,7 @@ def _fail(args: list[str], error: Exception) -> int:
 def _print_error(
     args: list[str], kind: str, message: str, hint: str | None, exit_code: int, report: str | None = None
 ) -> None:
-    """With `--json`, print the error as the one document; not after a result that is there already."""
+    """With `--json`, print the error as the document, unless a result was printed already."""
     if "--json" not in args or has_output():
         return
     import json
@@ -252,8 +255,8 @@ def _print_error(
     sys.stdout.write(json.dumps({"error": body | ({"report": report} if report else {})}) + "\n")
 
 
-def _machines_fault(error: OSError) -> Exception:
-    """A full disk or a folder that may not be written to is no fault of Proofstone's: the person can put it right."""
+def _as_machine_error(error: OSError) -> Exception:
+    """Return a MachineError for a full disk, a missing permission and the like, which the person can fix."""
     hints = {
         (errno.ENOSPC, errno.EDQUOT, errno.EIO): "make room, or set PROOFSTONE_HOME to a folder on another disk",
         (errno.EACCES, errno.EPERM, errno.EROFS): "set PROOFSTONE_HOME to a folder that you may write to",
@@ -275,7 +278,7 @@ def _machines_fault(error: OSError) -> Exception:
     return error
 
 
-def _complain(message: str, hint: str | None) -> None:
+def _print_message(message: str, hint: str | None) -> None:
     from proofstone.common.text import printable
 
     indented = message.replace("\n", "\n       ")

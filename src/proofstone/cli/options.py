@@ -1,9 +1,5 @@
-"""Options about agents that several commands share: who serves a role, and what may be spent.
-
-What the person wants of `proofstone solve` and `proofstone run`: their words as they are, from the command line, a
-file or
-standard input.
-"""
+"""Options that several commands share, and reading a goal or a request from the command line, a file or standard
+input."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ BackendOption = Annotated[
     typer.Option(
         "--backend",
         metavar="ROLE=SPEC",
-        help="Who serves a role, before the settings: `reviewer=api:openai:gpt-5`; may be given several times.",
+        help="The backend of a role; overrides the settings: `reviewer=api:openai:gpt-5`. Can be repeated.",
         show_default=False,
     ),
 ]
@@ -32,21 +28,21 @@ ResumeOption = Annotated[
     typer.Option(
         "--resume",
         metavar="RUN",
-        help="Go on with a run that waits for you or was cut off: its id, a part of it, or `last`.",
+        help="Resume a run that waits for you or was interrupted: its id, a part of it, or `last`.",
         show_default=False,
     ),
 ]
 ShowOption = Annotated[
     str | None,
-    typer.Option("--show", metavar="RUN", help="Show what came of a run; ask nobody.", show_default=False),
+    typer.Option("--show", metavar="RUN", help="Show the result of a run; ask no agent.", show_default=False),
 ]
 BudgetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--budget",
         metavar="LIMIT",
-        help="What agents may spend, before the settings: `tokens=500000`, `task.usd=2`, `roles.reviewer.requests=20`; "
-        "may be given several times.",
+        help="What agents may spend; overrides the settings: `tokens=500000`, `task.usd=2`, "
+        "`roles.reviewer.requests=20`. Can be repeated.",
         show_default=False,
     ),
 ]
@@ -60,54 +56,56 @@ UsdOption = Annotated[
 
 
 def budget_words(limits: list[str] | None, tokens: int | None, usd: float | None) -> tuple[str, ...]:
-    """What was said about spending, in one form."""
-    short = [f"tokens={tokens}"] if tokens is not None else []
-    short += [f"usd={usd}"] if usd is not None else []
-    return (*(plain("--budget", word) for word in limits or ()), *short)
+    """Return all budget options in the form `LIMIT=VALUE`."""
+    shorthand = [f"tokens={tokens}"] if tokens is not None else []
+    shorthand += [f"usd={usd}"] if usd is not None else []
+    return (*(plain("--budget", limit) for limit in limits or ()), *shorthand)
 
 
 def backend_words(named: list[str] | None) -> tuple[str, ...]:
+    """Return the `--backend` options, checked for control characters."""
     return tuple(plain("--backend", word) for word in named or ())
 
 
 MOST_BYTES: Final = 200_000
-"""That are read at all. How long a goal may be is no matter of where it comes from."""
+"""The most bytes that are read from a file or standard input."""
 _STDIN: Final = "-"
 
 
 def goal_from(goal: str | None, file: Path | None, called: str = "GOAL") -> str:
-    """The one of them that was given. `called`: as the command calls it."""
+    """Return the goal from the argument, the file or standard input. `called` is the command's name for it."""
     if file is not None:
-        return _decoded(str(file), _content(file, called), called)
+        return _decode(str(file), _read_file(file, called), called)
     if goal == _STDIN:
-        return _decoded("standard input", _read(sys.stdin.buffer), called)
+        return _decode("standard input", _read(sys.stdin.buffer), called)
     return plain(called, goal or "")
 
 
 def refuse_loose_words(command: str, goal: str | None, others: Sequence[str], called: str = "GOAL") -> None:
-    """A shell hands over each word by itself where nobody has put them in quotes."""
+    """Refuse several words without quotes: the shell passes each as a separate argument."""
     if others:
         wanted = shlex.join([" ".join((goal or "", *others))])
-        raise InputError(f"{called} is one text: put it in quotes", hint=f"proofstone {command} {wanted}")
+        raise InputError(f"{called} is a single argument: put it in quotes", hint=f"proofstone {command} {wanted}")
 
 
-def _content(path: Path, called: str) -> bytes:
+def _read_file(path: Path, called: str) -> bytes:
     try:
         with path.open("rb") as file:
             return _read(file)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"--{called.lower()}-file {path}: {why}", hint="name a text file that is there") from error
+        raise InputError(f"--{called.lower()}-file {path}: {why}", hint="name an existing text file") from error
 
 
 def _read(file: BinaryIO) -> bytes:
     return file.read(MOST_BYTES + 1)
 
 
-def _decoded(name: str, raw: bytes, called: str) -> str:
+def _decode(name: str, raw: bytes, called: str) -> str:
     if len(raw) > MOST_BYTES:
         raise InputError(
-            f"{name} is larger than {MOST_BYTES:,} bytes", hint="say what you want; your files can be read"
+            f"{name} is larger than {MOST_BYTES:,} bytes",
+            hint="be brief; agents can read your files",
         )
     if b"\0" in raw:
         raise InputError(f"{name} is not text", hint=f"a {called.lower()} is text, in UTF-8")

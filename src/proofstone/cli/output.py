@@ -1,9 +1,8 @@
-"""What all commands share: their common options, and where they write.
+"""Options that all commands share, and where commands write.
 
-Results go to stdout, progress and logs to stderr; with `--json` stdout holds one JSON document and nothing else.
-Colours, and with them bold and dim, are off with `--no-color`, with `NO_COLOR`, and when the stream is not a terminal.
-Text that a repository chose (paths, test ids, output) is shown through `printable`, so that it cannot drive the
-terminal.
+Results go to stdout, progress and logs to stderr. With `--json`, stdout holds one JSON document and nothing else.
+Colours, bold and dim are off with `--no-color`, with `NO_COLOR`, and when the stream is not a terminal. Text from a
+repository (paths, test ids, output) is printed through `printable`, so that it cannot control the terminal.
 """
 
 from __future__ import annotations
@@ -40,46 +39,46 @@ RepoOption = Annotated[
     typer.Option(
         "--repo",
         metavar="DIR",
-        help="The repository, or any directory inside it; else where you stand.",
+        help="The repository, or any directory inside it; the default is the current one.",
         show_default=False,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document; progress goes to stderr.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only, no progress.")]
-NoColorOption = Annotated[bool, typer.Option("--no-color", help="No colours; NO_COLOR in the environment does it too.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result, no progress.")]
+NoColorOption = Annotated[bool, typer.Option("--no-color", help="Print no colours; NO_COLOR does the same.")]
 
 UsageError = cast(
     type[typer.BadParameter],
     next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"),
 )
-"""What typer raises for a wrong command line. Releases differ in which module it comes from, not in its name."""
+"""The exception that typer raises for a wrong command line. Its module differs between releases, its name does not."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """How one command was asked to speak."""
+    """The output options of a command."""
 
     json: bool = False
     quiet: bool = False
     no_color: bool = False
 
     def results(self) -> Console:
-        """For people, on stdout; silent with `--json`, where `document` is the result."""
+        """Return the console for results, on stdout. It is silent with `--json`, where `document` is the result."""
         return self._console(stderr=False, quiet=self.json)
 
     def progress(self) -> Console:
-        """On stderr; silent with `--quiet`."""
+        """Return the console for progress, on stderr. It is silent with `--quiet`."""
         return self._console(stderr=True, quiet=self.quiet)
 
     def document(self, value: Mapping[str, object]) -> None:
-        """The one JSON document of a `--json` run."""
+        """Print the one JSON document of a `--json` run."""
         sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=True) + "\n")
 
     def _console(self, *, stderr: bool, quiet: bool) -> Console:
         from rich.console import Console
 
         plain = self.no_color or bool(os.environ.get("NO_COLOR"))
-        # Square brackets in a path are no markup, and numbers need no colours of their own.
+        # Square brackets in a path are not markup, and numbers are not highlighted.
         return Console(
             stderr=stderr,
             quiet=quiet,
@@ -91,6 +90,6 @@ class Output:
 
 
 def repository_root(start: Path) -> Path:
-    """The nearest directory at or above `start` that holds `.git`, else `start` itself."""
+    """Return the nearest directory at or above `start` that holds `.git`, or `start` itself."""
     start = start.absolute()
     return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)

@@ -1,6 +1,4 @@
-"""`proofstone plan lint`: what is wrong with a plan, before anything is run. Nothing is executed and nothing is
-written.
-"""
+"""`proofstone plan lint`: find the mistakes in a plan. It runs nothing and writes nothing."""
 
 from __future__ import annotations
 
@@ -18,14 +16,14 @@ from proofstone.plans.lint import errors, lint
 from proofstone.plans.models import Plan, PlanProblem, ProblemSeverity
 from proofstone.plans.reading import read_plan
 
-app = typer.Typer(add_completion=False, help="Read a plan and say what is wrong with it, running nothing.")
+app = typer.Typer(add_completion=False, help="Find the mistakes in a plan without running anything.")
 
 _STYLES = {ProblemSeverity.ERROR: "red", ProblemSeverity.WARNING: "yellow"}
 
 
 @app.callback()
 def plan() -> None:
-    """Read a plan and say what is wrong with it, running nothing."""
+    """Find the mistakes in a plan without running anything."""
 
 
 @app.command("lint")
@@ -35,50 +33,50 @@ def lint_plan(
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Say what is wrong with a plan, with file, line and what would be right; exit 2 if it cannot be run.
+    """Report the mistakes in a plan with file, line and a correction. The exit code is 2 if the plan cannot run.
 
-    Looks for tasks that miss something, verify commands that prove nothing, done criteria nobody can check,
-    dependencies that lead nowhere or in a circle, and files that two tasks would change at once.
+    It looks for incomplete tasks, verify commands that prove nothing, done criteria that cannot be checked, unknown or
+    circular dependencies, and files that two tasks would change at once.
     """
     if not repo.is_dir():
         raise InputError(f"--repo {repo}: there is no such directory")
     _, text = load_plan(file)
-    found, problems = read_plan(text, str(file))
-    if found is not None:
-        problems += lint(found, text, str(repository_root(repo)))
+    parsed, problems = read_plan(text, str(file))
+    if parsed is not None:
+        problems += lint(parsed, text, str(repository_root(repo)))
     problems = tuple(sorted(problems, key=lambda problem: problem.line))
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        output.document(_document(str(file), found, problems))
+        output.document(_document(str(file), parsed, problems))
     else:
-        _show(output, str(file), found, problems)
+        _print_problems(output, str(file), parsed, problems)
     return 2 if errors(problems) else 0
 
 
-def _document(path: str, found: Plan | None, problems: Sequence[PlanProblem]) -> dict[str, object]:
+def _document(path: str, parsed: Plan | None, problems: Sequence[PlanProblem]) -> dict[str, object]:
     return {
         "path": path,
-        "tasks": [task.model_dump(mode="json") for task in found.tasks] if found else [],
-        "waves": _waves(found),
+        "tasks": [task.model_dump(mode="json") for task in parsed.tasks] if parsed else [],
+        "waves": _count_waves(parsed),
         "problems": [problem.model_dump(mode="json") for problem in problems],
     }
 
 
-def _show(output: Output, path: str, found: Plan | None, problems: Sequence[PlanProblem]) -> None:
+def _print_problems(output: Output, path: str, parsed: Plan | None, problems: Sequence[PlanProblem]) -> None:
     console = output.results()
     for problem in problems:
-        said = f"{path}:{problem.line}: {problem.severity}: {problem.message}"
-        console.print(printable(said), style=_STYLES[problem.severity], soft_wrap=True)
+        line = f"{path}:{problem.line}: {problem.severity}: {problem.message}"
+        console.print(printable(line), style=_STYLES[problem.severity], soft_wrap=True)
         console.print(printable(f"  hint: {problem.hint}"), soft_wrap=True)
-    wrong = len(errors(problems))
+    error_count = len(errors(problems))
     counts = (
-        counted(len(found.tasks) if found else 0, "task"),
-        counted(_waves(found), "wave"),
-        counted(wrong, "error"),
-        counted(len(problems) - wrong, "warning"),
+        counted(len(parsed.tasks) if parsed else 0, "task"),
+        counted(_count_waves(parsed), "wave"),
+        counted(error_count, "error"),
+        counted(len(problems) - error_count, "warning"),
     )
     console.print(", ".join(counts), soft_wrap=True)
 
 
-def _waves(found: Plan | None) -> int:
-    return len({task.wave for task in found.tasks}) if found else 0
+def _count_waves(parsed: Plan | None) -> int:
+    return len({task.wave for task in parsed.tasks}) if parsed else 0

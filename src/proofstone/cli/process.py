@@ -1,18 +1,17 @@
-"""A report of our own fault: what a person can read and send, kept where only they can see it.
+"""Handle what concerns the process as a whole: signals, standard streams, and reports of internal errors.
 
-What ends a command from outside: SIGINT, SIGTERM and SIGHUP, which are treated alike.
+SIGINT, SIGTERM and SIGHUP are treated alike. Each is raised as `KeyboardInterrupt` in the main thread, so that whatever
+a command has open is closed, saved and removed on the way out. A signal that was ignored when the command started stays
+ignored: `nohup proofstone run …`.
 
-Each is raised as `KeyboardInterrupt` in the main thread, so that whatever a command has open is ended, saved and
-removed on the way out. A signal that was ignored when the command started stays ignored: `nohup proofstone run …`.
+What a command does must not depend on whether its output can be written. If a write to standard output or standard
+error fails (a closed descriptor, a full device, a reader that went away), the error is remembered, and this and all
+later output is dropped. The command continues to its end and keeps its exit code; `main` then asks what was lost.
 
-Standard streams that cannot break a command.
+Descriptors 0, 1 and 2 that are closed on entry are opened on the null device. Otherwise a file that the command opens
+later, such as a ledger, would get the number of a standard stream.
 
-What a command does must not depend on whether its output can be written. A write to standard output or standard error
-that fails (a closed descriptor, a full device, a reader that went away) is remembered and dropped, and so is everything
-after it; the command goes on to its end and keeps its exit code. `main` asks afterwards what was lost.
-
-Descriptors 0, 1 and 2 that were closed on entry are opened on the null device, so that no file which the command opens
-later, a ledger for instance, takes the number of a standard stream.
+A report of an internal error is kept where only its owner can read it.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
 
 
 def write_report(args: Sequence[str], error: BaseException) -> Path:
-    """Write it under `PROOFSTONE_HOME/reports`, or in the temporary directory if that cannot be, and say where."""
-    text = _text(args, error)
+    """Write a report under `PROOFSTONE_HOME/reports`, or in the temporary directory if that fails. Return its path."""
+    text = _format_report(args, error)
     try:
         from proofstone.config.home import proofstone_home
 
@@ -61,7 +60,7 @@ def _write(folder: Path, text: str) -> Path:
     return Path(name)
 
 
-def _text(args: Sequence[str], error: BaseException) -> str:
+def _format_report(args: Sequence[str], error: BaseException) -> str:
     return "\n".join(
         [
             f"proofstone {__version__}",
@@ -75,13 +74,13 @@ def _text(args: Sequence[str], error: BaseException) -> str:
 
 
 _TERMINATION: Final = (signal.SIGTERM, signal.SIGHUP)
-_REPEATED_WITHIN_S: Final = 10.0
-"""A terminal that closes sends SIGHUP more than once, a service manager SIGTERM to each process of a group: a repeated
-one does not break off what the first has set in motion. Ctrl-C does."""
+_REPEAT_SECONDS: Final = 10.0
+"""A closing terminal sends SIGHUP more than once, and a service manager sends SIGTERM to each process of a group. A
+repeated signal must not interrupt the cleanup that the first one started. Ctrl-C does."""
 
 
 class SignalReceived:
-    """Which signal ended the command, for its message and its exit code."""
+    """The signal that ended the command, for its message and exit code."""
 
     def __init__(self) -> None:
         self._number = signal.SIGINT
@@ -97,7 +96,7 @@ class SignalReceived:
 
     def handle(self, number: int, _frame: object) -> None:
         now = time.monotonic()
-        if self._at is not None and now - self._at < _REPEATED_WITHIN_S:
+        if self._at is not None and now - self._at < _REPEAT_SECONDS:
             return
         self._number, self._at = signal.Signals(number), now
         raise KeyboardInterrupt
@@ -105,7 +104,7 @@ class SignalReceived:
 
 @contextmanager
 def termination_signals() -> Iterator[SignalReceived]:
-    """Have SIGTERM and SIGHUP interrupt the block as Ctrl-C does; afterwards they do what they did before."""
+    """Let SIGTERM and SIGHUP interrupt the block like Ctrl-C, and restore their handlers afterwards."""
     received = SignalReceived()
     previous = {}
     if threading.current_thread() is threading.main_thread():
@@ -121,9 +120,8 @@ def termination_signals() -> Iterator[SignalReceived]:
 
 @contextmanager
 def interruptions() -> Iterator[None]:
-    """A signal can be heard between the moment a lock is let go and the moment somebody knows of it (in
-    `Condition.wait`, say); the lock is then let go twice on the way out, and it is that error which arrives. What it
-    came from is the interruption, and this is what the caller hears of."""
+    """Raise the `KeyboardInterrupt` that caused a RuntimeError. A signal may arrive just after a lock was released (in
+    `Condition.wait`, for instance); the lock is then released twice, and that error hides the interruption."""
     try:
         yield
     except RuntimeError as error:
@@ -136,11 +134,11 @@ class GuardedFile(io.FileIO):
     """A file descriptor whose write errors are remembered instead of raised."""
 
     def __init__(self, descriptor: int, error: OSError | None = None) -> None:
-        """`error`: why nothing can be written, if that is known from the beginning."""
+        """`error` says why nothing can be written, if that is known from the start."""
         super().__init__(descriptor, "w", closefd=False)
         self._known = error
         self.lost: OSError | None = None
-        """The first error that cost output."""
+        """The first error that lost output."""
         self.has_written = False
 
     def write(self, data: ReadableBuffer, /) -> int:
@@ -159,7 +157,7 @@ class GuardedFile(io.FileIO):
         while done < len(data):
             try:
                 done += os.write(self.fileno(), data[done:])
-            except BlockingIOError:  # somebody who shares the terminal or the pipe has made it non-blocking
+            except BlockingIOError:  # another process that shares the terminal or the pipe made it non-blocking
                 select.select([], [self.fileno()], [])
             except OSError as error:
                 self.lost = error
@@ -167,7 +165,7 @@ class GuardedFile(io.FileIO):
 
 
 def guard_standard_streams() -> None:
-    """Replace the standard streams that stand for a real descriptor; those of a test or of an embedding stay."""
+    """Replace the standard streams that use a real descriptor. Streams of a test or an embedding program stay."""
     if sys.stdin is None:
         sys.stdin = open(_open_null(), encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = _guard(sys.stdout, 1)
@@ -175,13 +173,13 @@ def guard_standard_streams() -> None:
 
 
 def lost_output() -> OSError | None:
-    """Return the error that cost a part of the output, if there was one; what is still buffered was not tried."""
+    """Return the error that lost a part of the output, if any. Output that is still buffered has not been tried."""
     file = _guarded_file(sys.stdout)
     return file.lost if file else None
 
 
 def has_output() -> bool:
-    """Whether anything went to standard output so far."""
+    """Return whether anything was written to standard output so far."""
     sys.stdout.flush()
     file = _guarded_file(sys.stdout)
     return file.has_written if file else False
@@ -200,13 +198,13 @@ def _guard(stream: TextIO | None, number: int) -> TextIO:
             stream.reconfigure(errors="backslashreplace")
         return stream
     stream.flush()
-    # `write_through` stands for PYTHONUNBUFFERED and `python -u`.
+    # `write_through` means PYTHONUNBUFFERED and `python -u`.
     line_buffering = bool(stream.line_buffering or getattr(stream, "write_through", False))
     return _text_stream(GuardedFile(number), line_buffering=line_buffering, encoding=stream.encoding)
 
 
 def _text_stream(file: GuardedFile, *, line_buffering: bool, encoding: str = "utf-8") -> io.TextIOWrapper:
-    """File names need not be valid in the terminal's encoding: they are shown escaped instead of raising."""
+    """Open a text stream. File names that the encoding cannot represent are escaped instead of raising an error."""
     return io.TextIOWrapper(
         io.BufferedWriter(file), encoding=encoding, errors="backslashreplace", line_buffering=line_buffering
     )
@@ -218,7 +216,7 @@ def _guarded_file(stream: object) -> GuardedFile | None:
 
 
 def _open_null() -> int:
-    """A descriptor of the null device: the lowest that is free, which is that of the closed stream itself."""
+    """Open the null device at the lowest free descriptor, which is that of the closed stream."""
     descriptor = os.open(os.devnull, os.O_RDWR)
     os.set_inheritable(descriptor, descriptor <= 2)
     return descriptor

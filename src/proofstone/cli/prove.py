@@ -1,4 +1,4 @@
-"""`proofstone prove`: the catalogue of tricks, tried on this machine; and the walls of its sandbox."""
+"""`proofstone prove`: try the catalogue of tricks on this machine, and test the walls of its sandbox."""
 
 from __future__ import annotations
 
@@ -30,19 +30,21 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def prove(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Ten tricks in less than a minute, without the exit-code gate.")
+        bool, typer.Option("--quick", help="Try ten tricks in less than a minute, without the exit-code gate.")
     ] = False,
     tricks: Annotated[
         list[str] | None,
-        typer.Option("--trick", metavar="NAME", help="Only this trick, and no walls; may be given several times."),
+        typer.Option("--trick", metavar="NAME", help="Try only this trick, and no walls. Can be repeated."),
     ] = None,
     families: Annotated[
         list[str] | None,
-        typer.Option("--family", metavar="NAME", help="Only tricks of this family, and no walls; several times, too."),
+        typer.Option("--family", metavar="NAME", help="Try only this family of tricks, and no walls. Can be repeated."),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", metavar="N", min=1, max=64, help="Trials at the same time; else one for each core."),
+        typer.Option(
+            "--jobs", metavar="N", min=1, max=64, help="How many trials run at the same time; by default one per core."
+        ),
     ] = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the table as a page of documentation, without the walls.")
@@ -55,32 +57,34 @@ def prove(
         bool, typer.Option("--require-sandbox", help="Refuse to run below the strongest sandbox level.")
     ] = False,
     catalogue: Annotated[
-        Path, typer.Option("--catalogue", metavar="DIR", help="Another catalogue.", show_default=False)
+        Path, typer.Option("--catalogue", metavar="DIR", help="Use another catalogue.", show_default=False)
     ] = CATALOGUE,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Try every known trick against `proofstone check` on this machine, and say what stopped it.
+    """Try every known trick against `proofstone check` on this machine, and report what stopped it.
 
-    Each trick makes a failing check look passed on a sample project. It must be stopped, by the rule that is meant
-    to; an honest change in the same place must pass. Beside it stands what a gate would say that looks at the exit
-    code of the tests only. Then the walls of the sandbox are tried. Nothing outside a folder of its own is touched.
+    Each trick makes a failing check look passed on a sample project. The intended rule must stop it, and an honest
+    change in the same place must pass. For comparison, the report shows what a gate would say that looks only at the
+    exit code of the tests. Then the walls of the sandbox are tested. Nothing outside a temporary folder is touched.
 
-    Exit code: 0 if every trick that was tried was stopped and every honest twin passed; else 1; 2 bad input.
+    Exit code: 0 every trick was stopped and every honest change passed; 1 otherwise; 2 bad input.
     """
     if markdown and as_json:
         raise InputError("--markdown and --json: choose one")
-    known = load(catalogue)
-    asked = chosen(known, names=tricks or (), families=families or (), quick=quick)
-    if not asked:
+    loaded = load(catalogue)
+    selected = chosen(loaded, names=tricks or (), families=families or (), quick=quick)
+    if not selected:
         raise InputError("none of these tricks is a quick one", hint="leave out --quick")
     output = Output(json=as_json or markdown, quiet=quiet, no_color=no_color)
-    with _place(directory) as place:
-        search = search_path(need for trick in asked for need in (*known.projects[trick.project].needs, *trick.needs))
-        kept = place / "trials" if directory else None
-        plan = Plan(place, search, jobs or os.cpu_count() or 1, not quick, require_sandbox, kept)
-        proof = _proved(known, asked, plan, output, walls=not (tricks or families or markdown))
+    with _open_folder(directory) as place:
+        search = search_path(
+            need for trick in selected for need in (*loaded.projects[trick.project].needs, *trick.needs)
+        )
+        trials_folder = place / "trials" if directory else None
+        plan = Plan(place, search, jobs or os.cpu_count() or 1, not quick, require_sandbox, trials_folder)
+        proof = _run_trials(loaded, selected, plan, output, walls=not (tricks or families or markdown))
     if as_json:
         output.document({"ok": proof.well, **proof.model_dump(mode="json"), "summary": proof.summary.model_dump()})
     elif markdown:
@@ -91,27 +95,27 @@ def prove(
     return 0 if proof.well else 1
 
 
-def _proved(known: Catalogue, asked: tuple[Trick, ...], plan: Plan, output: Output, *, walls: bool) -> Proof:
+def _run_trials(loaded: Catalogue, selected: tuple[Trick, ...], plan: Plan, output: Output, *, walls: bool) -> Proof:
     facts = probe(plan.place / "probe")
     level = choose(facts, "auto", require=plan.require_sandbox).level
-    live = LiveTrials(output.progress(), len(asked))
-    found: list[Wall] = []
+    live = LiveTrials(output.progress(), len(selected))
+    wall_results: list[Wall] = []
     with live.showing():
-        trials = try_all(known, asked, plan, live)
+        trials = try_all(loaded, selected, plan, live)
         if walls:
             live.step("trying the walls of the sandbox")
-            found = try_walls(plan.bench("walls", threading.Event()), level)
-    return Proof(level=level, trials=tuple(trials), walls=tuple(found), advice=tuple(hints(this_machine())))
+            wall_results = try_walls(plan.bench("walls", threading.Event()), level)
+    return Proof(level=level, trials=tuple(trials), walls=tuple(wall_results), advice=tuple(hints(this_machine())))
 
 
 @contextmanager
-def _place(directory: Path | None) -> Iterator[Path]:
-    """Where it all happens: a folder of Proofstone's own that is gone afterwards, or the one to be kept."""
+def _open_folder(directory: Path | None) -> Iterator[Path]:
+    """Yield the folder of the trials: a scratch folder that is removed afterwards, or the one to keep."""
     if directory is None:
         with scratch_folder(private_home(), new_run_id()) as place:
             yield place
         return
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise InputError(f"--dir {directory}: there is something in it already", hint="name a directory that is new")
+        raise InputError(f"--dir {directory}: is not empty", hint="name a new directory")
     directory.mkdir(parents=True, exist_ok=True)
     yield directory.resolve()

@@ -1,4 +1,4 @@
-"""`proofstone record`: a run as a script, to have it again without those who took part."""
+"""`proofstone record`: write a run as a script that repeats it without its agents."""
 
 from __future__ import annotations
 
@@ -25,31 +25,32 @@ def record(
     into: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="Where to write it; else standard output.", show_default=False
+            "--output", "-o", metavar="FILE", help="The file; by default standard output.", show_default=False
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Write a run as a script: everything that its agents said, and what its programs and people left behind.
+    """Write a run as a script: everything that its agents said, and the changes that its programs and people made.
 
-    The script takes their place: `proofstone gate PLAN.md --executor script:FILE`, from the commit that the run began
-    at,
-    comes to the same decisions, without a model and without paying for it. It is a text to read, to cut and to change:
-    for reproductions, demonstrations and tests. docs/scripts.md describes the format.
+    The script replaces them: `proofstone gate PLAN.md --executor script:FILE`, from the commit that the run began at,
+    comes to the same decisions, without a model and its cost. The script is text that you can read, cut and change, for
+    reproductions, demonstrations and tests. docs/scripts.md describes the format.
 
-    What was said is written as it was: look through it before you give it away.
+    The script contains the messages as they were. Read it before you share it.
     """
     if into is None and as_json:
-        raise InputError("--json says where the script was written", hint="name a file with --output FILE")
+        raise InputError(
+            "--json needs --output: it reports the file of the script", hint="name a file with --output FILE"
+        )
     if into is not None and os.path.lexists(into) and not force:
-        raise InputError(f"{into}: is there already", hint="--force replaces it, or name another file")
+        raise InputError(f"{into}: exists already", hint="--force replaces it; or name another file")
     script = script_of_run(run)
     if into is None:
         sys.stdout.write(script.text)
         return 0
-    write_whole(into, script.text.encode(), mode=0o600)  # what was said is for its owner
+    write_whole(into, script.text.encode(), mode=0o600)  # the messages are for their owner
     output = Output(json=as_json, no_color=no_color)
     if as_json:
         output.document({"run_id": script.run_id, "file": str(into.absolute()), "entries": script.entries})
@@ -57,7 +58,9 @@ def record(
     console = output.results()
     console.print(printable(f"{script.run_id}: {script.entries} entries in {into}"), soft_wrap=True)
     if script.setup is not None:
-        again = f"proofstone gate {script.setup.plan_path} --executor script:{into.absolute()}"
-        again += f" --architect script:{into.absolute()}" if script.setup.architect != "rules" else ""
-        console.print(printable(f"again, from {script.setup.base_commit[:12]}: {again}"), style="dim", soft_wrap=True)
+        command = f"proofstone gate {script.setup.plan_path} --executor script:{into.absolute()}"
+        command += f" --architect script:{into.absolute()}" if script.setup.architect != "rules" else ""
+        console.print(
+            printable(f"repeat it from {script.setup.base_commit[:12]}: {command}"), style="dim", soft_wrap=True
+        )
     return 0

@@ -1,4 +1,4 @@
-"""`proofstone resume`: go on with a run that stopped, for whatever reason."""
+"""`proofstone resume`: resume a run that stopped, for whatever reason."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ def resume(
         typer.Option(
             "--retry",
             metavar="TASK",
-            help="Try this task again although it has no attempts left, or `all` that failed; may be given several "
-            "times.",
+            help="Retry this task even if it has no attempts left, or `all` failed tasks. Can be repeated.",
         ),
     ] = None,
     note: Annotated[
@@ -45,45 +44,45 @@ def resume(
     quiet: QuietOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Go on with a run: after an answer, an interruption, a crash, a failure, or when its budget ran out.
+    """Resume a run after an answer, an interruption, a crash, a failure, or when its budget was exhausted.
 
-    What is recorded is not done again; an attempt that was cut off is made anew, and what a model has said in it is
-    not paid for twice. The plan is the one that the run was started with, also if the file has changed since. Where
-    a budget ran out, give more: --budget counts from the beginning of the run, so it must be more than was spent.
+    Recorded work is not repeated. An interrupted attempt starts again, but you do not pay twice for what a model has
+    already answered. The run keeps the plan that it started with, even if the file has changed. If a budget was
+    exhausted, raise it: --budget counts from the beginning of the run, so it must be more than was spent.
 
-    A run of `proofstone run`, `proofstone verify-plan` or `proofstone solve` goes on too. What `proofstone run` asks
-    is answered with
-    `proofstone approve`, or here at a terminal; what the others ask, with their own `--resume RUN --answer …`.
+    You can also resume runs of `proofstone run`, `proofstone verify-plan` and `proofstone solve`. Answer the questions
+    of `proofstone run` with `proofstone approve`, or here at a terminal; those of the others with their own
+    `--resume RUN --answer …`.
 
-    Exit code: as of the command that began it.
+    Exit code: that of the command that started the run.
     """
-    words = budget_words(budget, budget_tokens, budget_usd)
+    limits = budget_words(budget, budget_tokens, budget_usd)
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
-    if meant := run_meant(run) or _whole_meant(run, retry):
-        other, kind = meant
+    if match := run_meant(run) or _find_whole_run(run, retry):
+        other_id, kind = match
         if retry or note:
             raise InputError(
-                f"{other} is of `proofstone {kind.command}`, {kind.retries}",
-                hint=f"{kind.go_on(other)} {kind.answered}".rstrip(),
+                f"{other_id} is a run of `proofstone {kind.command}`, {kind.retries}",
+                hint=f"{kind.go_on(other_id)} {kind.answered}".rstrip(),
             )
-        return kind.resume(output, other, More(words, minutes(budget_minutes)))
+        return kind.resume(output, other_id, More(limits, minutes(budget_minutes)))
     run_id = find_run(run)
     if note and not retry:
-        raise InputError("--note: there is no --retry that it is about", hint="name the task: --retry task-03")
+        raise InputError("--note needs --retry", hint="name the task: --retry task-03")
     request = ResumeRequest(
         retry=_tasks(run_id, retry or []),
         note=plain("--note", note),
         by=speaker(),
         minutes=minutes(budget_minutes),
-        budget=words,
+        budget=limits,
         wait=not no_wait,
     )
-    sitting = Sitting(output, mode, wait=not no_wait)
-    return sitting.follow(lambda watching, listen: resumed_gate(run_id, request, watching, listen=listen))
+    session = Sitting(output, mode, wait=not no_wait)
+    return session.follow(lambda watching, listen: resumed_gate(run_id, request, watching, listen=listen))
 
 
-def _whole_meant(run: str, retry: list[str] | None) -> Meant | None:
-    """A part goes on with the run that it belongs to; only a task of it can be tried again by itself."""
+def _find_whole_run(run: str, retry: list[str] | None) -> Meant | None:
+    """Return the run that this run is a part of: a part resumes with it, unless one of its tasks is retried."""
     run_id = find_run(run)
     return run_meant(whole_of(run_id)) if not retry else None
 

@@ -1,4 +1,4 @@
-"""`proofstone run`: a feature request goes through the whole pipeline, to one commit or an honest refusal."""
+"""`proofstone run`: take a feature request through the whole pipeline, to one commit or a refusal."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from proofstone.pipeline.run import Ask, PipelineRun
 
 app = typer.Typer(add_completion=False)
 
-_CALLED: Final = "REQUEST"
-_OVER: Final = (RunOutcome.PASSED, RunOutcome.FAILED, RunOutcome.HALTED)
-"""Nothing that anybody could say now changes these."""
+_METAVAR: Final = "REQUEST"
+_ENDED: Final = (RunOutcome.PASSED, RunOutcome.FAILED, RunOutcome.HALTED)
+"""The final outcomes: nothing that a person says can change them."""
 
 Begin = Callable[[Watching, Ask, Listen | None], AbstractContextManager[PipelineRun]]
 
@@ -52,19 +52,19 @@ def run(
     context: typer.Context,
     request: Annotated[
         str | None,
-        typer.Argument(metavar=_CALLED, help="What you want, in your own words; `-` reads it.", show_default=False),
+        typer.Argument(metavar=_METAVAR, help="What you want, in your own words; `-` reads stdin.", show_default=False),
     ] = None,
     request_file: Annotated[
         Path | None,
-        typer.Option("--request-file", metavar="FILE", help="What you want is in this file.", show_default=False),
+        typer.Option("--request-file", metavar="FILE", help="Read the request from this file.", show_default=False),
     ] = None,
     backend: Annotated[
         list[str] | None,
         typer.Option(
             "--backend",
             metavar="[ROLE=]SPEC",
-            help="Who is asked, before the settings: `cli:claude` for all, or `reviewer=…` for one; may be given "
-            "several times.",
+            help="The backend; overrides the settings: `cli:claude` for all roles, or `reviewer=…` for one. Can be "
+            "repeated.",
             show_default=False,
         ),
     ] = None,
@@ -73,8 +73,8 @@ def run(
         typer.Option(
             "--files",
             metavar="PATH",
-            help="A file that it is about, from the repository's root; may be given several times. They choose the "
-            "lane.",
+            help="A file that the request is about, relative to the root of the repository; decides the lane. Can be "
+            "repeated.",
             show_default=False,
         ),
     ] = None,
@@ -82,34 +82,36 @@ def run(
         Lane | None,
         typer.Option(
             "--lane",
-            help="How deep it is looked into, whatever the files; a change that needs more is taken deeper all the "
-            "same.",
+            help="The depth of the process, whatever the files; a change that needs more moves to a deeper lane.",
             show_default=False,
         ),
     ] = None,
     branch: Annotated[
         str | None,
         typer.Option(
-            "--branch", metavar="NAME", help="Where the commit goes; else proofstone/<request>.", show_default=False
+            "--branch",
+            metavar="NAME",
+            help="The branch of the commit; by default proofstone/<request>.",
+            show_default=False,
         ),
     ] = None,
     mode: Annotated[
         RunMode,
         typer.Option(
             "--mode",
-            help="Approvals: `autonomous` takes the default, `interactive` asks you, here or with `proofstone "
+            help="At approvals, `autonomous` takes the default; `interactive` asks you, here or with `proofstone "
             "approve`.",
         ),
     ] = RunMode.AUTONOMOUS,
     proceed_on_pushback: Annotated[
         bool,
         typer.Option(
-            "--proceed-on-pushback", help="Go on although somebody has grave doubts about the request; it is recorded."
+            "--proceed-on-pushback", help="Continue even if an agent has serious doubts about the request; recorded."
         ),
     ] = False,
     allow_dirty: Annotated[
         bool,
-        typer.Option("--allow-dirty", help="Start although the work tree has changes; the run does not see them."),
+        typer.Option("--allow-dirty", help="Start even if the work tree has changes; the run ignores them."),
     ] = False,
     budget: BudgetOption = None,
     budget_tokens: TokensOption = None,
@@ -118,11 +120,16 @@ def run(
     slots: Annotated[
         int | None,
         typer.Option(
-            "--slots", metavar="N", min=1, max=64, help="Tasks at the same time; else gate.slots.", show_default=False
+            "--jobs",
+            metavar="N",
+            min=1,
+            max=64,
+            help="How many tasks run at the same time; by default gate.slots.",
+            show_default=False,
         ),
     ] = None,
     no_sign: Annotated[
-        bool, typer.Option("--no-sign", help="Do not sign the commit, although git is configured to; it is recorded.")
+        bool, typer.Option("--no-sign", help="Do not sign the commit even if git is configured to; recorded.")
     ] = False,
     require_sandbox: Annotated[
         bool, typer.Option("--require-sandbox", help="Refuse to run below the strongest sandbox level.")
@@ -132,45 +139,43 @@ def run(
     quiet: QuietOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Have a feature built: researched, specified, designed, planned, done, checked and reviewed.
+    """Build a feature: research, specify, design, plan, implement, check and review it.
 
     \b
       research ×4 → approval → specification → design → design review ×3
         → plan → plan gate → approval → tasks, each through the task gate
         → all checks on the merged tree → code review ×3 → knowledge → one commit
 
-    Agents do the work, and their word decides nothing: Proofstone runs every check itself, and commits only a tree on
-    which
-    all of them passed and which the reviewers let through. What fails is planned anew, and code decides how the next
-    plan must differ; every loop has a bound. Small things take a short lane: `docs` (plan, task, checks) and `fix` (and
-    one reviewer); `large`, for risky files, runs every check there is.
+    Agents do the work, but their claims decide nothing: Proofstone runs every check itself, and commits only a tree
+    that passes all checks and that the reviewers accept. After a failure, code decides how the next plan must differ;
+    every loop has a limit. Small changes take a short lane: `docs` (plan, task, checks) or `fix` (the same and one
+    reviewer). `large`, for risky files, runs every available check.
 
     \b
       proofstone run "greet people by their name" --backend cli:claude
       proofstone run --request-file FEATURE.md --backend cli:claude --backend reviewer=api:openai:gpt-5
-      proofstone run "mend the rounding" --files src/price.py          the fix lane: one task, one reviewer
-      proofstone run "add a search" --mode interactive                 be asked at each approval
+      proofstone run "fix the rounding" --files src/price.py          the fix lane: one task, one reviewer
+      proofstone run "add a search" --mode interactive                 asks you at each approval
       proofstone run "greet people by their name" --backend script:team.yaml    prepared answers, to try it out
 
     \b
     What is written
       one commit on proofstone/<request>; your branch and your files stay as they are
-        git merge --ff-only proofstone/<request>      takes it over
+        git merge --ff-only proofstone/<request>      merges it
         git branch -D proofstone/<request>            drops it
-        git revert COMMIT                        takes it back once it is merged
-      .proofstone/RUN/ in the repository, which git does not see: plan, documents, evidence
+        git revert COMMIT                             reverts it once it is merged
+      .proofstone/RUN/ in the repository, which git ignores: plan, documents, evidence
       the ledger: every answer, check and decision (`proofstone ledger show RUN`)
 
     Exit code: 0 committed; 1 failed or halted, and nothing is committed; 2 bad input; 3 waiting for a person; 4 budget
-    exhausted; 130 interrupted. Everything is kept: `proofstone status RUN` tells what is asked, `proofstone approve
-    RUN GATE
-    OPTION` answers, `proofstone resume RUN` goes on, also after a crash.
+    exhausted; 130 interrupted. Nothing is lost: `proofstone status RUN` shows the questions, `proofstone approve RUN
+    GATE OPTION` answers them, and `proofstone resume RUN` continues, even after a crash.
     """
-    refuse_loose_words("run", request, context.args, _CALLED)
-    _refuse_none_or_both(request, request_file)
-    asked = RunRequest(
+    refuse_loose_words("run", request, context.args, _METAVAR)
+    _require_one_request(request, request_file)
+    run_request = RunRequest(
         backends=backend_words(backend),
-        files=_paths(files or ()),
+        files=_git_paths(files or ()),
         lane=lane,
         branch=None if branch is None else plain("--branch", branch),
         mode=mode,
@@ -183,49 +188,49 @@ def run(
         require_sandbox=require_sandbox,
         by=speaker(),
     )
-    wanted = goal_from(request, request_file, _CALLED)
+    text = goal_from(request, request_file, _METAVAR)
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
-    return _follow(output, lambda live, ask, listen: pipeline_run(repo, wanted, asked, live, ask, listen=listen))
+    return _follow(output, lambda live, ask, listen: pipeline_run(repo, text, run_request, live, ask, listen=listen))
 
 
 def resume_run(output: Output, run_id: str, request: RunRequest) -> int:
-    """Go on with a run; of one that is over, tell how it ended."""
+    """Resume a run. If it has ended, print its result."""
     report = RUNS.report(run_id)
-    if report is not None and report.outcome in _OVER:
-        return _tell(output, report)
+    if report is not None and report.outcome in _ENDED:
+        return _print_result(output, report)
     return _follow(output, lambda live, ask, listen: resumed_pipeline(run_id, request, live, ask, listen=listen))
 
 
 def _follow(output: Output, begin: Begin) -> int:
-    sitting = AgentSitting(output, "run", resumes="proofstone resume")
+    session = AgentSitting(output, "run", resumes="proofstone resume")
     console = output.progress()
-    live = LivePipeline(console, interactive=console.is_terminal, asks_here=sitting.asks)
+    live = LivePipeline(console, interactive=console.is_terminal, asks_here=session.asks)
 
     def ask(request: ApprovalRequest) -> tuple[str, str] | None:
-        """At this terminal, if there is one."""
-        if not sitting.asks:
+        """Ask at this terminal, if there is one."""
+        if not session.asks:
             return None
         live.clear()
-        return ApprovalQuestions(sitting.loud()).ask(request)
+        return ApprovalQuestions(session.loud()).ask(request)
 
-    return sitting.follow(
-        begin(live, ask, sitting.listen),
+    return session.follow(
+        begin(live, ask, session.listen),
         live,
         run_id=lambda run: run.run_id,
         through=with_page,
-        tell=lambda report: _tell(output, report),
+        tell=lambda report: _print_result(output, report),
     )
 
 
 def with_page(run: PipelineRun) -> RunReport:
-    """To its end, and the evidence as a page beside what the engine has written."""
+    """Run to the end, and write the evidence as a page next to the engine's files."""
     report = run.run()
     bundle = bundle_of(run.world.ledger, run.run_id)
     write_whole(run.folder / "evidence-bundle.html", html(bundle).encode())
     return report
 
 
-def _tell(output: Output, report: RunReport) -> int:
+def _print_result(output: Output, report: RunReport) -> int:
     if output.json:
         output.document(report.model_dump(mode="json"))
     else:
@@ -234,24 +239,25 @@ def _tell(output: Output, report: RunReport) -> int:
     return EXIT[report.outcome]
 
 
-# What was asked for.
+# Checks of the options.
 
 
-def _refuse_none_or_both(request: str | None, file: Path | None) -> None:
+def _require_one_request(request: str | None, file: Path | None) -> None:
     if request is None and file is None:
         raise InputError(
-            f"{_CALLED} is missing: what you want", hint='proofstone run "what you want"; or --request-file'
+            f"{_METAVAR} is missing: say what you want", hint='proofstone run "what you want"; or --request-file'
         )
     if request is not None and file is not None:
-        raise InputError(f"{_CALLED} and --request-file are both given", hint="say one of them")
+        raise InputError(f"{_METAVAR} and --request-file are both given", hint="give only one of them")
 
 
-def _paths(named: Sequence[str]) -> tuple[str, ...]:
-    """As git calls them: lanes are chosen by that."""
-    paths = [PurePosixPath(plain("--files", name)) for name in named]
-    for name, path in zip(named, paths, strict=True):
+def _git_paths(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths as git writes them, because lanes are chosen by them."""
+    paths = [PurePosixPath(plain("--files", name)) for name in names]
+    for name, path in zip(names, paths, strict=True):
         if path.is_absolute() or ".." in path.parts or not path.parts:
             raise InputError(
-                f"--files {name!r}: is no path from the repository's root", hint="for instance --files src/price.py"
+                f"--files {name!r}: is not a path relative to the root of the repository",
+                hint="for instance --files src/price.py",
             )
     return tuple(map(str, paths))

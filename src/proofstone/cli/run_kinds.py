@@ -1,6 +1,6 @@
-"""Runs of other commands than the gate, where any run may be meant: `proofstone runs`, `proofstone status` and
-`proofstone resume`
-take all of them. What each of these commands has of its own stands in one table.
+"""The runs of all commands except the gate, for commands that take any run: `runs`, `status` and `resume`.
+
+A table holds what is specific to each command.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 
 _LAST: Final = "last"
-_OF_A_PART: Final = ("not finished", "it is a part of another run, which goes on with it")
-"""Parts are not listed."""
+_CHILD_STATE: Final = ("not finished", "it is a part of another run, which continues it")
+"""State and reason of a child run."""
 
 
 class More(NamedTuple):
-    """What a run that goes on may spend."""
+    """The budget of a resumed run."""
 
     budget: tuple[str, ...] = ()
     minutes: float | None = None
@@ -49,33 +49,35 @@ class More(NamedTuple):
 
 @dataclass(frozen=True)
 class RunKind:
+    """How to show and resume the runs of one command."""
+
     runs: Runs[Any, Any]
     shown: Callable[[Console, Any], None]
-    """Prints what `report` gives."""
+    """Prints the report."""
     resume: Callable[[Output, str, More], int]
     subject: Callable[[Any], Mapping[str, str]]
-    """What the run is about, by what its setup says."""
+    """Returns what the run is about, by its setup."""
     resumes: str
-    """The command that goes on with it."""
+    """The command that resumes a run."""
     answered: str
-    """The options of that command that answer what it asks."""
+    """The options of that command that answer its questions."""
     retries: str = "which has no tasks"
-    """Why a person has no task of it tried again."""
+    """Why a person cannot retry a task of the run."""
 
     @property
     def command(self) -> str:
         return self.runs.command
 
     def go_on(self, run_id: str) -> str:
+        """Return the command that resumes the run."""
         return f"{self.resumes} {run_id}"
 
 
 def _resume_solve(output: Output, run_id: str, more: More) -> int:
     if more.minutes is not None:
         raise InputError(
-            f"--budget-minutes: {run_id} is of `proofstone solve`, whose time is a part of what its controller "
-            f"decides by",
-            hint=f"go on without it; or begin anew with `proofstone solve --seconds {60 * more.minutes:g}`",
+            f"--budget-minutes: {run_id} is a run of `proofstone solve`, whose controller decides by the time it has",
+            hint=f"leave it out; or start a new run with `proofstone solve --seconds {60 * more.minutes:g}`",
         )
     return resume_solve(Telling(output), run_id, SolveRequest(budget=more.budget, by=speaker()))
 
@@ -108,30 +110,34 @@ KINDS: Final = (
         subject=lambda setup: {"request": setup.request, "branch": setup.branch},
         resumes="proofstone resume",
         answered="",
-        retries="which decides itself what is tried again",
+        retries="which decides itself what to retry",
     ),
 )
 
 
 class Meant(NamedTuple):
+    """A run, and the kind of its command."""
+
     run_id: str
     kind: RunKind
 
 
 def run_meant(text: str) -> Meant | None:
-    """The run that is meant, if it is of one of these kinds; None: a run of the gate is, or none. `last` is the last of
-    all of them."""
+    """Return the run that `text` means, if it is of one of these kinds; None if it is a run of the gate or unknown.
+    `last` is the last run of all kinds."""
     if text == _LAST:
-        last = max((Meant(_last(kind.runs.find), kind) for kind in KINDS), key=_begun)
-        return last if last.run_id > _last(find_run) else None
-    found = _whole([Meant(run_id, kind) for kind in KINDS if (run_id := kind.runs.named(text))])
-    if len(found) > 1:
-        raise InputError(f"{text}: names several runs", hint=f"it could be: {', '.join(item.run_id for item in found)}")
-    return found[0] if found else None
+        last = max((Meant(_find_last(kind.runs.find), kind) for kind in KINDS), key=_run_id_of)
+        return last if last.run_id > _find_last(find_run) else None
+    matches = _exclude_child_runs([Meant(run_id, kind) for kind in KINDS if (run_id := kind.runs.named(text))])
+    if len(matches) > 1:
+        raise InputError(
+            f"{text}: names several runs", hint=f"it could be: {', '.join(match.run_id for match in matches)}"
+        )
+    return matches[0] if matches else None
 
 
 def show(output: Output, meant: Meant, agents: Sequence[AgentSeen] = ()) -> None:
-    """Where it stands: its report, if it has come to that; and where its agents stand."""
+    """Show the report of the run, or its state if it has none, and the state of its agents."""
     run_id, kind = meant
     report = kind.runs.report(run_id)
     if report is None:
@@ -146,20 +152,20 @@ def show(output: Output, meant: Meant, agents: Sequence[AgentSeen] = ()) -> None
 def _show_state(output: Output, meant: Meant, agents: Sequence[AgentSeen]) -> None:
     run_id, kind = meant
     view = kind.runs.view(run_id)
-    state, said = _OF_A_PART if view.setup.parent else (view.state, view.reason)
+    state, why = _CHILD_STATE if view.setup.parent else (view.state, view.reason)
     if output.json:
-        told = {"run_id": run_id, "command": kind.command, "state": state, "reason": said}
-        output.document({**told, **positions_document(agents)})
+        document = {"run_id": run_id, "command": kind.command, "state": state, "reason": why}
+        output.document({**document, **positions_document(agents)})
         return
-    reason = f": {said}" if said not in ("", state) else ""
-    line = f"{run_id}  {state}{reason}; `{kind.go_on(run_id)}` goes on"
+    reason = f": {why}" if why not in ("", state) else ""
+    line = f"{run_id}  {state}{reason}; `{kind.go_on(run_id)}` continues it"
     output.results().print(printable(line), soft_wrap=True)
     print_positions(output.results(), agents)
 
 
 def row(view: BegunRun[Any]) -> Mapping[str, object]:
-    """Of `proofstone runs --json`."""
-    (kind,) = (item for item in KINDS if item.command == view.setup.command)
+    """Return a row of `proofstone runs --json`."""
+    (kind,) = (known for known in KINDS if known.command == view.setup.command)
     return {
         "run_id": view.run_id,
         "command": view.setup.command,
@@ -172,18 +178,19 @@ def row(view: BegunRun[Any]) -> Mapping[str, object]:
     }
 
 
-def _last(find: Callable[[str], str]) -> str:
-    """Ids begin with the time, so that the last one is the largest; where there is none, nothing is less than any."""
+def _find_last(find: Callable[[str], str]) -> str:
+    """Return the id of the last run; empty if there is none. Ids begin with the time, so the last run has the largest
+    id."""
     try:
         return find(_LAST)
     except InputError:
         return ""
 
 
-def _whole(found: Sequence[Meant]) -> list[Meant]:
-    """Without the parts of others among them: their ids begin with the id of the whole."""
-    return [item for item in found if not any(item.run_id.startswith(f"{other.run_id}-") for other in found)]
+def _exclude_child_runs(matches: Sequence[Meant]) -> list[Meant]:
+    """Remove runs that are parts of others in the list: their ids begin with the id of the whole run."""
+    return [match for match in matches if not any(match.run_id.startswith(f"{other.run_id}-") for other in matches)]
 
 
-def _begun(meant: Meant) -> str:
+def _run_id_of(meant: Meant) -> str:
     return meant.run_id

@@ -1,4 +1,4 @@
-"""`proofstone runs`: the runs of the pipeline, the gate, the plan gate and the control loop, newest first."""
+"""`proofstone runs`: list the runs of the pipeline, the gate, the plan gate and the control loop, newest first."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def runs(
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, the newest.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="The most runs to list.")] = 50,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
-    """List the runs of `proofstone run`, `gate`, `verify-plan` and `solve`, newest first, and what became of each.
+    """List the runs of `proofstone run`, `gate`, `verify-plan` and `solve`, newest first, with their outcomes.
 
     `proofstone status RUN` shows one of them.
     """
@@ -32,7 +32,7 @@ def runs(
         *list_runs(limit=limit + 1),
         *(view for kind in KINDS for view in kind.runs.views(limit=limit + 1)),
     ]
-    views.sort(key=lambda one: one.run_id, reverse=True)
+    views.sort(key=lambda view: view.run_id, reverse=True)
     shown, more = views[:limit], len(views) > limit
     output = Output(json=as_json, no_color=no_color)
     if as_json:
@@ -45,7 +45,7 @@ def runs(
 
 
 def _row(view: RunView) -> dict[str, object]:
-    counted = statistics(view)
+    counts = statistics(view)
     return {
         "run_id": view.run_id,
         "command": "gate",
@@ -58,7 +58,7 @@ def _row(view: RunView) -> dict[str, object]:
         "branch": view.branch,
         "started_at": view.started_at,
         "updated_at": view.updated_at,
-        "tasks": counted.total,
-        "passed": counted.passed,
-        "failed": counted.failed,
+        "tasks": counts.total,
+        "passed": counts.passed,
+        "failed": counts.failed,
     }

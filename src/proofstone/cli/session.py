@@ -1,8 +1,7 @@
-"""The export of a run to whoever collects them, at the end of every command that has agents work.
+"""Follow a run of agents at the terminal: show progress, ask questions, handle interruptions, and export the run.
 
-One sitting with agents who answer: `proofstone verify-plan`, `proofstone solve` and `proofstone run` watch a run to
-its end, and
-ask where they may. Whatever breaks it off, the person is told how to go on.
+`proofstone verify-plan`, `proofstone solve` and `proofstone run` use it. Whatever interrupts a run, the person is told
+how to resume it.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ if TYPE_CHECKING:
 
 @contextmanager
 def exported(output: Output) -> Iterator[Callable[[str], None]]:
-    """Around a run: it is named once it has begun, and exported when it is over, however it ended, if the person has
-    set that up. That it cannot be is said before anything begins."""
-    loud = replace(output, quiet=False)  # a complaint is no progress
+    """Export a run when the block ends, however it ended, if the person has set that up. The block passes the id of the
+    run to the yielded function. If the export cannot work, warn before the run begins."""
+    loud = replace(output, quiet=False)  # a warning is not progress
 
     def complain(text: str) -> None:
         loud.progress().print(printable(text), style="yellow", soft_wrap=True)
 
     export = export_from_settings(complain)
-    begun: list[str] = []
+    run_ids: list[str] = []
     try:
-        yield begun.append
+        yield run_ids.append
     finally:
-        if export is not None and begun:
-            sys.stdout.flush()  # the result first: a collector may take its time
-            export.over(begun[-1])
+        if export is not None and run_ids:
+            sys.stdout.flush()  # print the result first: a collector may be slow
+            export.over(run_ids[-1])
 
 
 OUT_OF_BUDGET: Final = 4
@@ -56,7 +55,7 @@ class _Agents(Protocol):
 
 
 class Run(Protocol):
-    """As much of an engine's run as every sitting needs."""
+    """The part of a run that a session needs."""
 
     @property
     def agents(self) -> _Agents: ...
@@ -68,17 +67,19 @@ Came = TypeVar("Came")
 
 @dataclass(frozen=True)
 class AgentSitting:
+    """A session that follows a run of agents to its end."""
+
     output: Output
     command: str
-    """`verify-plan`."""
+    """The command, such as `verify-plan`."""
     resumes: str = ""
-    """The command that goes on with a run, if it is not an option of its own: `proofstone resume`."""
+    """The command that resumes a run, if it is not `--resume` of the command itself: `proofstone resume`."""
     exports: bool = True
-    """Whether the run goes to whoever collects the person's runs."""
+    """Whether the run is exported to the person's collector."""
 
     @property
     def asks(self) -> bool:
-        """Whether a person can be asked here and now."""
+        """Whether the person can be asked at this terminal."""
         return sys.stdin.isatty() and not self.output.json
 
     @property
@@ -86,7 +87,7 @@ class AgentSitting:
         return Terminal() if self.asks else None
 
     def loud(self) -> Console:
-        """Also with `--quiet`: neither a question nor a complaint is progress."""
+        """Return a console that prints even with `--quiet`, for questions and warnings."""
         return replace(self.output, quiet=False).progress()
 
     def complain(self, text: str) -> None:
@@ -100,54 +101,54 @@ class AgentSitting:
         through: Callable[[Driven], Came],
         tell: Callable[[Came], int],
     ) -> int:
-        """See the run through to its end, or to where the person leaves it, and tell what came of it; its exit code."""
-        # Around all of it: whoever waits for a slow collector has read by then what came of the run.
-        with exported(self.output) if self.exports else nullcontext(_unheard) as ran:
-            return self._followed(begun, live, run_id, through, tell, ran)
+        """Follow the run to its end, or until the person leaves it. Show its result and return the exit code."""
+        # The export comes last: a person who waits for a slow collector has read the result by then.
+        with exported(self.output) if self.exports else nullcontext(_ignore_run) as ran:
+            return self._follow_run(begun, live, run_id, through, tell, ran)
 
-    def _followed(
+    def _follow_run(
         self,
-        begun: AbstractContextManager[Driven],
+        opening: AbstractContextManager[Driven],
         live: AgentsAtWork,
         run_id: Callable[[Driven], str],
         through: Callable[[Driven], Came],
         tell: Callable[[Came], int],
-        ran: Callable[[str], None],
+        note_run: Callable[[str], None],
     ) -> int:
         run: Driven | None = None
         try:
-            with interruptions(), begun as run, live.showing():
-                ran(run_id(run))
+            with interruptions(), opening as run, live.showing():
+                note_run(run_id(run))
                 live.allowance = run.agents.dispatcher.meter.budget.run
-                came = through(run)
+                result = through(run)
         except OutOfBudgetError as error:
             return self._out_of_budget(str(error), run_id(run) if run else "")
-        except InputError:  # a provider that denies us, and the like: put right, it goes on
+        except InputError:  # for instance a provider that denies access: the run can be resumed once that is fixed
             if run is not None:
-                self.complain(f"everything is kept; when that is put right, go on with: {self._go_on(run_id(run))}")
+                self.complain(f"nothing is lost; fix this, then resume with: {self._resume_command(run_id(run))}")
             raise
         except KeyboardInterrupt:
             if run is not None:
-                sys.stderr.write(f"\neverything is kept; go on with: {self._go_on(run_id(run))}\n")
+                sys.stderr.write(f"\nnothing is lost; resume with: {self._resume_command(run_id(run))}\n")
             raise
-        return tell(came)
+        return tell(result)
 
     def _out_of_budget(self, why: str, run_id: str) -> int:
-        again = f"{self._go_on(run_id)} --budget …" if run_id else ""
-        self.complain(f"{why}; everything is kept, go on with more: {again}")
+        again = f"{self._resume_command(run_id)} --budget …" if run_id else ""
+        self.complain(f"{why}; nothing is lost, resume with a larger budget: {again}")
         if self.output.json and run_id:
             self.output.document({"run_id": run_id, "outcome": "budget_exhausted", "reason": why})
         return OUT_OF_BUDGET
 
-    def _go_on(self, run_id: str) -> str:
+    def _resume_command(self, run_id: str) -> str:
         return f"{self.resumes or f'proofstone {self.command} --resume'} {run_id}"
 
 
-def _unheard(run_id: str) -> None:
-    """Nobody collects it."""
+def _ignore_run(run_id: str) -> None:
+    """Do nothing: the run is not exported."""
 
 
 def refuse_no_folder(option: str, file: Path) -> None:
-    """Before anything begins: whoever waits for a run wants what it writes."""
+    """Refuse a file in a missing folder before the run begins, so that its output is not lost at the end."""
     if not file.absolute().parent.is_dir():
-        raise InputError(f"{option} {file}: there is no folder {file.parent}", hint="make it, or name another")
+        raise InputError(f"{option} {file}: there is no folder {file.parent}", hint="create it, or name another")

@@ -1,6 +1,4 @@
-"""`proofstone simulate`: the policies of the control loop, compared over tasks that are made up. Nothing real is
-touched.
-"""
+"""`proofstone simulate`: compare the policies of the control loop on generated tasks. Nothing real is touched."""
 
 from __future__ import annotations
 
@@ -27,60 +25,67 @@ EVERY = "all"
 @app.command()
 def simulate(
     landscapes: Annotated[
-        int, typer.Option("--landscapes", min=2, help="How many tasks are drawn of each mix.")
+        int, typer.Option("--landscapes", min=2, help="How many tasks to draw from each mix.")
     ] = 1000,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed, the same result.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same result.")] = 1,
     policy: Annotated[
         list[str] | None,
-        typer.Option("--policy", metavar="NAME", help=f"One of: {', '.join(CONTENDERS)}; may be given several times."),
+        typer.Option("--policy", metavar="NAME", help=f"One of: {', '.join(CONTENDERS)}; can be repeated."),
     ] = None,
     mix: Annotated[
-        str, typer.Option("--mix", metavar="NAME", help=f"Which tasks: {', '.join(MIXES)}; or {EVERY}.")
+        str, typer.Option("--mix", metavar="NAME", help=f"The kind of tasks: {', '.join(MIXES)}; or {EVERY}.")
     ] = "mixed",
-    replans: Annotated[int, typer.Option("--replans", min=0, help="The budget of each run.")] = Weights.max_replans,
-    seconds: Annotated[int, typer.Option("--seconds", min=0, help="Likewise.")] = Weights.time_budget_ms // 1000,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE.svg", help="Draw the result there.")] = None,
+    replans: Annotated[
+        int, typer.Option("--replans", min=0, help="The replans that each run may use.")
+    ] = Weights.max_replans,
+    seconds: Annotated[
+        int, typer.Option("--seconds", min=0, help="The seconds that each run may use.")
+    ] = Weights.time_budget_ms // 1000,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE.svg", help="Draw the result in this file.")
+    ] = None,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Compare the policies of the control loop over random tasks: how often each gets there with the same budget, in
-    how many rounds and at what cost.
+    """Compare the policies of the control loop on random tasks: how often each succeeds with the same budget, in how
+    many rounds and at what cost.
 
-    Each policy drives a model of a planner through the same tasks with the same luck; what is measured and decided is
-    the controller's own. The tasks are made up: this shows which policy suits which kind of task, and not how often a
-    model solves one.
+    Each policy drives a simulated planner through the same tasks with the same random numbers; measurements and
+    decisions are those of the real controller. The tasks are generated: this shows which policy suits which kind of
+    task, not how often a model solves one.
     """
-    chosen = _known("policy", policy or list(CONTENDERS), list(CONTENDERS))
-    mixes = list(MIXES) if mix == EVERY else _known("mix", [mix], [*MIXES, EVERY])
+    policies = _require_known("policy", policy or list(CONTENDERS), list(CONTENDERS))
+    mixes = list(MIXES) if mix == EVERY else _require_known("mix", [mix], [*MIXES, EVERY])
     if plot is not None and not plot.parent.is_dir():
-        raise InputError(f"--plot {plot}: there is no directory {plot.parent}", hint="make it, or name another file")
+        raise InputError(f"--plot {plot}: there is no directory {plot.parent}", hint="create it, or name another file")
     weights = Weights(max_replans=replans, time_budget_ms=seconds * 1000)
-    compared = {name: compare(MIXES[name], chosen, landscapes, seeded(seed, name), weights) for name in mixes}
+    summaries = {name: compare(MIXES[name], policies, landscapes, seeded(seed, name), weights) for name in mixes}
     if plot is not None:
-        write_whole(plot, plotted(compared).encode())
+        write_whole(plot, plotted(summaries).encode())
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        output.document(_document(compared, seed, weights))
+        output.document(_document(summaries, seed, weights))
     else:
-        print_comparison(output.results(), compared, seed, weights)
+        print_comparison(output.results(), summaries, seed, weights)
     return 0
 
 
 def seeded(seed: int, mix: str) -> Source:
-    return lambda name: Random(f"{seed} {mix} {name}")  # noqa: S311  a game, and no secret
+    """Return a source of random numbers for a mix."""
+    return lambda name: Random(f"{seed} {mix} {name}")  # noqa: S311  a simulation, not a secret
 
 
-def _known(option: str, names: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+def _require_known(option: str, names: Sequence[str], known: Sequence[str]) -> Sequence[str]:
     for name in names:
         if name not in known:
             raise InputError(f"--{option} {name}: there is no such {option}", hint=f"there are: {', '.join(known)}")
     return names
 
 
-def _document(compared: dict[str, tuple[Summary, ...]], seed: int, weights: Weights) -> dict[str, object]:
+def _document(results: dict[str, tuple[Summary, ...]], seed: int, weights: Weights) -> dict[str, object]:
     return {
         "seed": seed,
         "replans": weights.max_replans,
         "seconds": weights.time_budget_ms // 1000,
-        "mixes": {name: [asdict(summary) for summary in summaries] for name, summaries in compared.items()},
+        "mixes": {name: [asdict(summary) for summary in summaries] for name, summaries in results.items()},
     }

@@ -1,4 +1,4 @@
-"""`proofstone skip`: a person takes a task upon themselves, unverified."""
+"""`proofstone skip`: accept a task without verification, on a person's responsibility."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def skip(
     run: RunArgument,
     task: TaskArgument,
     category: Annotated[
-        str, typer.Option("--category", metavar="|".join(CATEGORIES), help="What kind of reason.", show_default=False)
+        str, typer.Option("--category", metavar="|".join(CATEGORIES), help="The kind of reason.", show_default=False)
     ],
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="The reason; recorded with your name.", show_default=False)
@@ -27,12 +27,12 @@ def skip(
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
-    """Skip the gate for one task. It is never a pass.
+    """Skip the gate for one task. A skipped task never counts as passed.
 
-    The task is `complete (unverified)` wherever it is shown, and Proofstone does not commit it. Tasks that depend on it
-    wait until you have committed the work yourself and said so with `proofstone done`. That tests are slow, or that it
-    looks good, is no reason.
+    The task is shown as `complete (unverified)` everywhere, and Proofstone does not commit it. Tasks that depend on it
+    wait until you have committed the work yourself and run `proofstone done`. Slow tests, or work that looks good, are
+    not a reason to skip.
     """
     view, id = subject(run, task)
-    word = overriding(view.task(id).record, OverrideAction.SKIP, reason, category)
-    tell(Output(json=as_json, no_color=no_color), view, id, word)
+    command = overriding(view.task(id).record, OverrideAction.SKIP, reason, category)
+    tell(Output(json=as_json, no_color=no_color), view, id, command)

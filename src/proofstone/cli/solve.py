@@ -1,4 +1,4 @@
-"""`proofstone solve`: a goal is pursued in rounds, each plan directed by how far the last one came."""
+"""`proofstone solve`: pursue a goal in rounds; each plan builds on the result of the last."""
 
 from __future__ import annotations
 
@@ -55,61 +55,61 @@ def solve(
     context: typer.Context,
     goal: Annotated[
         str | None,
-        typer.Argument(metavar="GOAL", help="What you want, in your own words; `-` reads it.", show_default=False),
+        typer.Argument(metavar="GOAL", help="What you want, in your own words; `-` reads stdin.", show_default=False),
     ] = None,
     goal_file: Annotated[
         Path | None,
-        typer.Option("--goal-file", metavar="FILE", help="What you want is in this file.", show_default=False),
+        typer.Option("--goal-file", metavar="FILE", help="Read the goal from this file.", show_default=False),
     ] = None,
     backend: Annotated[
         list[str] | None,
         typer.Option(
             "--backend",
             metavar="[ROLE=]SPEC",
-            help="Who is asked, before the settings: `api:openai:gpt-5` for all, or `executor=…` for one; may be given "
-            "several times.",
+            help="The backend; overrides the settings: `api:openai:gpt-5` for all roles, or `executor=…` for one. "
+            "Can be repeated.",
             show_default=False,
         ),
     ] = None,
     max_replans: Annotated[
         int | None,
-        typer.Option("--max-replans", min=0, metavar="N", help="How often it may plan anew.", show_default=False),
+        typer.Option("--max-replans", min=0, metavar="N", help="How often it may plan again.", show_default=False),
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option("--seconds", metavar="N", help="How long it may take; it shows in Ω.", show_default=False),
+        typer.Option("--seconds", metavar="N", help="How long it may take; part of Ω.", show_default=False),
     ] = None,
     policy: Annotated[
         str | None,
         typer.Option(
             "--policy",
             metavar="NAME",
-            help=f"By which table it is decided: {', '.join(POLICIES)}. `proofstone simulate` compares them.",
+            help=f"The decision table: {', '.join(POLICIES)}. `proofstone simulate` compares them.",
             show_default=False,
         ),
     ] = None,
     no_memory: Annotated[
-        bool, typer.Option("--no-memory", help="Neither ask what earlier tasks have taught, nor write it down.")
+        bool, typer.Option("--no-memory", help="Neither use nor write the memory of earlier tasks.")
     ] = False,
     answer: Annotated[
         str | None,
         typer.Option(
-            "--answer", metavar="TEXT", help="Your answer to what is asked, now or later.", show_default=False
+            "--answer", metavar="TEXT", help="Your answer to a question, asked now or later.", show_default=False
         ),
     ] = None,
     resume: ResumeOption = None,
     show: ShowOption = None,
-    plot: Annotated[bool, typer.Option("--plot", help="Plot the figures, round by round, below the result.")] = False,
+    plot: Annotated[bool, typer.Option("--plot", help="Plot the figures of each round below the result.")] = False,
     svg: Annotated[
         Path | None,
-        typer.Option("--svg", metavar="FILE", help="Draw them there, as a picture.", show_default=False),
+        typer.Option("--svg", metavar="FILE", help="Draw the figures in this file.", show_default=False),
     ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
             "--report",
             metavar="FILE",
-            help="Write the whole report there: Markdown; JSON if it ends in .json.",
+            help="Write the full report to this file: Markdown, or JSON if it ends in .json.",
             show_default=False,
         ),
     ] = None,
@@ -121,47 +121,47 @@ def solve(
     quiet: QuietOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Have a goal pursued in rounds, each plan directed by how far the last one came.
+    """Pursue a goal in rounds; each plan builds on the result of the last.
 
-    A planner says what success means and divides the work; executors do it in a copy of your files, in the sandbox;
-    what can be run or looked up is, and only the rest is judged. After each round code measures how far it is and
-    decides how the next plan must differ: it is no blind retry. When the budget is spent you get what was done, and
-    what you could do next.
+    A planner defines success and divides the work. Executors do it in a copy of your files, in the sandbox. Criteria
+    that can be run or looked up are; only the rest is judged by an agent. After each round, code measures the distance
+    to the goal and decides how the next plan must differ: it is not a blind retry. When the budget is exhausted, you
+    get the work so far and suggestions for the next step.
 
     \b
       proofstone solve "make the greeting polite" --backend cli:claude
       proofstone solve --goal-file GOAL.md --max-replans 5 --seconds 900 --plot
       proofstone solve --resume last --answer "the German one"    when a question is waiting
-      proofstone solve --show last --svg loss.svg                 what came of it, and the picture
+      proofstone solve --show last --svg loss.svg                 the result, and the picture
 
     \b
     After each round it shows
-      D   distance: how much of what was asked for is not there yet; 0 is accepted, and nothing else is
-      P   how far the approach is to blame: 0 something was in its way, 1 the approach is wrong
-      ∇L  by how much the loss L has changed: below 0 it comes nearer
-      Ω   how much of the budget is spent, in replans and time; from 0.8 on nothing more is tried
+      D   distance: how much of the goal is missing; only 0 is accepted
+      P   how far the approach is to blame: 0 an obstacle was, 1 the approach is wrong
+      ∇L  the change of the loss L: below 0 it approaches the goal
+      Ω   how much of the budget is spent, in replans and time; from 0.8 on it stops trying
 
-    Nothing is committed, and your files stay as they are: the changes are kept as a patch, and the report says how
-    to take it in. What was learnt goes to the memory (`proofstone memory list`), everything else to the ledger.
+    Nothing is committed, and your files stay as they are: the changes are kept as a patch, and the report says how to
+    apply it. Lessons go to the memory (`proofstone memory list`), everything else to the ledger.
 
-    Exit code: 0 accepted; 1 partial or abandoned; 2 bad input; 3 a question is waiting; 4 the budget is spent;
-    130 interrupted. Everything is kept: --resume goes on, also after a crash.
+    Exit code: 0 accepted; 1 partial or abandoned; 2 bad input; 3 a question is waiting; 4 the budget is exhausted;
+    130 interrupted. Nothing is lost: --resume continues, even after a crash.
     """
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
     telling = Telling(output, plot, svg, report)
     refuse_loose_words("solve", goal, context.args)
     _refuse_several(goal, goal_file, resume, show)
     telling.refuse_what_cannot_be_written(goal_file)
-    of_the_beginning = {
+    start_options = {
         "--backend": backend,
         "--policy": policy,
         "--max-replans": max_replans,
         "--seconds": seconds,
         "--no-memory": no_memory or None,
     }
-    words = budget_words(budget, budget_tokens, budget_usd)
+    limits = budget_words(budget, budget_tokens, budget_usd)
     if show is not None:
-        _refuse_beside("--show asks nobody", {**of_the_beginning, "--answer": answer, "--budget": words or None})
+        _refuse_with("--show asks no agent", {**start_options, "--answer": answer, "--budget": limits or None})
         return _show(telling, RUNS.find(plain("--show", show)))
     request = SolveRequest(
         backends=backend_words(backend),
@@ -169,20 +169,20 @@ def solve(
         seconds=_seconds(seconds),
         policy=policy if policy is None else plain("--policy", policy),
         remembers=not no_memory,
-        budget=words,
+        budget=limits,
         answer=_answer(answer),
         by=speaker(),
     )
     if resume is None:
-        wanted = goal_from(goal, goal_file)
-        return _follow(telling, lambda live, ask, listen: solve_run(repo, wanted, request, live, ask, listen=listen))
-    _refuse_beside("--resume goes on with what the run was started with", of_the_beginning)
+        text = goal_from(goal, goal_file)
+        return _follow(telling, lambda live, ask, listen: solve_run(repo, text, request, live, ask, listen=listen))
+    _refuse_with("--resume keeps the options that the run was started with", start_options)
     return resume_solve(telling, RUNS.find(plain("--resume", resume)), request)
 
 
 @dataclass(frozen=True)
 class Telling:
-    """How what came of it is told, and what is written."""
+    """How to print the result, and which files to write."""
 
     output: Output
     plot: bool = False
@@ -190,8 +190,9 @@ class Telling:
     report: Path | None = None
 
     def refuse_what_cannot_be_written(self, goal_file: Path | None) -> None:
+        """Refuse options that conflict and files that cannot be written, before the run begins."""
         if self.plot and self.output.json:
-            raise InputError("--plot is for people, and --json for programs", hint="--svg FILE draws it with --json")
+            raise InputError("--plot cannot be combined with --json", hint="use --svg FILE instead")
         for option, file in (("--svg", self.svg), ("--report", self.report)):
             if file is None:
                 continue
@@ -204,54 +205,55 @@ class Telling:
             raise InputError(f"--svg and --report are both {self.svg}", hint="name two files")
 
     def tell(self, report: SolveReport) -> int:
+        """Print the result, write the files, and return the exit code."""
         if self.output.json:
             self.output.document(report.model_dump(mode="json"))
         else:
             sys.stderr.flush()
             print_solve(self.output.results(), report, self.plot, self.report)
-        # Last: if it cannot be written, what came of it is known all the same.
+        # Write files last: if that fails, the result has been printed already.
         again = f"name another file: proofstone solve --show {report.run_id}"
         if self.svg is not None:
             write_whole(self.svg, svg_plot(report).encode(), hint=f"{again} --svg FILE")
         if self.report is not None:
-            write_whole(self.report, _written(report, self.report).encode(), hint=f"{again} --report FILE")
+            write_whole(self.report, _format_report(report, self.report).encode(), hint=f"{again} --report FILE")
         return EXIT[report.result.status] if report.result else WAITING
 
 
 def resume_solve(telling: Telling, run_id: str, request: SolveRequest) -> int:
-    """Go on with a run; of one that has ended, tell how."""
+    """Resume a run. If it has ended, print its result."""
     ended = RUNS.report(run_id)
     if ended is not None and ended.result is not None:
         if request.answer:
             raise InputError(
                 f"{run_id} has ended: {ended.result.status}",
-                hint=f"proofstone solve --show {run_id} shows what came of it",
+                hint=f"proofstone solve --show {run_id} shows its result",
             )
         return telling.tell(ended)
     return _follow(telling, lambda live, ask, listen: resumed_solve(run_id, request, live, ask, listen=listen))
 
 
 def _follow(telling: Telling, begin: Begin) -> int:
-    sitting = AgentSitting(telling.output, "solve")
+    session = AgentSitting(telling.output, "solve")
     console = telling.output.progress()
     live = LiveSolve(console, interactive=console.is_terminal)
 
     def ask(question: str) -> str:
-        """At this terminal; an empty line leaves it."""
-        if not sitting.asks:
+        """Ask at this terminal; an empty line gives no answer."""
+        if not session.asks:
             return ""
-        loud = sitting.loud()
+        loud = session.loud()
         loud.print(printable(f"\n{question}"), style="bold yellow", soft_wrap=True)
-        loud.print("in your own words; an empty line leaves it", style="dim")
+        loud.print("answer in your own words; an empty line leaves the question", style="dim")
         return plain("your answer", typed_line() or "")
 
     def tell(report: SolveReport) -> int:
         if report.unused_answer:
-            sitting.complain("nobody has asked anything: that answer was not used")
+            session.complain("there was no question: your answer was not used")
         return telling.tell(report)
 
-    return sitting.follow(
-        begin(live, ask, sitting.listen),
+    return session.follow(
+        begin(live, ask, session.listen),
         live,
         run_id=lambda run: run.run_id,
         through=lambda run: run.run(),
@@ -263,43 +265,42 @@ def _show(telling: Telling, run_id: str) -> int:
     report = RUNS.report(run_id)
     if report is None:
         raise InputError(
-            f"{run_id}: has no result yet, and asks nothing", hint=f"`proofstone solve --resume {run_id}` goes on"
+            f"{run_id}: has no result and no question yet", hint=f"`proofstone solve --resume {run_id}` continues it"
         )
     return telling.tell(report)
 
 
-def _written(report: SolveReport, into: Path) -> str:
-    """In the form that the file's name asks for."""
+def _format_report(report: SolveReport, into: Path) -> str:
+    """Return the report in the format that the file name asks for."""
     if into.suffix.lower() == ".json":
         return json.dumps(report.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
     return markdown(report)
 
 
-# What was asked for.
+# Checks of the options.
 
 
 def _refuse_several(goal: str | None, goal_file: Path | None, resume: str | None, show: str | None) -> None:
     given = {"GOAL": goal, "--goal-file": goal_file, "--resume": resume, "--show": show}
-    asked = [name for name, value in given.items() if value is not None]
-    if not asked:
+    names = [name for name, value in given.items() if value is not None]
+    if not names:
         raise InputError(
-            "GOAL is missing: what you want", hint='proofstone solve "what you want"; or --goal-file, --resume, --show'
+            "GOAL is missing: say what you want",
+            hint='proofstone solve "what you want"; or --goal-file, --resume, --show',
         )
-    if len(asked) > 1:
-        raise InputError(f"{' and '.join(asked)} are different things to ask for", hint="say one of them")
+    if len(names) > 1:
+        raise InputError(f"{' and '.join(names)} cannot be combined", hint="give only one of them")
 
 
-def _refuse_beside(why: str, options: Mapping[str, object]) -> None:
-    said = [name for name, value in options.items() if value is not None]
-    if said:
-        raise InputError(why, hint=f"leave {' and '.join(said)} out")
+def _refuse_with(why: str, options: Mapping[str, object]) -> None:
+    names = [name for name, value in options.items() if value is not None]
+    if names:
+        raise InputError(why, hint=f"leave {' and '.join(names)} out")
 
 
 def _seconds(value: float | None) -> float | None:
     if value is not None and not (math.isfinite(value) and value >= 0):
-        raise InputError(
-            f"--seconds {value:g}: must be a number that is not negative", hint="for instance --seconds 600"
-        )
+        raise InputError(f"--seconds {value:g}: must not be negative", hint="for instance --seconds 600")
     return value
 
 
@@ -308,5 +309,5 @@ def _answer(text: str | None) -> str:
         return ""
     refuse_executors()
     if not plain("--answer", text).strip():
-        raise InputError("--answer: says nothing", hint='for instance --answer "the German one"')
+        raise InputError("--answer: is empty", hint='for instance --answer "the German one"')
     return text

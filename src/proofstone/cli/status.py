@@ -1,4 +1,4 @@
-"""`proofstone status`: where a run stands, what it asks of a person, and what it has cost."""
+"""`proofstone status`: show the state of a run, what it needs from a person, and its cost."""
 
 from __future__ import annotations
 
@@ -33,39 +33,38 @@ def status(
     ] = "last",
     cost: Annotated[
         bool,
-        typer.Option("--cost", help="What it has cost, by step, agent and model: time, tokens, money, retries."),
+        typer.Option("--cost", help="Show the cost by step, agent and model: time, tokens, money, retries."),
     ] = False,
     otlp: Annotated[
         str | None,
         typer.Option(
             "--otlp",
             metavar="URL",
-            help="Send it as an OpenTelemetry trace to this collector: http://localhost:4318.",
+            help="Send the run as an OpenTelemetry trace to this collector: http://localhost:4318.",
             show_default=False,
         ),
     ] = None,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
-    """Show where a run stands: its tasks, the steps of those under way, what failed, and what you are asked.
+    """Show the state of a run: its tasks, the current steps, what failed, and what it asks you.
 
-    Each question comes with the commands that answer it. Without RUN it is the last run. Of a run of
-    `proofstone run`, `proofstone verify-plan` or `proofstone solve` it shows the report. Where agents are asked
-    whether they know what
-    they are doing, a table tells where each of them stands.
+    Each question comes with the commands that answer it. Without RUN, it shows the last run. For a run of
+    `proofstone run`, `proofstone verify-plan` or `proofstone solve` it shows the report. If agents must confirm that
+    they understand their task, a table shows the state of each.
 
-    --cost and --otlp take any run that the ledger knows, also one that is under way or was broken off. What nobody has
-    told is `unknown`: a model that reports no usage is not free.
+    --cost and --otlp take any run in the ledger, even one that is under way or was interrupted. A value that was not
+    reported is `unknown`: a model that reports no usage is not free.
     """
     output = Output(json=as_json, no_color=no_color)
     if cost and otlp is not None:
-        raise InputError("--cost and --otlp are two things to ask for", hint="say one of them")
+        raise InputError("--cost and --otlp cannot be combined", hint="give only one of them")
     if cost:
-        _show_cost(output, _any_run(run))
+        _show_cost(output, _find_run(run))
     elif otlp is not None:
-        _export(output, _any_run(run), plain("--otlp", otlp))
-    elif meant := run_meant(run):
-        show(output, meant, run_agents(meant.run_id))
+        _export(output, _find_run(run), plain("--otlp", otlp))
+    elif match := run_meant(run):
+        show(output, match, run_agents(match.run_id))
     else:
         _show_gate(output, find_run(run))
 
@@ -73,7 +72,7 @@ def status(
 def _show_gate(output: Output, run_id: str) -> None:
     view, agents = view_run(run_id), run_agents(run_id)
     if output.json:
-        asked = [
+        questions = [
             {
                 "task": task.record.id,
                 "asks": task.asks,
@@ -81,19 +80,19 @@ def _show_gate(output: Output, run_id: str) -> None:
             }
             for task in waiting(view)
         ]
-        told = {**view.model_dump(mode="json"), "state": state_of(view), "asked": asked}
-        output.document({**told, **positions_document(agents)})
+        document = {**view.model_dump(mode="json"), "state": state_of(view), "asked": questions}
+        output.document({**document, **positions_document(agents)})
     else:
         print_status(output.results(), view)
         print_positions(output.results(), agents)
 
 
 def _show_cost(output: Output, run_id: str) -> None:
-    found = run_cost(run_id)
+    run_costs = run_cost(run_id)
     if output.json:
-        output.document(found.model_dump(mode="json"))
+        output.document(run_costs.model_dump(mode="json"))
     else:
-        print_cost(output.results(), found)
+        print_cost(output.results(), run_costs)
 
 
 def _export(output: Output, run_id: str, url: str) -> None:
@@ -104,10 +103,10 @@ def _export(output: Output, run_id: str, url: str) -> None:
         output.results().print(printable(f"{count} spans of {run_id} were sent to {url}"), soft_wrap=True)
 
 
-def _any_run(text: str) -> str:
-    """The run that is meant: the one that is shown without options, or else any that the ledger knows."""
-    if meant := run_meant(text):
-        return meant.run_id
+def _find_run(text: str) -> str:
+    """Return the run that `text` means: one that `status` shows without options, or any in the ledger."""
+    if match := run_meant(text):
+        return match.run_id
     try:
         return find_run(text)
     except InputError:

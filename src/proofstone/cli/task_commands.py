@@ -1,6 +1,7 @@
-"""What a person says about a task of a run: `done`, `approve`, `skip` and `force` share this.
+"""Send a person's command about a task to its run. `done`, `approve`, `skip` and `force` share this.
 
-These words are a person's. Whatever an executor starts has `PROOFSTONE_TASK` in its environment, and is refused.
+Only a person may give these commands. Every process that an executor starts has `PROOFSTONE_TASK` in its environment,
+and is refused.
 """
 
 from __future__ import annotations
@@ -27,58 +28,60 @@ TaskArgument = Annotated[
     str,
     typer.Argument(metavar="TASK", help="The task: `task-03`, `3`, or a unique part of its name.", show_default=False),
 ]
-_OF_EXECUTORS = "PROOFSTONE_TASK"
+_TASK_VARIABLE = "PROOFSTONE_TASK"
 
 
 def speak(output: Output, run: str, task: str, kind: WordKind, text: str = "") -> None:
-    """Say the word, and print what follows from it."""
+    """Send a command about a task, and print what happens next."""
     view, id = subject(run, task)
     tell(output, view, id, Word(kind=kind, by=speaker(), text=plain("your words", text)))
 
 
 def subject(run: str, task: str) -> tuple[RunView, str]:
-    """The run and the id of the task, if whoever asks may speak about it."""
+    """Return the run and the id of the task, if a person asks."""
     refuse_executors()
     view = view_run(find_run(run))
     return view, find_task(view, task)
 
 
 def tell(output: Output, view: RunView, task: str, word: Word) -> None:
-    follows = say(view.run_id, task, word)
+    """Record the command, and print what happens next."""
+    next_step = say(view.run_id, task, word)
     if output.json:
-        output.document({"run_id": view.run_id, "task": task, "word": word.kind.value, "follows": follows})
+        output.document({"run_id": view.run_id, "task": task, "word": word.kind.value, "follows": next_step})
     else:
-        output.results().print(printable(f"{task}: {word.kind.value}; {follows}"), soft_wrap=True)
+        output.results().print(printable(f"{task}: {word.kind.value}; {next_step}"), soft_wrap=True)
 
 
 def refuse_executors() -> None:
-    if _OF_EXECUTORS in os.environ:
+    """Refuse a call from an executor."""
+    if _TASK_VARIABLE in os.environ:
         raise InputError(
-            f"this is for a person to say, and {_OF_EXECUTORS} is set: an executor asks",
-            hint=f"write a result to PROOFSTONE_RESULT instead; a person unsets {_OF_EXECUTORS} first",
+            f"only a person may do this, and {_TASK_VARIABLE} is set: this is an executor",
+            hint=f"write a result to PROOFSTONE_RESULT instead; if you are a person, unset {_TASK_VARIABLE} first",
         )
 
 
 def overriding(
     record: TaskRecord, action: OverrideAction, reason: str, category: str | None = None, confirmed: str | None = None
 ) -> Word:
-    """The word that sets the gate aside for a task, if it may be said."""
+    """Return the command that overrides the gate for a task. Raise an InputError if that is not allowed."""
     if blockers := security_blockers(record):
         raise InputError(
-            f"{record.id} cannot be set aside: {'; '.join(blockers)}",
-            hint="a security finding is never waived: mend it, then `proofstone resume RUN --retry`",
+            f"{record.id} cannot be overridden: {'; '.join(blockers)}",
+            hint="a security finding cannot be waived: fix it, then `proofstone resume RUN --retry`",
         )
     if action is OverrideAction.SKIP and category not in CATEGORIES:
         raise InputError(f"--category {category}: no such category", hint=f"one of {', '.join(CATEGORIES)}")
     if action is OverrideAction.FORCE and confirmed != CONFIRMATION:
         raise InputError(
-            f"this bypasses every check; it takes the word {CONFIRMATION}",
-            hint=f"say it with `--confirm {CONFIRMATION}`, if you must",
+            f"this bypasses every check; confirm it with the word {CONFIRMATION}",
+            hint=f"use `--confirm {CONFIRMATION}` if you must",
         )
     if refusal := refused_reason(plain("--reason", reason)):
         raise InputError(
             f"--reason {reason!r}: {refusal}",
-            hint="say what makes verifying impossible, for instance 'the payment sandbox is down until Monday'",
+            hint="say why it cannot be verified, for instance 'the payment sandbox is down until Monday'",
         )
     who = speaker()
     override = Override(action=action, reason=reason.strip(), category=category, by=who, at=_now())
@@ -86,7 +89,7 @@ def overriding(
 
 
 def speaker() -> str:
-    """The login name of whoever speaks, or their number where they have none."""
+    """Return the login name of the person, or their user id."""
     try:
         return plain("your login name", getpass.getuser())
     except (KeyError, OSError):
@@ -94,7 +97,7 @@ def speaker() -> str:
 
 
 def plain(what: str, text: str) -> str:
-    """What was typed, if it is text: anything else cannot be recorded as it was."""
+    """Return the text if it is valid; anything else cannot be recorded as it is."""
     if text.encode("utf-8", "ignore").decode("utf-8") != text or "\0" in text:
         raise InputError(f"{what} {text!r}: not valid UTF-8 text")
     return text

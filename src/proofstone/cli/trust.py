@@ -1,4 +1,4 @@
-"""`proofstone trust`: see and grant what a repository's settings ask for beyond the protective defaults."""
+"""`proofstone trust`: show and grant what the settings of a repository need beyond the protective defaults."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def trust(
         Path,
         typer.Argument(
             metavar="REPO",
-            help="The repository, or any directory inside it; else where you stand.",
+            help="The repository, or any directory inside it; by default the current one.",
             show_default=False,
         ),
     ] = Path(),
@@ -40,29 +40,27 @@ def trust(
         typer.Option(
             "--base",
             metavar="REV",
-            help="Whose settings: a revision; else the base of `proofstone check`.",
+            help="Use the settings of this revision; by default those of the base of `proofstone check`.",
             show_default=False,
         ),
     ] = None,
     own_settings: Annotated[
-        bool, typer.Option("--own-settings", help="Whose settings: those of the work tree, committed or not.")
+        bool, typer.Option("--use-worktree-config", help="Use the settings of the work tree, committed or not.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Grant without a question, where there is no terminal.")] = False,
-    show_all: Annotated[bool, typer.Option("--list", help="List everything that you have granted.")] = False,
-    revoke: Annotated[
-        bool, typer.Option("--revoke", help="Take back what you have granted to the repository.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Grant without asking, for use without a terminal.")] = False,
+    show_all: Annotated[bool, typer.Option("--list", help="List all your grants.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Revoke all grants of the repository.")] = False,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Show what a repository's settings ask for, and grant it.
+    """Show what the settings of a repository need, and grant it.
 
-    A repository's settings can switch the sandbox off, the network on, and have variables and files of yours handed to
-    its checks. That takes effect only if you grant it: for this repository with all its work trees, and for exactly
-    what is shown. If the settings ask for more later, you are asked again. Grants are kept in `trust.json` beside your
-    own settings, outside every repository.
+    The settings of a repository can turn the sandbox off and the network on, and pass your variables and files to its
+    checks. That takes effect only if you grant it: for this repository with all its work trees, and for exactly what is
+    shown. If the settings need more later, you are asked again. Grants are kept in `trust.json` next to your own
+    settings, outside every repository.
 
-    Exit code: 0 granted, or nothing is asked for; 1 not granted; 2 bad input.
+    Exit code: 0 granted, or nothing is needed; 1 not granted; 2 bad input.
     """
     output = Output(json=as_json, no_color=no_color)
     person = load_person()
@@ -70,74 +68,74 @@ def trust(
     if sum((show_all, revoke, yes)) > 1:
         raise InputError("--list, --revoke and --yes exclude each other; give one of them")
     if show_all:
-        return _list(output, file)
+        return _list_grants(output, file)
     if revoke:
         return _revoke(output, file, repo)
     repository = open_repository(repo)
     if grants_from_inside(repository, person):
         raise InputError(
-            f"{person.file}: your own settings lie inside this repository, so they can grant nothing to it",
+            f"{person.file}: your own settings are inside this repository, so they cannot grant it anything",
             hint="keep them outside: in ~/.config/proofstone, or where PROOFSTONE_CONFIG says",
         )
     settings, source = asked_settings(repository, base, own=own_settings)
-    found = consent_for(repository, settings, person)
+    consent = consent_for(repository, settings, person)
     main = main_work_tree(repository)
-    _refuse_agents(found, as_json=as_json, yes=yes)
+    _refuse_agents(consent, as_json=as_json, yes=yes)
     if not as_json:
-        _show(output, main, source, found, person)
-    is_granted = not found.missing or yes or (not as_json and _confirmed())
-    if found.missing and is_granted:
-        add_grant(file, main, found.needs)
+        _show(output, main, source, consent, person)
+    is_granted = not consent.missing or yes or (not as_json and _confirm())
+    if consent.missing and is_granted:
+        add_grant(file, main, consent.needs)
         output.results().print(
             f"granted; `proofstone trust --revoke {printable(str(main))}` takes it back", soft_wrap=True
         )
     if as_json:
-        output.document(_document(main, source, found, person, file, is_granted=is_granted))
+        output.document(_document(main, source, consent, person, file, is_granted=is_granted))
     elif not is_granted:
         output.results().print("nothing was granted")
     return 0 if is_granted else _DECLINED
 
 
-def _refuse_agents(found: Consent, *, as_json: bool, yes: bool) -> None:
+def _refuse_agents(consent: Consent, *, as_json: bool, yes: bool) -> None:
     """Refuse to grant anything in a coding agent's shell, or where nobody can be asked."""
-    if not found.missing:
+    if not consent.missing:
         return
     if (yes or not as_json) and (agent := coding_agent_in(os.environ)):
         raise InputError(
-            f"this is the shell of {agent}: only a person can grant what these settings ask for",
-            hint="run the command yourself, in a terminal of your own",
+            f"this is the shell of {agent}: only a person can grant what these settings need",
+            hint="run the command yourself, in your own terminal",
         )
     if not yes and not as_json and not sys.stdin.isatty():
         raise InputError(
             "there is no terminal to ask you at; nothing was granted",
-            hint="run it in a terminal; or look at it with --json, and grant it with --yes",
+            hint="run it in a terminal; or review it with --json, and grant it with --yes",
         )
 
 
-def _show(output: Output, main: Path, source: str, found: Consent, person: Person) -> None:
+def _show(output: Output, main: Path, source: str, consent: Consent, person: Person) -> None:
     console = output.results()
     where = f"{printable(str(main))}, settings {source}"
-    if not found.needs:
-        console.print(f"{where}: they ask for nothing that needs your consent", soft_wrap=True)
+    if not consent.needs:
+        console.print(f"{where}: nothing needs your consent", soft_wrap=True)
         return
-    console.print(f"{where}, ask for:", soft_wrap=True)
-    for line in need_lines(found.needs, person):
+    console.print(f"{where}, need:", soft_wrap=True)
+    for line in need_lines(consent.needs, person):
         console.print(f"  {printable(line)}", soft_wrap=True)
-    if not found.missing:
+    if not consent.missing:
         console.print("all of it is granted")
 
 
-def _confirmed() -> bool:
+def _confirm() -> bool:
     sys.stdout.flush()
     sys.stderr.write("Grant all of this to this repository? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _list(output: Output, file: Path) -> int:
+def _list_grants(output: Output, file: Path) -> int:
     grants = load_grants(file).grants
     if output.json:
-        output.document({"file": str(file), "grants": [_grant(item) for item in grants]})
+        output.document({"file": str(file), "grants": [_grant(grant) for grant in grants]})
     console = output.results()
     if not grants:
         console.print(f"nothing is granted in {printable(str(file))}", soft_wrap=True)
@@ -149,24 +147,24 @@ def _list(output: Output, file: Path) -> int:
 
 
 def _revoke(output: Output, file: Path, repo: Path) -> int:
-    """Take grants back; the repository itself may be gone by now."""
+    """Revoke the grants of a repository, which may no longer exist."""
     name = str(main_work_tree(open_repository(repo))) if repo.is_dir() else str(repo.absolute())
     removed = remove_grants(file, name)
     if output.json:
-        output.document({"file": str(file), "repository": name, "revoked": [_grant(item) for item in removed]})
-    what = "nothing was granted to" if not removed else "taken back everything that was granted to"
+        output.document({"file": str(file), "repository": name, "revoked": [_grant(grant) for grant in removed]})
+    what = "there are no grants for" if not removed else "revoked all grants for"
     output.results().print(f"{what} {printable(name)}", soft_wrap=True)
     return 0 if removed else _DECLINED
 
 
 def _document(
-    main: Path, source: str, found: Consent, person: Person, file: Path, *, is_granted: bool
+    main: Path, source: str, consent: Consent, person: Person, file: Path, *, is_granted: bool
 ) -> dict[str, object]:
     return {
         "repository": str(main),
         "settings": source,
-        "needs": [_need(need, person) for need in found.needs],
-        "digest": digest_of(found.needs),
+        "needs": [_need(need, person) for need in consent.needs],
+        "digest": digest_of(consent.needs),
         "granted": is_granted,
         "file": str(file),
     }

@@ -1,4 +1,4 @@
-"""`proofstone verify-plan`: a plan is attacked, before work starts, until it converges or is sent back."""
+"""`proofstone verify-plan`: challenge a plan before work starts, until it converges or is sent back."""
 
 from __future__ import annotations
 
@@ -66,18 +66,18 @@ def verify_plan(
         typer.Option(
             "--backend",
             metavar="[ROLE=]SPEC",
-            help="Who is asked, before the settings: `api:openai:gpt-5` for all, or `challenger=…` for one; may be "
-            "given several times.",
+            help="The backend; overrides the settings: `api:openai:gpt-5` for all roles, or `challenger=…` for one. "
+            "Can be repeated.",
             show_default=False,
         ),
     ] = None,
-    rules: Annotated[bool, typer.Option("--rules", help="Ask nobody: what code alone can say.")] = False,
+    rules: Annotated[bool, typer.Option("--rules", help="Ask no agent: use only the rules.")] = False,
     answer: Annotated[
         list[str] | None,
         typer.Option(
             "--answer",
             metavar='"C3=TEXT"',
-            help="Your answer to what is asked about a challenge, now or later; may be given several times.",
+            help="Your answer to a question about a challenge, asked now or later. Can be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -86,7 +86,7 @@ def verify_plan(
         typer.Option(
             "--report",
             metavar="FILE",
-            help="Write the whole report there: Markdown; JSON if it ends in .json; the records if it ends in .yaml.",
+            help="Write the full report to this file: Markdown, JSON (.json), or the records alone (.yaml).",
             show_default=False,
         ),
     ] = None,
@@ -95,14 +95,14 @@ def verify_plan(
     taking_in: Annotated[
         str | None,
         typer.Option(
-            "--take-in",
+            "--apply-mitigations",
             metavar="RUN",
-            help="After REVISE, or PROCEED: write the mitigations into the plan's context. It may be implemented then.",
+            help="After REVISE or PROCEED: write the mitigations into the plan, which can then be implemented.",
             show_default=False,
         ),
     ] = None,
     schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON Schemas of the records and the report; ask nobody.")
+        bool, typer.Option("--schema", help="Print the JSON Schemas of the records and the report; ask no agent.")
     ] = False,
     budget: BudgetOption = None,
     budget_tokens: TokensOption = None,
@@ -112,23 +112,23 @@ def verify_plan(
     quiet: QuietOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Have a plan attacked before work starts, until it converges or is sent back.
+    """Challenge a plan before work starts, until it converges or is sent back.
 
-    Code looks first: structure, verification that proves nothing, files that are not there, files that two tasks would
-    change at once, cycles, what is marked as unknown. Then, if you have named somebody who can be asked, a challenger
-    attacks it (for complex plans with a domain expert and a devil's advocate), researchers look into what is open, and
-    a synthesizer rules; at most three times. What becomes of each challenge is decided by code, and whatever an agent
-    claims about the repository is looked up before it counts.
+    Rules come first: structure, verification that proves nothing, missing files, files that two tasks would change at
+    once, cycles, open unknowns. Then, if agents are configured, a challenger attacks the plan (for complex plans with
+    a domain expert and a devil's advocate), researchers investigate open points, and a synthesizer decides; at most
+    three times. Code decides the state of each challenge, and verifies every claim of an agent about the repository
+    before it counts.
 
     \b
-      proofstone verify-plan PLAN.md                                what code can say, and whoever is set up
-      proofstone verify-plan PLAN.md --backend cli:claude           asked of a coding agent of yours
+      proofstone verify-plan PLAN.md                                the rules and the configured agents
+      proofstone verify-plan PLAN.md --backend cli:claude           with one of your coding agents
       proofstone verify-plan --resume last --answer "C3=keep both"  when a question is waiting
-      proofstone verify-plan --take-in last                         after REVISE: the mitigations into the plan
-      proofstone gate PLAN.md --verified                            refuses a plan that is not through
+      proofstone verify-plan --apply-mitigations last               after REVISE: add the mitigations to the plan
+      proofstone gate PLAN.md --verified                            refuses a plan that has not passed
 
-    Exit code: 0 PROCEED; 1 REVISE or RETHINK; 2 bad input; 3 a question is waiting; 4 the budget is spent;
-    130 interrupted. Everything is kept: --resume goes on, also after a crash.
+    Exit code: 0 PROCEED; 1 REVISE or RETHINK; 2 bad input; 3 a question is waiting; 4 the budget is exhausted;
+    130 interrupted. Nothing is lost: --resume continues, even after a crash.
     """
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
     _refuse_several(plan, resume, show, taking_in, schema=schema)
@@ -136,14 +136,14 @@ def verify_plan(
         output.document(schemas())
         return 0
     if taking_in is not None:
-        return _take_in(output, taking_in)
+        return _apply_mitigations(output, taking_in)
     if show is not None:
         return _show(output, RUNS.find(plain("--show", show)), report)
     request = PlanGateRequest(
         backends=backend_words(backend),
         rules_only=rules,
         budget=budget_words(budget, budget_tokens, budget_usd),
-        answers=_answers(answer or ()),
+        answers=_parse_answers(answer or ()),
         by=speaker(),
     )
     if resume is None:
@@ -156,34 +156,34 @@ def verify_plan(
             output, report, lambda live, ask, listen: plan_gate_run(place, path, request, live, ask, listen=listen)
         )
     if rules or backend:
-        raise InputError("--resume goes on with whoever was asked before", hint="leave --backend and --rules out")
+        raise InputError("--resume keeps the agents of the run", hint="leave --backend and --rules out")
     return resume_plan(output, RUNS.find(plain("--resume", resume)), request, report)
 
 
 def resume_plan(output: Output, run_id: str, request: PlanGateRequest, into: Path | None = None) -> int:
-    """Go on with a run; of one that has ended, tell how."""
+    """Resume a run. If it has ended, print its result."""
     ended = RUNS.report(run_id)
     if ended is not None and ended.verdict is not None:
         if request.answers:
             raise InputError(f"{run_id} has ended: {ended.verdict}", hint=ended.next_step)
-        return _tell(output, ended, into)
+        return _print_result(output, ended, into)
     return _follow(output, into, lambda live, ask, listen: resumed_plan_gate(run_id, request, live, ask, listen=listen))
 
 
 def _follow(output: Output, into: Path | None, begin: Begin) -> int:
-    sitting = AgentSitting(output, "verify-plan")
+    session = AgentSitting(output, "verify-plan")
     console = output.progress()
     live = LivePlanGate(console, interactive=console.is_terminal)
-    ask = partial(_ask, sitting.loud()) if sitting.asks else _nobody
+    ask = partial(_ask, session.loud()) if session.asks else _answer_nothing
 
-    def tell(came: tuple[PlanReport, Sequence[str]]) -> int:
-        report, unused = came
+    def tell(result: tuple[PlanReport, Sequence[str]]) -> int:
+        report, unused = result
         if unused:
-            sitting.complain(f"nobody has asked about {', '.join(unused)}: that answer was not used")
-        return _tell(output, report, into)
+            session.complain(f"there was no question about {', '.join(unused)}: your answer was not used")
+        return _print_result(output, report, into)
 
-    return sitting.follow(
-        begin(live, ask, sitting.listen),
+    return session.follow(
+        begin(live, ask, session.listen),
         live,
         run_id=lambda run: run.about.run_id,
         through=lambda run: (run.run(), tuple(run.given)),
@@ -192,7 +192,7 @@ def _follow(output: Output, into: Path | None, begin: Begin) -> int:
 
 
 def _ask(console: Console, questions: Sequence[OpenQuestion]) -> Mapping[str, str]:
-    """At this terminal; an empty line leaves a question."""
+    """Ask at this terminal; an empty line leaves a question."""
     answers = {}
     for question in questions:
         console.print(printable(f"\n{question.challenge}: {question.question}"), style="bold yellow", soft_wrap=True)
@@ -200,83 +200,86 @@ def _ask(console: Console, questions: Sequence[OpenQuestion]) -> Mapping[str, st
         for number, option in enumerate(question.options, start=1):
             console.print(printable(f"  {number}. {option}"), soft_wrap=True)
         choice = "a number, or your own words" if question.options else "in your own words"
-        console.print(f"{choice}; an empty line leaves it", style="dim")
-        while (said := chosen(plain("your answer", typed_line() or ""), question.options)) is None:
-            console.print(f"there are {len(question.options)} of them; {choice}", style="yellow")
-        if said in question.options:
-            console.print(printable(f"{question.challenge}: {said}"), style="dim")
-        answers[question.challenge] = said
+        console.print(f"{choice}; an empty line leaves the question", style="dim")
+        while (answer := chosen(plain("your answer", typed_line() or ""), question.options)) is None:
+            console.print(f"there are {len(question.options)} options; {choice}", style="yellow")
+        if answer in question.options:
+            console.print(printable(f"{question.challenge}: {answer}"), style="dim")
+        answers[question.challenge] = answer
     return answers
 
 
-def _nobody(_questions: Sequence[OpenQuestion]) -> Mapping[str, str]:
+def _answer_nothing(_questions: Sequence[OpenQuestion]) -> Mapping[str, str]:
     return {}
 
 
 def _refuse_several(
     plan: Path | None, resume: str | None, show: str | None, taking_in: str | None, *, schema: bool
 ) -> None:
-    asked = [
+    names = [
         name
         for name, given in (
             ("FILE", plan is not None),
             ("--resume", resume is not None),
             ("--show", show is not None),
-            ("--take-in", taking_in is not None),
+            ("--apply-mitigations", taking_in is not None),
             ("--schema", schema),
         )
         if given
     ]
-    if not asked:
+    if not names:
         raise InputError(
-            "FILE is missing: which plan", hint="proofstone verify-plan PLAN.md; or --resume, --show, --take-in"
+            "FILE is missing: name the plan",
+            hint="proofstone verify-plan PLAN.md; or --resume, --show, --apply-mitigations",
         )
-    if len(asked) > 1:
-        raise InputError(f"{' and '.join(asked)} are different things to ask for", hint="say one of them")
+    if len(names) > 1:
+        raise InputError(f"{' and '.join(names)} cannot be combined", hint="give only one of them")
 
 
-def _answers(options: Sequence[str]) -> dict[str, str]:
+def _parse_answers(options: Sequence[str]) -> dict[str, str]:
     if options:
         refuse_executors()
     answers: dict[str, str] = {}
     for option in options:
-        found = _ANSWER.fullmatch(plain("--answer", option))
-        if found is None or not found[2].strip():
+        match = _ANSWER.fullmatch(plain("--answer", option))
+        if match is None or not match[2].strip():
             raise InputError(
                 f"--answer {option!r}: says nothing about a challenge", hint='for instance --answer "C3=keep both"'
             )
-        answers[found[1].upper()] = found[2].strip()
+        answers[match[1].upper()] = match[2].strip()
     return answers
 
 
-def _take_in(output: Output, run: str) -> int:
+def _apply_mitigations(output: Output, run: str) -> int:
     refuse_executors()
-    path, ids = take_in(RUNS.find(plain("--take-in", run)), speaker())
+    path, ids = take_in(RUNS.find(plain("--apply-mitigations", run)), speaker())
     if output.json:
         output.document({"plan": str(path), "taken_in": list(ids)})
     else:
-        taken = f"{path}: took in what answers {', '.join(ids)}"
-        output.results().print(printable(f"{taken}; as it is now it is through the plan gate"), soft_wrap=True)
+        change = f"{path}: added the mitigations for {', '.join(ids)}"
+        output.results().print(printable(f"{change}; the plan has now passed the plan gate"), soft_wrap=True)
     return 0
 
 
 def _show(output: Output, run_id: str, into: Path | None) -> int:
     report = RUNS.report(run_id)
     if report is None:
-        raise InputError(f"{run_id}: has no verdict yet, and asks nothing", hint=f"`{_go_on(run_id)}` goes on")
-    return _tell(output, report, into)
+        raise InputError(
+            f"{run_id}: has no verdict and no question yet", hint=f"`{_resume_command(run_id)}` continues it"
+        )
+    return _print_result(output, report, into)
 
 
-def _tell(output: Output, report: PlanReport, into: Path | None) -> int:
+def _print_result(output: Output, report: PlanReport, into: Path | None) -> int:
     if output.json:
         output.document(report.model_dump(mode="json"))
     else:
         sys.stderr.flush()
         print_report(output.results(), report, into)
-    if into is not None:  # last: if it cannot be written, what came of it is known all the same
+    if into is not None:  # last: if that fails, the result has been printed already
         _refuse_overwriting(into, Path(report.plan_path))
         again = f"name another file: proofstone verify-plan --show {report.run_id} --report FILE"
-        write_whole(into, _written(report, into.suffix.lower()).encode(), hint=again)
+        write_whole(into, _format_report(report, into.suffix.lower()).encode(), hint=again)
     return EXIT[report.verdict]
 
 
@@ -285,8 +288,8 @@ def _refuse_overwriting(into: Path, plan: Path) -> None:
         raise InputError(f"--report {into}: is the plan itself", hint="name another file")
 
 
-def _written(report: PlanReport, suffix: str) -> str:
-    """The report in the form that the file's name asks for; as YAML the records alone, one document each."""
+def _format_report(report: PlanReport, suffix: str) -> str:
+    """Return the report in the format of the file; as YAML only the records, one document each."""
     if suffix == ".json":
         return json.dumps(report.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
     if suffix in (".yaml", ".yml"):
@@ -295,5 +298,5 @@ def _written(report: PlanReport, suffix: str) -> str:
     return page(report)
 
 
-def _go_on(run_id: str) -> str:
+def _resume_command(run_id: str) -> str:
     return f"proofstone verify-plan --resume {run_id}"

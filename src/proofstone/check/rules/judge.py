@@ -117,7 +117,7 @@ def _advise_raising(setting: str) -> str:
     """Return how to raise a limit. The settings of the base decide, so that must be committed first."""
     return (
         f"raise {setting or 'the limit'} in proofstone.toml and commit that before the change, because the settings of "
-        "the base decide; --own-settings tries it out"
+        "the base decide; --use-worktree-config tries it out"
     )
 
 

@@ -1,7 +1,5 @@
-"""The demonstration: a small shop with a bug, and the agents that are asked to build something in it.
-
-`proofstone demo`: the whole pipeline on a sample repository, with scripted agents. Real git, checks and ledger.
-"""
+"""`proofstone demo`: run the whole pipeline on a sample repository, with scripted agents and real git, checks and
+ledger."""
 
 from __future__ import annotations
 
@@ -30,20 +28,21 @@ app = typer.Typer(add_completion=False)
 def demo(
     directory: Annotated[
         Path | None,
-        typer.Option("--dir", metavar="DIR", help="A new directory for it; else a temporary one.", show_default=False),
+        typer.Option(
+            "--dir", metavar="DIR", help="A new directory for the demo; by default a temporary one.", show_default=False
+        ),
     ] = None,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> int:
-    """Watch the whole pipeline at work, with scripted agents. Needs no model, no key and no network.
+    """Watch the whole pipeline with scripted agents. It needs no model, no key and no network.
 
-    A small shop is made, with a bug, and `proofstone run` is asked to mend it and to print a receipt. Everything is
-    real but
-    the agents, who say what is written for them: one plan is challenged and sent back, one implementer lies and is
-    caught, two plans fail until the controller turns the approach, and a reviewer wants a revision. It ends with one
-    commit and its evidence, in less than a minute; all of it stays in the directory that is named.
+    The demo creates a small shop with a bug, and asks `proofstone run` to fix it and to print a receipt. Everything is
+    real except the agents, which follow a script: one plan is challenged and sent back, one implementer lies and is
+    caught, two plans fail until the controller changes the approach, and a reviewer asks for a revision. It ends with
+    one commit and its evidence, in less than a minute. Everything stays in the directory that it names.
 
-    Exit code: 0 if all of that happened and is on record, else 1; 2 bad input; 130 interrupted.
+    Exit code: 0 all of that happened and is recorded; 1 otherwise; 2 bad input; 130 interrupted.
     """
     output = Output(json=as_json, no_color=no_color)
     stage = set_up(directory)
@@ -51,12 +50,12 @@ def demo(
     sys.stdout.flush()
     console = output.progress()
     live = ToldPipeline(console, interactive=console.is_terminal)
-    # One task after the other: that is easier to follow.
+    # One task at a time is easier to follow.
     request = RunRequest(backends=(f"script:{stage.script}",), slots=1)
-    again = f"PROOFSTONE_HOME={quote(str(stage.home))} proofstone resume"
-    # It needs no network, whatever the person has set up: nobody else is told of it.
-    sitting = AgentSitting(output, "run", resumes=again, exports=False)
-    return sitting.follow(
+    resume_command = f"PROOFSTONE_HOME={quote(str(stage.home))} proofstone resume"
+    # The demo needs no network, whatever the person has configured, so it is not exported.
+    session = AgentSitting(output, "run", resumes=resume_command, exports=False)
+    return session.follow(
         pipeline_run(stage.repository, REQUEST, request, live, lambda _: None, home=stage.home),
         live,
         run_id=lambda run: run.run_id,
@@ -66,30 +65,30 @@ def demo(
 
 
 def told(output: Output, stage: Stage, report: RunReport) -> int:
-    """What happened, from the ledger; and whether it is what must happen."""
-    seen = moments(Record.read(stage.home, report.run_id))
+    """Print what happened according to the ledger. Return 0 if it is what must happen."""
+    found = moments(Record.read(stage.home, report.run_id))
     left = look(stage, report)
-    found = list(wrongs(report, seen, left))
+    problems = list(wrongs(report, found, left))
     sys.stderr.flush()
     console = output.results()
     console.rule("in short, from the ledger")
-    print_moments(console, seen)
+    print_moments(console, found)
     print_left(console, stage, report, left)
     print_next(console, stage, report.run_id)
     if output.json:
-        output.document(_document(stage, report, seen, left, found))
-    print_wrongs(console, found)
-    return 1 if found else 0
+        output.document(_document(stage, report, found, left, problems))
+    print_wrongs(console, problems)
+    return 1 if problems else 0
 
 
 def _document(
-    stage: Stage, report: RunReport, seen: Mapping[str, Moment | None], left: Aftermath, found: list[str]
+    stage: Stage, report: RunReport, found: Mapping[str, Moment | None], left: Aftermath, problems: list[str]
 ) -> dict[str, object]:
     return {
         "directory": str(stage.place),
-        "as_it_must_be": not found,
-        "wrongs": found,
-        "moments": {name: asdict(moment) if moment else None for name, moment in seen.items()},
+        "as_it_must_be": not problems,
+        "wrongs": problems,
+        "moments": {name: asdict(moment) if moment else None for name, moment in found.items()},
         "commits": list(left.commits),
         "bundle": list(map(str, left.pages)),
         "ledger": left.verdict,

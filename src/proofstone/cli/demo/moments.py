@@ -1,9 +1,7 @@
-"""What must happen in the demo, looked for in the ledger afterwards: whatever is not on record has not happened.
+"""Find in the ledger what must happen in the demo, and inspect what it left: the branch, the pages, the ledger.
 
-The demo would be worth nothing if it could not fail: a lie that is caught for another reason than its own, or a
-controller that never turns, is a moment that is not found.
-
-What the demo left behind, looked up afterwards: the branch, the pages, the ledger; and what is not as it must be.
+What is not recorded has not happened. The demo is worth something only because it can fail: a lie that is caught for
+the wrong reason, or a controller that never changes the approach, is a moment that is not found.
 """
 
 from __future__ import annotations
@@ -28,24 +26,26 @@ from proofstone.pipeline.models.run import PlanGateSummary, RunReport
 from proofstone.pipeline.records import Happened, RunRecord, TaskHistory, children
 
 LIE: Final = "edited-expectation"
-"""What the lie must be caught by: any other reason would be chance."""
+"""The rule that must catch the lie. Any other reason would be chance."""
 _TURNS: Final = (DirectiveName.BREAK_SYMMETRY, DirectiveName.CHANGE_APPROACH)
-_SHORT: Final = 12
+_HASH_LENGTH: Final = 12
 
 
 @dataclass(frozen=True)
 class Moment:
+    """Something that happened in the demo, and its evidence."""
+
     what: str
-    """That happened."""
+    """What happened."""
     did: str
-    """Proofstone, about it."""
+    """What Proofstone did about it."""
     rows: tuple[int, ...]
-    """Of the ledger, that say so."""
+    """The rows of the ledger that show it."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """The run and its parts, as the ledger holds them."""
+    """The run and its child runs, as the ledger holds them."""
 
     own: RunRecord
     parts: tuple[RunRecord, ...]
@@ -53,8 +53,8 @@ class Record:
     @classmethod
     def read(cls, home: Path, run_id: str) -> Record:
         with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-            begun = children(ledger, run_id)
-            parts = tuple(RunRecord.read(ledger, item.run_id, item.kind, item.iteration) for item in begun)
+            started = children(ledger, run_id)
+            parts = tuple(RunRecord.read(ledger, child.run_id, child.kind, child.iteration) for child in started)
             return cls(RunRecord.read(ledger, run_id, "run"), parts)
 
     @property
@@ -66,15 +66,15 @@ class Record:
         return [task for gate in self.gates for task in gate.tasks()]
 
     def notes(self, kind: str) -> Iterator[tuple[int, str, JsonValue]]:
-        """Row, words and data of what the loop has decided."""
+        """Yield row, text and data of the notes of one kind."""
         for row, payload in self.own.of_type(NOTE):
             if payload["kind"] == kind:
                 yield row, str(payload["text"]), payload["data"]
 
     def passed_between(self, row: int, end: int) -> bool:
-        """Whether a plan was carried out in that time, and all of it passed."""
-        of_them = [gate for gate in self.gates if row < gate.stages[0].seq < end]
-        return any(gate.outcome is RunOutcome.PASSED for gate in of_them)
+        """Return whether a plan was implemented between these rows and passed completely."""
+        gates = [gate for gate in self.gates if row < gate.stages[0].seq < end]
+        return any(gate.outcome is RunOutcome.PASSED for gate in gates)
 
     @property
     def end(self) -> int:
@@ -82,30 +82,30 @@ class Record:
 
 
 def challenged(record: Record) -> Moment | None:
-    """A plan was sent back, and a later one was let through."""
-    words = [(row, PlanGateSummary.model_validate(data)) for row, _, data in record.notes("plan-gate")]
-    refused = next(((row, word) for row, word in words if word.verdict in ("REVISE", "RETHINK")), None)
-    if refused is None or not refused[1].open:
+    """Find the plan that was sent back, and the later one that was accepted."""
+    summaries = [(row, PlanGateSummary.model_validate(data)) for row, _, data in record.notes("plan-gate")]
+    rejection = next(((row, summary) for row, summary in summaries if summary.verdict in ("REVISE", "RETHINK")), None)
+    if rejection is None or not rejection[1].open:
         return None
-    row, word = refused
-    let_through = next((later for later, other in words if later > row and other.verdict == "PROCEED"), None)
-    if let_through is None:
+    row, summary = rejection
+    accepted_row = next((later for later, other in summaries if later > row and other.verdict == "PROCEED"), None)
+    if accepted_row is None:
         return None
     return Moment(
-        f"A challenger said of the first plan: {_quoted(word.open[0].title)}",
-        f"{word.verdict}: sent it back before a line was written, and let the next one through",
-        (row, let_through),
+        f"A challenger said of the first plan: {_quote(summary.open[0].title)}",
+        f"{summary.verdict}: sent it back before a line was written, and let the next one through",
+        (row, accepted_row),
     )
 
 
 def honest(record: Record) -> Moment | None:
-    """A task passed at the first attempt."""
+    """Find a task that passed at the first attempt."""
     for task in record.tasks:
         claim = next((event.event.claim for event in task.events if isinstance(event.event, Executed)), None)
         accepted = [event.seq for event in task.events if isinstance(event.event, Committed)]
         if claim and accepted and task.record.attempt == 1:
             return Moment(
-                f"An honest implementer said: {_quoted(claim.evidence)}",
+                f"An honest implementer said: {_quote(claim.evidence)}",
                 "ran the checks itself, and accepted the work at the first attempt",
                 (*task.rows("checked"), *accepted),
             )
@@ -113,89 +113,92 @@ def honest(record: Record) -> Moment | None:
 
 
 def caught(record: Record) -> Moment | None:
-    """Somebody claimed a success that rests on an edited test; it was refused for just that, and tried again."""
+    """Find a claimed success that rests on an edited test, was refused for that reason, and was retried."""
     for task in record.tasks:
-        for number, one in enumerate(task.events):
-            if (lie := _lie(one)) is None or not _is_tried_again(task, number):
+        for number, happened in enumerate(task.events):
+            if (lie := _find_lie(happened)) is None or not _is_retried(task, number):
                 continue
-            said, seen = lie
+            claim, evidence = lie
             return Moment(
-                f"Another one said: {_quoted(said)}",
-                f"caught it: {seen}. Nothing of it was accepted, it had to try again",
-                (one.seq,),
+                f"Another one said: {_quote(claim)}",
+                f"caught it: {evidence}. Nothing of it was accepted, it had to try again",
+                (happened.seq,),
             )
     return None
 
 
-def _lie(one: Happened) -> tuple[str, str] | None:
-    """What was said, and what was seen."""
-    event = one.event
+def _find_lie(happened: Happened) -> tuple[str, str] | None:
+    """Return the claim and the evidence against it."""
+    event = happened.event
     if not isinstance(event, AttemptFailed) or event.claim is None or event.claim.status is not ExecutorStatus.SUCCESS:
         return None
-    seen = exposed(event.failure)
-    return (event.claim.evidence, seen) if seen else None
+    evidence = exposed(event.failure)
+    return (event.claim.evidence, evidence) if evidence else None
 
 
 def exposed(failure: Failure) -> str:
-    """How the lie shows, without the advice; empty: it failed for something else."""
+    """Return how the lie was found, without the advice; empty if the attempt failed for another reason."""
     return next((reason.detail.partition(". ")[0] for reason in failure.reasons if reason.check == LIE), "")
 
 
-def _is_tried_again(task: TaskHistory, number: int) -> bool:
+def _is_retried(task: TaskHistory, number: int) -> bool:
     return any(later.event.kind == "started" for later in task.events[number:])
 
 
 def turned(record: Record) -> Moment | None:
-    """The controller asked for another approach, once, and with that one it passed."""
-    said = [(row, Direction.model_validate(data)) for row, _, data in record.notes("direction")]
-    turns = [(row, one) for row, one in said if one.directive in _TURNS]
+    """Find the one time when the controller asked for another approach, which then passed."""
+    directions = [(row, Direction.model_validate(data)) for row, _, data in record.notes("direction")]
+    turns = [(row, direction) for row, direction in directions if direction.directive in _TURNS]
     if len(turns) != 1 or not record.passed_between(turns[0][0], record.end):
         return None
     row, turn = turns[0]
-    before = [item for item in said if item[0] < row]
-    asked = [f"{one.directive} after plan {number}" for number, (_, one) in enumerate((*before, turns[0]), start=1)]
+    before = [pair for pair in directions if pair[0] < row]
+    decisions = [
+        f"{direction.directive} after plan {number}"
+        for number, (_, direction) in enumerate((*before, turns[0]), start=1)
+    ]
     return Moment(
         f"{len(before) + 1} plans failed: {turn.failed_criterion}",
-        f"controller: {', '.join(asked)}. It told the planner to leave the approach; with another one it passed",
+        f"controller: {', '.join(decisions)}. It told the planner to leave the approach; with another one it passed",
         (*(row for row, _ in before), row),
     )
 
 
 def revised(record: Record) -> Moment | None:
-    """A reviewer wanted something revised; it went through the gate, and the same reviewer approves."""
+    """Find a reviewer who asked for a revision and approved after it went through the gate."""
     reviews = [check for check in record.own.checks if check.row.check_name.startswith("review-code-")]
-    asked = next((review for review in reviews if review.row.verdict is ReviewVerdict.NEEDS_REVISION), None)
-    if asked is None:
+    rejected = next((review for review in reviews if review.row.verdict is ReviewVerdict.NEEDS_REVISION), None)
+    if rejected is None:
         return None
-    again = [
+    later_reviews = [
         review
         for review in reviews
-        if review.row.check_name == asked.row.check_name and review.row.round > asked.row.round
+        if review.row.check_name == rejected.row.check_name and review.row.round > rejected.row.round
     ]
-    approving = [item.seq for item in again if item.row.verdict is ReviewVerdict.APPROVE]
-    if not approving or not record.passed_between(asked.seq, approving[-1]):
+    approving = [review.seq for review in later_reviews if review.row.verdict is ReviewVerdict.APPROVE]
+    if not approving or not record.passed_between(rejected.seq, approving[-1]):
         return None
-    why = next((text for row, text, _ in record.notes("review-gate") if row > asked.seq), "").rpartition(": ")[2]
+    why = next((text for row, text, _ in record.notes("review-gate") if row > rejected.seq), "").rpartition(": ")[2]
     return Moment(
-        f"A reviewer said of the whole change: {_quoted(why)}",
+        f"A reviewer said of the whole change: {_quote(why)}",
         "had it planned, done and checked like any other work, and asked the reviewers again: they approve",
-        (asked.seq, approving[-1]),
+        (rejected.seq, approving[-1]),
     )
 
 
 def committed(record: Record) -> Moment | None:
-    """One commit was made, of a tree that is on record as checked."""
-    made = [(row, said) for row, said in record.own.of_type(STEP) if said["step"] == "commit"]
-    if len(made) != 1:
+    """Find the one commit, of a tree that is recorded as checked."""
+    commits = [(row, payload) for row, payload in record.own.of_type(STEP) if payload["step"] == "commit"]
+    if len(commits) != 1:
         return None
-    row, said = made[0]
-    tree = str(said["tree"])
+    row, payload = commits[0]
+    tree = str(payload["tree"])
     checks = [check for check in record.own.checks if check.row.tree == tree and check.row.phase is Phase.AFTER]
     if not checks or not all(check.row.passed for check in checks):
         return None
     return Moment(
         "Everything together was checked once more",
-        f"made one commit, {str(said['commit'])[:_SHORT]}, of exactly that tree, {tree[:_SHORT]}",
+        f"made one commit, {str(payload['commit'])[:_HASH_LENGTH]}, of exactly that tree, {tree[:_HASH_LENGTH]}",
         (*(check.seq for check in checks), row),
     )
 
@@ -208,37 +211,41 @@ MOMENTS: Final[Mapping[str, Callable[[Record], Moment | None]]] = {
     "the review had something revised": revised,
     "the tree that was checked was committed once": committed,
 }
-"""In the order in which they happen."""
+"""The moments in the order in which they happen."""
 
 
 def moments(record: Record) -> dict[str, Moment | None]:
-    return {name: found(record) for name, found in MOMENTS.items()}
+    """Look for all moments."""
+    return {name: find(record) for name, find in MOMENTS.items()}
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{text}"'
 
 
 @dataclass(frozen=True)
 class Aftermath:
+    """What the demo left."""
+
     commits: tuple[str, ...]
-    """That the run's branch has and the person's has not."""
+    """The commits that only the branch of the run has."""
     tree: str
-    """Of the last of them."""
+    """The tree of the last commit."""
     untouched: bool
-    """The person's branch and files are as they were."""
+    """Whether the person's branch and files are unchanged."""
     pages: tuple[Path, ...]
-    """The evidence bundle, as Markdown and for a browser."""
+    """The evidence bundle, as Markdown and as HTML."""
     verified: bool
-    """Whether the ledger is whole, in the words of another process."""
+    """Whether another process verified the ledger."""
     verdict: str
-    """These words."""
+    """The output of that process."""
 
 
 def look(stage: Stage, report: RunReport) -> Aftermath:
+    """Inspect what the demo left."""
     git = stage.git
     tip = report.branch if report.commit else "main"
-    verified = stage.proofstone(
+    verification = stage.proofstone(
         "ledger", "verify", "--full", "--home", str(stage.home), "--repo", str(stage.repository)
     )
     page = Path(report.bundle)
@@ -246,21 +253,21 @@ def look(stage: Stage, report: RunReport) -> Aftermath:
         commits=tuple(git.line("rev-list", f"main..{tip}").split()),
         tree=git.tree_of(tip),
         untouched=git.line("rev-parse", "main") == report.base_commit and not git.line("status", "--porcelain"),
-        pages=tuple(item for item in (page, page.with_suffix(".html")) if item.is_file()),
-        verified=verified.returncode == 0,
-        verdict=(verified.stdout + verified.stderr).strip(),
+        pages=tuple(file for file in (page, page.with_suffix(".html")) if file.is_file()),
+        verified=verification.returncode == 0,
+        verdict=(verification.stdout + verification.stderr).strip(),
     )
 
 
 def wrongs(report: RunReport, seen: Mapping[str, Moment | None], left: Aftermath) -> Iterator[str]:
-    """In what the demo is not what it must be."""
+    """Yield what is not as it must be."""
     if report.outcome is not RunOutcome.PASSED:
         yield f"the run {report.outcome.value}: {report.reason}"
     yield from (f"the ledger does not show that {name}" for name, moment in seen.items() if moment is None)
     if report.commit is None or left.commits != (report.commit,):
-        yield f"{report.branch} has {len(left.commits)} commits of the run, not just the one that it reports"
+        yield f"{report.branch} has {len(left.commits)} commits of the run instead of the one that it reports"
     if report.final is None or not report.final.passed or left.tree != report.final.tree:
-        yield "what is committed is not the tree on which all checks passed"
+        yield "the committed tree is not the one on which all checks passed"
     if not left.untouched:
         yield "main, or its files, were changed"
     if len(left.pages) != 2:

@@ -1,8 +1,4 @@
-"""The end of the demo as a person reads it: what happened, what Proofstone did, where it is on record, what to try
-next.
-
-The live view of `proofstone run`, with words for somebody who sees it for the first time.
-"""
+"""Print the demo: its live view with explanations for newcomers, and at the end what happened and what to try next."""
 
 from __future__ import annotations
 
@@ -25,19 +21,23 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-_ROOM: Final = 72
-"""Columns of a terminal below which a table would cut its words to pieces."""
+_MIN_TABLE_WIDTH: Final = 72
+"""Below this width a table would break its words."""
 
 
 def print_beginning(console: Console, stage: Stage) -> None:
-    _line(console, f"A small shop, in {stage.repository}: its cart cuts half a cent off, and two of its tests fail.")
-    _line(console, f'proofstone run "{REQUEST}"', "bold")
-    _line(console, "The agents are scripted. Git, the checks, the sandbox, the decisions and the ledger are real.\n")
+    _print_line(
+        console, f"A small shop, in {stage.repository}: its cart cuts half a cent off, and two of its tests fail."
+    )
+    _print_line(console, f'proofstone run "{REQUEST}"', "bold")
+    _print_line(
+        console, "The agents are scripted. Git, the checks, the sandbox, the decisions and the ledger are real.\n"
+    )
 
 
 def print_moments(console: Console, seen: Mapping[str, Moment | None]) -> None:
-    """From the ledger, and from nothing else; as a table where there is room for one."""
-    if console.width < _ROOM:
+    """Print what the ledger shows, as a table if the terminal is wide enough."""
+    if console.width < _MIN_TABLE_WIDTH:
         _print_list(console, seen)
     else:
         _print_table(console, seen)
@@ -46,14 +46,14 @@ def print_moments(console: Console, seen: Mapping[str, Moment | None]) -> None:
 def _print_list(console: Console, seen: Mapping[str, Moment | None]) -> None:
     for name, moment in seen.items():
         if moment is None:
-            _line(console, _missing(name), "bold red")
+            _print_line(console, _missing_text(name), "bold red")
             continue
-        _line(console, moment.what, "bold")
-        _line(console, f"  Proofstone: {moment.did}")
-        _line(console, f"  evidence: ledger, {rows_text(moment.rows)}", "dim")
+        _print_line(console, moment.what, "bold")
+        _print_line(console, f"  Proofstone: {moment.did}")
+        _print_line(console, f"  evidence: ledger, {rows_text(moment.rows)}", "dim")
 
 
-def _missing(name: str) -> str:
+def _missing_text(name: str) -> str:
     return f"not on record: {name}"
 
 
@@ -67,7 +67,7 @@ def _print_table(console: Console, seen: Mapping[str, Moment | None]) -> None:
     table.add_column("evidence: ledger", ratio=2, overflow="fold")
     for name, moment in seen.items():
         if moment is None:
-            table.add_row(_missing(name), "", "", style="bold red")
+            table.add_row(_missing_text(name), "", "", style="bold red")
         else:
             cells = (moment.what, moment.did, rows_text(moment.rows))
             table.add_row(*(Text(printable(cell)) for cell in cells))
@@ -81,23 +81,25 @@ def rows_text(rows: tuple[int, ...]) -> str:
 
 
 def print_left(console: Console, stage: Stage, report: RunReport, left: Aftermath) -> None:
-    """The commit and the bundle."""
+    """Print the commit and the evidence bundle."""
     if report.commit is not None:
-        _line(console, f"\none commit: {report.commit[:12]} on {report.branch}, confidence {report.confidence}", "bold")
-        _line(console, f"  {stage.git.line('log', '-1', '--format=%s', report.commit)}")
-        _line(console, f"  in {stage.repository}, on main:")
-        _line(console, f"  take it over:  git merge --ff-only {quote(report.branch)}")
-        _line(console, f"  take it back:  {report.rollback}")
-    _line(console, "\nthe evidence bundle:", "bold")
+        _print_line(
+            console, f"\none commit: {report.commit[:12]} on {report.branch}, confidence {report.confidence}", "bold"
+        )
+        _print_line(console, f"  {stage.git.line('log', '-1', '--format=%s', report.commit)}")
+        _print_line(console, f"  in {stage.repository}, on main:")
+        _print_line(console, f"  merge it:   git merge --ff-only {quote(report.branch)}")
+        _print_line(console, f"  revert it:  {report.rollback}")
+    _print_line(console, "\nthe evidence bundle:", "bold")
     for page in left.pages:
-        _line(console, f"  {page}")
-    _line(console, f"  {cost(report)}", "dim")
-    _line(console, f"\nthe ledger: {left.verdict.splitlines()[0] if left.verdict else 'nobody said anything'}", "bold")
+        _print_line(console, f"  {page}")
+    _print_line(console, f"  {cost(report)}", "dim")
+    _print_line(console, f"\nthe ledger: {left.verdict.splitlines()[0] if left.verdict else 'no output'}", "bold")
 
 
 def print_next(console: Console, stage: Stage, run_id: str) -> None:
-    _line(console, "\nlook further:", "bold")
-    _line(console, f"  cd {quote(str(stage.repository))} && export PROOFSTONE_HOME={quote(str(stage.home))}")
+    _print_line(console, "\nlook further:", "bold")
+    _print_line(console, f"  cd {quote(str(stage.repository))} && export PROOFSTONE_HOME={quote(str(stage.home))}")
     for command in (
         f"proofstone status {run_id}",
         f"proofstone status {run_id} --cost",
@@ -105,44 +107,46 @@ def print_next(console: Console, stage: Stage, run_id: str) -> None:
         f"proofstone ledger show {run_id}",
         f'proofstone run "{REQUEST}" --backend script:../{stage.script.name}   # once more',
     ):
-        _line(console, f"  {command}")
-    _line(
-        console, "\nwith a real agent, in a repository of yours (not in that shell: it has the demo's ledger):", "bold"
+        _print_line(console, f"  {command}")
+    _print_line(
+        console,
+        "\nwith a real agent, in your own repository (in another shell: this one has the demo's ledger):",
+        "bold",
     )
     for command, why in (
         ("proofstone doctor", "what this machine has, and what it lacks"),
         ("proofstone backends", "which coding agents and models are here"),
         ('proofstone run "what you want" --backend cli:claude', "or cli:codex, cli:gemini, api:openai:gpt-5 …"),
     ):
-        _line(console, f"  {command:<48}  # {why}")
-    _line(console, f"\nAll of the demo is in {stage.place}; delete it when you are done.")
+        _print_line(console, f"  {command:<48}  # {why}")
+    _print_line(console, f"\nAll of the demo is in {stage.place}; delete it when you are done.")
 
 
 def print_wrongs(console: Console, wrongs: list[str]) -> None:
     for wrong in wrongs:
-        _line(console, f"not as it must be: {wrong}", "bold red")
+        _print_line(console, f"not as it must be: {wrong}", "bold red")
     if not wrongs:
-        _line(console, "\nAll of it happened as it must, and the ledger bears it out.", "bold green")
+        _print_line(console, "\nEverything happened as it must, and the ledger confirms it.", "bold green")
 
 
-def _line(console: Console, text: str, style: str = "") -> None:
+def _print_line(console: Console, text: str, style: str = "") -> None:
     console.print(printable(text), style=style, soft_wrap=True)
 
 
-_MEANING: Final[Mapping[str, str]] = {
-    "research": "four agents read the code, each for something else",
-    "specification": "what is wanted, as criteria that can be tested; and what speaks against it",
-    "design": "decisions, each with the ways that were not taken",
-    "design review": "three reviewers, each with a focus of their own",
+_STEP_MEANINGS: Final[Mapping[str, str]] = {
+    "research": "four agents read the code, each with its own question",
+    "specification": "the request as testable criteria, and objections to it",
+    "design": "decisions, each with the rejected alternatives",
+    "design review": "three reviewers, each with its own focus",
     "plan": "tasks, each with its files, checks and criteria",
-    "plan gate": "other agents attack the plan before anybody has written a line",
-    "task": "implementers at work; what they say is a claim, and Proofstone runs the checks itself",
+    "plan gate": "other agents challenge the plan before any code is written",
+    "task": "implementers work; what they say is only a claim, and Proofstone runs the checks itself",
     "whole cascade": "every check once more, on everything together",
     "code review": "three reviewers look at the whole change",
     "knowledge": "what the next run should know",
     "commit": "exactly the tree that was checked, on a branch of its own",
 }
-"""What happens at a step."""
+"""What happens at each step."""
 _REMARKS: Final[Mapping[tuple[str, str], str]] = {
     ("plan-gate", ": REVISE: "): "challenged: the plan goes back to its planner, and nothing is lost yet",
     ("direction", f" {DirectiveName.REFINE}: "): "failed: the next plan is told why, and may keep its approach once",
@@ -153,39 +157,46 @@ _REMARKS: Final[Mapping[tuple[str, str], str]] = {
     ("review-gate", "code, round 1: revise"): "sent back: what was found is planned, done and checked like any other "
     "work",
 }
-"""By the kind of a note and what is in it."""
+"""Explanations by the kind of a note and a part of its text."""
 _STYLE: Final = "bold magenta"
 
 
 @dataclass
 class ToldGate(LiveGate):
-    _caught: set[tuple[str, int]] = field(default_factory=set)
+    """The live view of the gate, which points out the lie."""
+
+    _reported: set[tuple[str, int]] = field(default_factory=set)
 
     def changed(self, view: RunView, task: str) -> None:
         super().changed(view, task)
         record = view.task(task).record
         for failure in record.failures[-1:]:
-            seen = exposed(failure)
-            if not seen or record.claim is None or (task, failure.attempt) in self._caught:
+            evidence = exposed(failure)
+            if not evidence or record.claim is None or (task, failure.attempt) in self._reported:
                 continue
-            self._caught.add((task, failure.attempt))
-            with self._telling:
-                self._print(f'  caught: it said "{record.claim.evidence}"; but {seen}', _STYLE)
+            self._reported.add((task, failure.attempt))
+            with self._print_lock:
+                self._print(f'  caught: it said "{record.claim.evidence}"; but {evidence}', _STYLE)
 
 
 @dataclass
 class ToldPipeline(LivePipeline):
+    """The live view of the pipeline, with explanations."""
+
     gate_view: type[LiveGate] = ToldGate
 
     def noted(self, kind: str, text: str) -> None:
         super().noted(kind, text)
-        remark = next((told for (of, mark), told in _REMARKS.items() if of == kind and mark in text), "")
+        remark = next(
+            (explanation for (note_kind, mark), explanation in _REMARKS.items() if note_kind == kind and mark in text),
+            "",
+        )
         if remark:
-            with self._telling:
+            with self._print_lock:
                 self._print(f"  {remark}", _STYLE)
 
     def _reach(self, step: str, *, heading: bool = True) -> None:
-        is_new = step not in self._been
+        is_new = step not in self._visited
         super()._reach(step, heading=heading)
-        if is_new and step in _MEANING:
-            self._print(f"  {_MEANING[step]}", "italic")
+        if is_new and step in _STEP_MEANINGS:
+            self._print(f"  {_STEP_MEANINGS[step]}", "italic")

@@ -1,10 +1,8 @@
-"""The sample repository of `proofstone demo`: a small shop with a bug. It needs nothing but the standard library.
+"""Set up `proofstone demo`: one directory with the sample repository, the script of the agents and the ledger.
 
-What is wanted of it is `REQUEST`; what the agents do to it stands in `team.yaml`.
-
-Where the demo takes place: one directory with the sample repository, the agents' script and the ledger.
-
-Everything stays there, for the person to look at and to run again.
+The sample repository is a small shop with a bug, which needs only the standard library. `REQUEST` is what the agents
+are asked for; `team.yaml` holds what they do. Everything stays in the directory, for the person to inspect and run
+again.
 """
 
 from __future__ import annotations
@@ -81,7 +79,7 @@ FILES: Final[Mapping[str, str]] = {
 _SETTINGS: Final = {
     "user.name": "Proofstone demo",
     "user.email": "demo@example.invalid",
-    # What the person has configured for their own work is not asked for here: no signatures, no hooks.
+    # The person's own git configuration does not apply here: no signatures, no hooks.
     "commit.gpgSign": "false",
     "core.hooksPath": ".git/hooks",
 }
@@ -90,6 +88,8 @@ _START: Final = "import sys; from proofstone.cli.main import main; sys.exit(main
 
 @dataclass(frozen=True)
 class Stage:
+    """The directory of the demo."""
+
     place: Path
 
     @property
@@ -98,7 +98,7 @@ class Stage:
 
     @property
     def home(self) -> Path:
-        """`PROOFSTONE_HOME` of the demo, so that it leaves nothing in the person's own."""
+        """The `PROOFSTONE_HOME` of the demo, so that it leaves nothing in the person's own."""
         return self.place / "state"
 
     @property
@@ -110,14 +110,14 @@ class Stage:
         return Git(self.repository)
 
     def proofstone(self, *args: str) -> subprocess.CompletedProcess[str]:
-        """Another Proofstone, in a process of its own: what it says, it found on the disk."""
+        """Run Proofstone in another process, so that its output depends only on what is on disk."""
         argv = [sys.executable, "-P", "-c", _START, *args]
         return subprocess.run(argv, cwd=self.place, capture_output=True, text=True, check=False)
 
 
 def set_up(directory: Path | None) -> Stage:
-    """In a new directory, or a temporary one; the sample repository has one commit."""
-    stage = Stage(_new(directory))
+    """Create the sample repository with one commit, in a new or temporary directory."""
+    stage = Stage(_create_directory(directory))
     script = files("proofstone.cli.demo").joinpath(stage.script.name)
     stage.script.write_text(script.read_text("utf-8"), "utf-8")
     for path, text in FILES.items():
@@ -132,14 +132,14 @@ def set_up(directory: Path | None) -> Stage:
     return stage
 
 
-def _new(directory: Path | None) -> Path:
+def _create_directory(directory: Path | None) -> Path:
     if directory is None:
         return Path(tempfile.mkdtemp(prefix="proofstone-demo-")).resolve()
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        used = any(directory.iterdir())
+        is_used = any(directory.iterdir())
     except OSError as error:
-        raise InputError(f"--dir {directory}: {error.strerror}", hint="name a directory that can be made") from error
-    if used:
-        raise InputError(f"--dir {directory}: there is something in it already", hint="name a directory that is new")
+        raise InputError(f"--dir {directory}: {error.strerror}", hint="name a directory that can be created") from error
+    if is_used:
+        raise InputError(f"--dir {directory}: is not empty", hint="name a new directory")
     return directory.resolve()

@@ -1,9 +1,7 @@
-"""The loss of a run, attempt by attempt, as a picture: a line for each task, and one for the run.
+"""Render the evidence bundle as one HTML page, with a plot of the loss of each task and of the run.
 
-The evidence bundle as one page for a browser: nothing is loaded, nothing runs, everything is escaped.
-
-It can be read in light and in dark, narrow and wide, and be printed. Its own policy forbids scripts and anything from
-elsewhere, in case it ever held some.
+The page loads nothing, runs nothing and escapes everything. It can be read in light and dark mode, narrow and wide, and
+can be printed. Its content security policy forbids scripts and external resources, in case text ever slipped through.
 """
 
 from __future__ import annotations
@@ -24,15 +22,18 @@ _FIGURES: Final = {
     "P": ("how much of it by the approach", "#8e5ea2", "2 3"),
     "Ω": ("how much of the tries and the time is used", "#3a86c8", "8 3 2 3"),
 }
-"""What each means, its colour, and its dashes: whoever sees no colours tells them apart all the same."""
+"""The meaning, colour and dash pattern of each figure. The dashes distinguish them without colours."""
 _LEFT, _TOP, _BOTTOM, _HEIGHT = 50, 20, 200, 320
-_APART, _NARROWEST = 110, 480
+_POINT_DISTANCE, _MIN_WIDTH = 110, 480
 
 
 def loss_plot(losses: Sequence[LossSeen]) -> str:
-    width = max(_NARROWEST, _LEFT + _APART * len(losses) + 20)
-    told = "; ".join(f"{_name(loss)}: L {loss.direction.loss.L:.2f}, {loss.direction.directive}" for loss in losses)
-    return picture(width, _HEIGHT, _parts(losses, width), title="The loss, attempt by attempt", told=told)
+    """Return the plot of the loss as SVG."""
+    width = max(_MIN_WIDTH, _LEFT + _POINT_DISTANCE * len(losses) + 20)
+    description = "; ".join(
+        f"{_attempt_name(loss)}: L {loss.direction.loss.L:.2f}, {loss.direction.directive}" for loss in losses
+    )
+    return picture(width, _HEIGHT, _parts(losses, width), title="The loss, attempt by attempt", told=description)
 
 
 def _parts(losses: Sequence[LossSeen], width: float) -> Iterator[str]:
@@ -41,47 +42,50 @@ def _parts(losses: Sequence[LossSeen], width: float) -> Iterator[str]:
         y = _y(step / 4)
         yield line(_LEFT, y, width - 20, y, "#ddd" if step else "#000")
         yield text(_LEFT - 6, y + 4, f"{most * step / 4:.3g}", anchor="end")
-    for number, one in enumerate(losses):
-        yield text(_x(number), _BOTTOM + 16, _name(one), anchor="middle")
+    for number, loss_seen in enumerate(losses):
+        yield text(_x(number), _BOTTOM + 16, _attempt_name(loss_seen), anchor="middle")
         yield text(
-            _x(number), _BOTTOM + 30, f"{one.direction.gradient.arrow} {one.direction.directive}", anchor="middle"
+            _x(number),
+            _BOTTOM + 30,
+            f"{loss_seen.direction.gradient.arrow} {loss_seen.direction.directive}",
+            anchor="middle",
         )
     for name in _FIGURES:
         yield from _trajectories(name, losses, most)
-    for number, (name, (means, colour, dashes)) in enumerate(_FIGURES.items()):
+    for number, (name, (meaning, colour, dashes)) in enumerate(_FIGURES.items()):
         y = _BOTTOM + 56 + 15 * number
-        yield line(_LEFT, y - 4, _LEFT + 30, y - 4, colour, _wide(name), dashes=dashes)
-        yield text(_LEFT + 38, y, f"{name}  {means}")
+        yield line(_LEFT, y - 4, _LEFT + 30, y - 4, colour, _line_width(name), dashes=dashes)
+        yield text(_LEFT + 38, y, f"{name}  {meaning}")
 
 
 def _trajectories(name: str, losses: Sequence[LossSeen], most: float) -> Iterator[str]:
-    """Points of one task are joined, and those of two never."""
+    """Draw one figure. Points of the same task are joined, points of different tasks are not."""
     _, colour, dashes = _FIGURES[name]
     series: dict[str, list[tuple[float, float]]] = {}
-    for number, one in enumerate(losses):
-        point = _x(number), _y(_figures(one.direction.loss)[name] / most)
-        series.setdefault(one.of, []).append(point)
+    for number, loss in enumerate(losses):
+        point = _x(number), _y(_loss_figures(loss.direction.loss)[name] / most)
+        series.setdefault(loss.of, []).append(point)
     for points in series.values():
         for (x1, y1), (x2, y2) in pairwise(points):
-            yield line(x1, y1, x2, y2, colour, _wide(name), dashes=dashes)
+            yield line(x1, y1, x2, y2, colour, _line_width(name), dashes=dashes)
         for x, y in points:
-            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{2 * _wide(name):.1f}" fill="none" stroke="{colour}"/>'
+            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{2 * _line_width(name):.1f}" fill="none" stroke="{colour}"/>'
 
 
-def _figures(loss: Loss) -> dict[str, float]:
+def _loss_figures(loss: Loss) -> dict[str, float]:
     return {"L": loss.L, "D": loss.D, "P": loss.P, "Ω": loss.Omega}
 
 
-def _name(one: LossSeen) -> str:
-    return f"{one.of} #{one.number}"
+def _attempt_name(loss: LossSeen) -> str:
+    return f"{loss.of} #{loss.number}"
 
 
-def _wide(name: str) -> float:
+def _line_width(name: str) -> float:
     return 2.5 if name == "L" else 1.5
 
 
 def _x(number: int) -> float:
-    return _LEFT + _APART * (number + 0.5)
+    return _LEFT + _POINT_DISTANCE * (number + 0.5)
 
 
 def _y(share: float) -> float:
@@ -89,7 +93,7 @@ def _y(share: float) -> float:
 
 
 Cell = str | tuple[str, str]
-"""Text, or text and the class that shows what kind of word it is. Neither is markup."""
+"""Text, or text with a CSS class. Neither is markup."""
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE: Final = """
@@ -128,14 +132,15 @@ _KINDS: Final = {
     ),
     "unsure": ("unverifiable", "needs_revision", "NEEDS_HUMAN", "medium", "major", "SKIPPED", "NEEDS_REVISION"),
 }
-"""Words that have a colour. The word itself stands there too, for whoever sees none."""
-_SPEC: Final = 100
-_LINE: Final = 300
+"""Words that have a colour. The word itself is shown too, for readers without colours."""
+_MAX_SPEC: Final = 100
+_MAX_LINE: Final = 300
 
 
 def html(bundle: Bundle) -> str:
+    """Return the whole page."""
     title = f"Evidence bundle: {words.title(bundle)}"
-    parts = [_tag("h1", escaped(title)), *_ending(bundle)]
+    parts = [_tag("h1", escaped(title)), *_render_ending(bundle)]
     for name, section in _SECTIONS:
         if body := "\n".join(section(bundle)):
             parts.append(f"<section>\n{_tag('h2', escaped(name))}\n{body}\n</section>")
@@ -149,50 +154,50 @@ def html(bundle: Bundle) -> str:
     )
 
 
-def _ending(bundle: Bundle) -> Iterator[str]:
+def _render_ending(bundle: Bundle) -> Iterator[str]:
     ending = bundle.ending
-    outcome, sure = _word(words.headline(bundle)), _word(words.confidence(bundle))
+    outcome, confidence = _styled_word(words.headline(bundle)), _styled_word(words.confidence(bundle))
     why = f": {escaped(ending.reason)}" if ending.reason else ""
-    yield _tag("p", f"{outcome}{why}. Confidence: {sure}. {_rows(ending)}")
+    yield _tag("p", f"{outcome}{why}. Confidence: {confidence}. {_row_reference(ending)}")
     for override in bundle.overrides:
-        told = f"{override.task} was set aside ({override.action}) by {override.by}: {override.reason}"
-        yield _tag("p", f'<span class="bad">WARNING: {escaped(told)}</span>')
+        warning = f"{override.task} was set aside ({override.action}) by {override.by}: {override.reason}"
+        yield _tag("p", f'<span class="bad">WARNING: {escaped(warning)}</span>')
     if ending.reasons:
-        yield f"<p>Why the confidence is no higher:</p>\n{_list(map(_told, ending.reasons))}"
+        yield f"<p>Why the confidence is no higher:</p>\n{_list(map(_short_text, ending.reasons))}"
     if ending.raises:
-        yield f"<p>What would raise it:</p>\n{_list(map(_told, ending.raises))}"
+        yield f"<p>What would raise it:</p>\n{_list(map(_short_text, ending.raises))}"
 
 
-def _asked(bundle: Bundle) -> Iterator[str]:
+def _render_request(bundle: Bundle) -> Iterator[str]:
     subject = bundle.subject
     yield _tag("blockquote", "\n".join(escaped(line) for line in subject.asked.strip().splitlines()))
     facts = [
         f"run {_code(subject.run_id)}, {escaped(words.clock(subject.started_at))} to "
-        f"{escaped(words.clock(subject.updated_at))} {_rows(subject)}",
+        f"{escaped(words.clock(subject.updated_at))} {_row_reference(subject)}",
         f"repository {_code(subject.repository)}, branch {_code(subject.branch)}",
     ]
     if subject.lane:
         facts.append(escaped(f"lane {subject.lane}: {subject.lane_reason}; mode {subject.mode}"))
-    facts += [f"{escaped(role)}: {_code(shortened(served, _SPEC))}" for role, served in subject.agents.items()]
+    facts += [f"{escaped(role)}: {_code(shortened(specs, _MAX_SPEC))}" for role, specs in subject.agents.items()]
     facts += [f"note: {escaped(note)}" for note in subject.notes]
     for child in bundle.children:
-        told = f"{child.outcome or 'not finished'}{f', {child.reason}' if child.reason else ''}"
-        facts.append(f"{child.kind} {child.iteration}: {_code(child.run_id)} {escaped(told)} {_rows(child)}")
+        state = f"{child.outcome or 'not finished'}{f', {child.reason}' if child.reason else ''}"
+        facts.append(f"{child.kind} {child.iteration}: {_code(child.run_id)} {escaped(state)} {_row_reference(child)}")
     yield _list(facts)
 
 
-def _commits(bundle: Bundle) -> Iterator[str]:
-    made = [
-        f"commit {_code(commit.commit)}, tree {_code(commit.tree)} {escaped(commit.task)} {_rows(commit)}"
+def _render_commits(bundle: Bundle) -> Iterator[str]:
+    commits = [
+        f"commit {_code(commit.commit)}, tree {_code(commit.tree)} {escaped(commit.task)} {_row_reference(commit)}"
         for commit in bundle.commits
     ]
-    yield _list([f"base {_code(bundle.subject.base_commit)}", *(made or ["nothing was committed"])])
-    if made:
+    yield _list([f"base {_code(bundle.subject.base_commit)}", *(commits or ["nothing was committed"])])
+    if commits:
         yield f"<p>On {_code(bundle.subject.branch)}, or wherever you have merged it, this takes it back:</p>"
         yield _tag("pre", escaped(bundle.rollback))
 
 
-def _tasks(bundle: Bundle) -> Iterator[str]:
+def _render_tasks(bundle: Bundle) -> Iterator[str]:
     yield from _table(
         ("task", "name", "state", "attempts", "confidence"),
         (
@@ -201,9 +206,9 @@ def _tasks(bundle: Bundle) -> Iterator[str]:
                 (
                     words.task_of(task, bundle),
                     task.name,
-                    _kind(task.state.value),
+                    _classify_word(task.state.value),
                     str(task.attempts),
-                    _kind(task.confidence.value if task.confidence else ""),
+                    _classify_word(task.confidence.value if task.confidence else ""),
                 ),
             )
             for task in bundle.tasks
@@ -211,28 +216,28 @@ def _tasks(bundle: Bundle) -> Iterator[str]:
     )
 
 
-def _checks(bundle: Bundle) -> Iterator[str]:
+def _render_checks(bundle: Bundle) -> Iterator[str]:
     for tree in bundle.checks:
         yield _tag("h3", escaped(words.task_of(tree, bundle)))
         yield f"<p>{escaped(words.passing(tree))}, attempt {tree.attempt}, tree {_code(tree.tree)}</p>"
-        yield from _table(("check", "before", "after", "command", "remark"), _lines(tree))
+        yield from _table(("check", "before", "after", "command", "remark"), _check_rows(tree))
 
 
-def _lines(tree: CheckedTree) -> Iterator[tuple[CheckedLine, Sequence[Cell]]]:
+def _check_rows(tree: CheckedTree) -> Iterator[tuple[CheckedLine, Sequence[Cell]]]:
     for row in tree.lines:
-        command = shortened(row.command, _SPEC)
-        yield row, (row.name, words.before(row), _kind(row.after.value), command, words.remark(row))
+        command = shortened(row.command, _MAX_SPEC)
+        yield row, (row.name, words.before(row), _classify_word(row.after.value), command, words.remark(row))
 
 
-def _regressions(bundle: Bundle) -> Iterator[str]:
+def _render_regressions(bundle: Bundle) -> Iterator[str]:
     def describe(regression: RegressionSeen) -> str:
-        state = _word("failed", "stands") if regression.stands else _word("passed", "put right since")
-        return f"{state}, {escaped(regression.task)}: {_told(regression.what)} {_rows(regression)}"
+        state = _styled_word("failed", "stands") if regression.stands else _styled_word("passed", "put right since")
+        return f"{state}, {escaped(regression.task)}: {_short_text(regression.what)} {_row_reference(regression)}"
 
     yield _list(map(describe, bundle.regressions)) or "<p>None was seen.</p>"
 
 
-def _reviews(bundle: Bundle) -> Iterator[str]:
+def _render_reviews(bundle: Bundle) -> Iterator[str]:
     yield from _table(
         ("scope", "focus", "round", "verdict", "findings", "model"),
         (
@@ -242,7 +247,7 @@ def _reviews(bundle: Bundle) -> Iterator[str]:
                     review.scope,
                     review.focus.value,
                     str(review.round),
-                    _kind(review.verdict.value) if review.verdict else "nobody answered",
+                    _classify_word(review.verdict.value) if review.verdict else "nobody answered",
                     words.found(review),
                     review.model,
                 ),
@@ -250,20 +255,21 @@ def _reviews(bundle: Bundle) -> Iterator[str]:
             for review in bundle.reviews
         ),
     )
-    if said := words.panel(bundle):
-        yield _tag("p", escaped(said))
-    spoken = [
-        f"{escaped(words.task_of(task, bundle))}: {_code(shortened(verdict.by or 'architect', _SPEC))} says "
-        f"{_word(verdict.verdict.value)}, confidence {_word(verdict.confidence.value)} {_rows(task)}"
+    if panel := words.panel(bundle):
+        yield _tag("p", escaped(panel))
+    verdicts = [
+        f"{escaped(words.task_of(task, bundle))}: {_code(shortened(verdict.by or 'architect', _MAX_SPEC))} says "
+        f"{_styled_word(verdict.verdict.value)}, confidence {_styled_word(verdict.confidence.value)} "
+        f"{_row_reference(task)}"
         for task in bundle.tasks
         for verdict in task.verdicts
     ]
-    yield _list(spoken)
-    if not bundle.reviews and not spoken:
+    yield _list(verdicts)
+    if not bundle.reviews and not verdicts:
         yield "<p>Nobody reviewed it.</p>"
 
 
-def _losses(bundle: Bundle) -> Iterator[str]:
+def _render_losses(bundle: Bundle) -> Iterator[str]:
     if bundle.losses:
         yield f'<div class="wide">{loss_plot(bundle.losses)}</div>'
     yield from _table(
@@ -275,7 +281,7 @@ def _losses(bundle: Bundle) -> Iterator[str]:
                     loss.of,
                     str(loss.number),
                     *words.figures(loss),
-                    shortened(loss.text or loss.direction.rationale, _SPEC),
+                    shortened(loss.text or loss.direction.rationale, _MAX_SPEC),
                 ),
             )
             for loss in bundle.losses
@@ -283,82 +289,82 @@ def _losses(bundle: Bundle) -> Iterator[str]:
     )
 
 
-def _decided(bundle: Bundle) -> Iterator[str]:
+def _render_decisions(bundle: Bundle) -> Iterator[str]:
     lines = [
-        f"{_word('failed', 'override')} of {escaped(override.task)}: "
+        f"{_styled_word('failed', 'override')} of {escaped(override.task)}: "
         f"{escaped(', '.join(filter(None, (override.action, override.category))))}, by {escaped(override.by)} at "
-        f"{escaped(words.clock(override.at))}: {_told(override.reason)} {_rows(override)}"
+        f"{escaped(words.clock(override.at))}: {_short_text(override.reason)} {_row_reference(override)}"
         for override in bundle.overrides
     ] or ["nothing was overridden"]
     for approval in bundle.approvals:
-        whose = f" of {escaped(approval.task)}" if approval.task else ""
-        said = f": {_told(approval.words)}" if approval.words else ""
+        subject = f" of {escaped(approval.task)}" if approval.task else ""
+        note = f": {_short_text(approval.words)}" if approval.words else ""
         lines.append(
-            f"{_code(approval.gate)}{whose}: {escaped(approval.option)}, by {escaped(words.decided_by(approval))} at "
-            f"{escaped(words.clock(approval.at))}{said} {_rows(approval)}"
+            f"{_code(approval.gate)}{subject}: {escaped(approval.option)}, by {escaped(words.decided_by(approval))} at "
+            f"{escaped(words.clock(approval.at))}{note} {_row_reference(approval)}"
         )
     yield _list(lines)
 
 
-def _blast(bundle: Bundle) -> Iterator[str]:
+def _render_blast_radius(bundle: Bundle) -> Iterator[str]:
     yield _list(
-        f"{item.risk} {escaped(item.change)} {_code(item.path)}"
-        f"{' (by its path alone)' if item.by_path_alone else ''} {_rows(item)}"
-        for item in bundle.changed
+        f"{change.risk} {escaped(change.change)} {_code(change.path)}"
+        f"{' (by its path alone)' if change.by_path_alone else ''} {_row_reference(change)}"
+        for change in bundle.changed
     )
 
 
-def _known(bundle: Bundle) -> Iterator[str]:
+def _render_known_issues(bundle: Bundle) -> Iterator[str]:
     yield (
         _list(
-            f"{_word(issue.severity.value)}, {escaped(issue.source)}: {_told(issue.title)} "
-            f"{' '.join(map(_code, issue.where))} {_rows(issue)}"
+            f"{_styled_word(issue.severity.value)}, {escaped(issue.source)}: {_short_text(issue.title)} "
+            f"{' '.join(map(_code, issue.where))} {_row_reference(issue)}"
             for issue in bundle.known_issues
         )
         or "<p>None is known.</p>"
     )
 
 
-def _fixed(bundle: Bundle) -> Iterator[str]:
+def _render_fixed_issues(bundle: Bundle) -> Iterator[str]:
     yield _list(
-        f"{escaped(f'{issue.severity}, ' if issue.severity else '')}{escaped(issue.source)}: {_told(issue.title)} "
-        f"({escaped(issue.how)}) {_rows(issue)}"
+        f"{escaped(f'{issue.severity}, ' if issue.severity else '')}{escaped(issue.source)}: "
+        f"{_short_text(issue.title)} ({escaped(issue.how)}) {_row_reference(issue)}"
         for issue in bundle.fixed_issues
     )
 
 
-def _costs(bundle: Bundle) -> Iterator[str]:
+def _render_costs(bundle: Bundle) -> Iterator[str]:
     yield from _table(
         ("role", "model", "dispatches", "model calls", "tokens", "tool calls", "time", "price"),
         ((cost, (cost.role, cost.model, *words.cost(cost), words.price(cost))) for cost in bundle.costs),
     )
-    told = f"In all: {words.total(bundle)}." if bundle.costs else "No agent that counts its tokens was asked."
-    yield _tag("p", escaped(told))
+    total = f"In all: {words.total(bundle)}." if bundle.costs else "No agent that counts its tokens was asked."
+    yield _tag("p", escaped(total))
     if bundle.verification is not None:
-        yield _tag("p", f"{escaped(words.verification(bundle.verification))} {_rows(bundle.verification)}.")
+        yield _tag("p", f"{escaped(words.verification(bundle.verification))} {_row_reference(bundle.verification)}.")
 
 
-def _timeline(bundle: Bundle) -> Iterator[str]:
+def _render_timeline(bundle: Bundle) -> Iterator[str]:
     yield from _table(
         ("began", "step", "agent", "took", "status", "retries"),
         (
             (
-                item,
+                entry,
                 (
-                    words.clock(item.started_at),
-                    words.step(item),
-                    words.agent(item),
-                    words.took(item),
-                    _kind(item.status.value),
-                    str(item.retries),
+                    words.clock(entry.started_at),
+                    words.step(entry),
+                    words.agent(entry),
+                    words.took(entry),
+                    _classify_word(entry.status.value),
+                    str(entry.retries),
                 ),
             )
-            for item in bundle.timeline
+            for entry in bundle.timeline
         ),
     )
 
 
-def _proof(bundle: Bundle) -> Iterator[str]:
+def _render_proof(bundle: Bundle) -> Iterator[str]:
     head, run = bundle.head, bundle.subject.run_id
     yield f"<p>Everything here is from the ledger {_code(head.ledger_id)} up to row {head.seq}, whose hash is:</p>"
     yield _tag("pre", escaped(head.hash))
@@ -371,12 +377,12 @@ def _proof(bundle: Bundle) -> Iterator[str]:
     )
 
 
-# What a page is made of. Everything below takes text; markup is what it gives.
+# Building blocks of the page. Everything below takes text and returns markup.
 
 
 def _table(head: Sequence[str], rows: Iterable[tuple[Sourced, Sequence[Cell]]]) -> Iterator[str]:
-    """Each row with the rows of the ledger that it comes from; no table of nothing."""
-    body = [f"<tr>{''.join(map(_cell, cells))}<td>{_rows(source)}</td></tr>" for source, cells in rows]
+    """Yield a table in which each row names its rows of the ledger. Yield nothing without rows."""
+    body = [f"<tr>{''.join(map(_cell, cells))}<td>{_row_reference(source)}</td></tr>" for source, cells in rows]
     if body:
         titles = "".join(_tag("th", escaped(title)) for title in (*head, "rows"))
         yield f'<div class="wide"><table>\n<thead><tr>{titles}</tr></thead>\n<tbody>'
@@ -389,12 +395,12 @@ def _cell(cell: Cell) -> str:
     return f'<td class="{kind}">{escaped(text)}</td>' if kind else _tag("td", escaped(text) or "–")
 
 
-def _kind(word: str) -> Cell:
+def _classify_word(word: str) -> Cell:
     return next(((word, kind) for kind, known in _KINDS.items() if word in known), word)
 
 
-def _word(word: str, shown: str = "") -> str:
-    kind = _kind(word)
+def _styled_word(word: str, shown: str = "") -> str:
+    kind = _classify_word(word)
     return f'<span class="{kind[1]}">{escaped(shown or word)}</span>' if isinstance(kind, tuple) else escaped(word)
 
 
@@ -403,35 +409,35 @@ def _list(items: Iterable[str]) -> str:
     return f"<ul>\n{lines}\n</ul>" if lines else ""
 
 
-def _told(text: str) -> str:
-    return escaped(shortened(text, _LINE))
+def _short_text(text: str) -> str:
+    return escaped(shortened(text, _MAX_LINE))
 
 
 def _code(text: str) -> str:
     return _tag("code", escaped(text))
 
 
-def _rows(one: Sourced) -> str:
-    return f'<span class="rows">[{words.rows(one)}]</span>'
+def _row_reference(source: Sourced) -> str:
+    return f'<span class="rows">[{words.rows(source)}]</span>'
 
 
-def _tag(name: str, inside: str) -> str:
-    return f"<{name}>{inside}</{name}>"
+def _tag(name: str, content: str) -> str:
+    return f"<{name}>{content}</{name}>"
 
 
 _SECTIONS: Final[tuple[tuple[str, Callable[[Bundle], Iterable[str]]], ...]] = (
-    ("What was asked for", _asked),
-    ("What was committed, and how to take it back", _commits),
-    ("Tasks", _tasks),
-    ("Checks, before and after", _checks),
-    ("Regressions", _regressions),
-    ("Reviews", _reviews),
-    ("The loss, attempt by attempt", _losses),
-    ("Overrides and approvals", _decided),
-    ("Blast radius", _blast),
-    ("Known issues", _known),
-    ("Found, and put right before the end", _fixed),
-    ("Cost", _costs),
-    ("Timeline", _timeline),
-    ("How to check it", _proof),
+    ("What was asked for", _render_request),
+    ("What was committed, and how to take it back", _render_commits),
+    ("Tasks", _render_tasks),
+    ("Checks, before and after", _render_checks),
+    ("Regressions", _render_regressions),
+    ("Reviews", _render_reviews),
+    ("The loss, attempt by attempt", _render_losses),
+    ("Overrides and approvals", _render_decisions),
+    ("Blast radius", _render_blast_radius),
+    ("Known issues", _render_known_issues),
+    ("Found, and put right before the end", _render_fixed_issues),
+    ("Cost", _render_costs),
+    ("Timeline", _render_timeline),
+    ("How to check it", _render_proof),
 )

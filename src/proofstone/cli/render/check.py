@@ -1,6 +1,7 @@
-"""Checks while they run: a line each on a terminal, a line at the end of each elsewhere.
+"""Print the progress and the report of `proofstone check`.
 
-The report of `proofstone check` as a person reads it: the verdict, the table, each reason with what would fix it.
+On a terminal each running check has a line; elsewhere each check prints a line at its end. The report has the verdict,
+the table, and each reason with its fix.
 """
 
 from __future__ import annotations
@@ -24,18 +25,20 @@ _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "unverifiable": ("?"
 
 
 @dataclass
-class _Running:
+class _RunningCheck:
+    """A check that runs, and its last line of output."""
+
     since: float
-    said: str = ""
+    last_line: str = ""
 
 
 @dataclass
 class LiveChecks:
-    """Implements `check.context.Progress` for one console."""
+    """Show checks while they run. Implements `check.context.Progress` for one console."""
 
     console: Console
     interactive: bool
-    _running: dict[tuple[str, Phase], _Running] = field(default_factory=dict)
+    _running: dict[tuple[str, Phase], _RunningCheck] = field(default_factory=dict)
     _stage: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -46,7 +49,7 @@ class LiveChecks:
 
     def started(self, check: str, phase: Phase) -> None:
         with self._lock:
-            self._running[check, phase] = _Running(time.monotonic())
+            self._running[check, phase] = _RunningCheck(time.monotonic())
 
     def output(self, check: str, phase: Phase, data: bytes) -> None:
         if not self.interactive:
@@ -54,7 +57,7 @@ class LiveChecks:
         line = data[-500:].decode("utf-8", "replace").strip().rpartition("\n")[2]
         running = self._running.get((check, phase))
         if running is not None and line:
-            running.said = printable(line).strip()
+            running.last_line = printable(line).strip()
 
     def ended(self, check: str, phase: Phase, *, reused: bool) -> None:
         with self._lock:
@@ -62,12 +65,12 @@ class LiveChecks:
 
     def judged(self, line: CheckLine) -> None:
         mark, style = _MARKS[line.verdict]
-        told = f"{mark} {line.name}  {duration(line)}" + (f"  {line.reason}" if line.reason else "")
-        self.console.print(printable(told), style=style, soft_wrap=True)
+        text = f"{mark} {line.name}  {duration(line)}" + (f"  {line.reason}" if line.reason else "")
+        self.console.print(printable(text), style=style, soft_wrap=True)
 
     @contextmanager
     def showing(self) -> Iterator[None]:
-        """Keep the lines of what runs at the bottom of the terminal."""
+        """Keep the lines of running checks at the bottom of the terminal."""
         if not self.interactive:
             yield
             return
@@ -81,78 +84,79 @@ class LiveChecks:
 
         now = time.monotonic()
         with self._lock:
-            running = sorted(self._running.items(), key=lambda item: item[1].since)
+            running = sorted(self._running.items(), key=lambda entry: entry[1].since)
         text = Text(f"{self._stage} …\n" if self._stage and not running else "", style="dim")
         for (check, phase), state in running:
-            on = "base" if phase is Phase.BASELINE else "change"
-            text.append(f"  … {check} on the {on}  {now - state.since:.0f} s  ", style="cyan")
-            text.append(f"{state.said[:60]}\n", style="dim")
+            tree = "base" if phase is Phase.BASELINE else "change"
+            text.append(f"  … {check} on the {tree}  {now - state.since:.0f} s  ", style="cyan")
+            text.append(f"{state.last_line[:60]}\n", style="dim")
         return text
 
 
 def duration(line: CheckLine) -> str:
-    """How long it took, or that it was known already."""
+    """Return how long the check took, or `known` for a cached result."""
     if line.reused:
         return "known"
     return f"{line.duration_ms / 1000:.1f} s" if line.duration_ms else ""
 
 
-_OUTCOME = {Outcome.PASSED: "bold green", Outcome.FAILED: "bold red", Outcome.UNVERIFIABLE: "bold yellow"}
-_VERDICT = {"pass": "green", "fail": "red", "unverifiable": "yellow"}
-_MOST = 20
-"""Rows of one kind; the rest is counted, and in --json and the ledger."""
+_OUTCOME_STYLES = {Outcome.PASSED: "bold green", Outcome.FAILED: "bold red", Outcome.UNVERIFIABLE: "bold yellow"}
+_VERDICT_STYLES = {"pass": "green", "fail": "red", "unverifiable": "yellow"}
+_MAX_LINES = 20
+"""The most rows of one kind; the rest is counted, and --json and the ledger have all."""
 
 
 def print_report(console: Console, report: CheckReport) -> None:
-    _table(console, report)
-    _tests(console, "fail → pass", report.fixed, "green")
-    _tests(console, "regressions", report.regressions, "red")
-    _tests(console, "failed before, fail still (not held against the change)", report.standing, "dim")
-    _tests(console, "pass only because they were edited", report.edited, "red")
-    _tests(console, "flaky", report.flaky, "yellow")
-    _tests(console, "cannot be verified in the sandbox", report.unverifiable_tests, "yellow")
-    _findings(console, report.findings)
+    """Print the whole report."""
+    _print_table(console, report)
+    _print_tests(console, "fail → pass", report.fixed, "green")
+    _print_tests(console, "regressions", report.regressions, "red")
+    _print_tests(console, "failed before, fail still (not held against the change)", report.standing, "dim")
+    _print_tests(console, "pass only because they were edited", report.edited, "red")
+    _print_tests(console, "flaky", report.flaky, "yellow")
+    _print_tests(console, "cannot be verified in the sandbox", report.unverifiable_tests, "yellow")
+    _print_findings(console, report.findings)
     for note in report.notes:
         console.print(f"note: {printable(note)}", style="dim", soft_wrap=True)
-    _verdict(console, report)
+    _print_verdict(console, report)
 
 
-def _table(console: Console, report: CheckReport) -> None:
-    """Aligned by hand: a reason is as long as it is, and a terminal wraps it better than a column would."""
+def _print_table(console: Console, report: CheckReport) -> None:
+    """Print the checks. Columns are aligned by hand, because a terminal wraps a long reason better than a column."""
     name = max([5, *(len(line.name) for line in report.checks)])
     console.print(f"tier  {'check':<{name}}  {'base':<12}  {'now':<12}  {'time':>7}  {'tests':>6}", style="dim")
     for line in report.checks:
         tests = "" if line.tests is None else str(line.tests)
-        row = f"{line.tier:>4}  {line.name:<{name}}  {_word(line.baseline):<12}  "
+        row = f"{line.tier:>4}  {line.name:<{name}}  {_verdict_text(line.baseline):<12}  "
         console.print(printable(row), end="", soft_wrap=True)
-        console.print(f"{line.verdict:<12}", style=_VERDICT[line.verdict], end="")
+        console.print(f"{line.verdict:<12}", style=_VERDICT_STYLES[line.verdict], end="")
         console.print(printable(f"  {duration(line):>7}  {tests:>6}  {line.reason}").rstrip(), soft_wrap=True)
 
 
-def _word(verdict: str | None) -> str:
+def _verdict_text(verdict: str | None) -> str:
     return "–" if verdict is None else verdict
 
 
-def _tests(console: Console, title: str, tests: tuple[str, ...], style: str) -> None:
+def _print_tests(console: Console, title: str, tests: tuple[str, ...], style: str) -> None:
     if not tests:
         return
     console.print(f"\n{title}:", style="bold")
-    for test in tests[:_MOST]:
+    for test in tests[:_MAX_LINES]:
         console.print(f"  {printable(test)}", style=style, soft_wrap=True)
-    if len(tests) > _MOST:
-        console.print(f"  … and {len(tests) - _MOST} more", style="dim")
+    if len(tests) > _MAX_LINES:
+        console.print(f"  … and {len(tests) - _MAX_LINES} more", style="dim")
 
 
-def _findings(console: Console, findings: tuple[Finding, ...]) -> None:
+def _print_findings(console: Console, findings: tuple[Finding, ...]) -> None:
     if not findings:
         return
     order = list(Severity)
     console.print("\nfindings:", style="bold")
-    for finding in sorted(findings, key=lambda one: order.index(one.severity))[:_MOST]:
+    for finding in sorted(findings, key=lambda finding: order.index(finding.severity))[:_MAX_LINES]:
         where = f"{finding.path}:{finding.line}" if finding.line else finding.path or ""
-        grave = finding.severity is not Severity.MINOR
+        is_grave = finding.severity is not Severity.MINOR
         head = f"  {finding.severity} {finding.layer} {finding.rule}" + (f"  {where}" if where else "")
-        console.print(printable(head), style="red" if grave else "yellow", soft_wrap=True)
+        console.print(printable(head), style="red" if is_grave else "yellow", soft_wrap=True)
         console.print(f"    {printable(finding.detail)}", soft_wrap=True)
         for mark, lines in (("-", finding.before), ("+", finding.after)):
             for line in (lines or "").splitlines():
@@ -160,23 +164,25 @@ def _findings(console: Console, findings: tuple[Finding, ...]) -> None:
         console.print(f"    fix: {printable(finding.fix)}", style="dim", soft_wrap=True)
         if finding.artifact:
             console.print(f"    evidence: proofstone ledger artifact {finding.artifact[:12]}", style="dim")
-    if len(findings) > _MOST:
-        console.print(f"  … and {len(findings) - _MOST} more", style="dim")
+    if len(findings) > _MAX_LINES:
+        console.print(f"  … and {len(findings) - _MAX_LINES} more", style="dim")
 
 
-def _files(report: CheckReport) -> str:
+def _count_files(report: CheckReport) -> str:
     return "1 file changed" if len(report.changed) == 1 else f"{len(report.changed)} files changed"
 
 
-def _verdict(console: Console, report: CheckReport) -> None:
+def _print_verdict(console: Console, report: CheckReport) -> None:
     console.print()
-    console.print(report.outcome.value.upper(), style=_OUTCOME[report.outcome], end="")
-    console.print(f"  tree {report.tree[:12]} against {report.base_commit[:12]}, {_files(report)}")
+    console.print(report.outcome.value.upper(), style=_OUTCOME_STYLES[report.outcome], end="")
+    console.print(f"  tree {report.tree[:12]} against {report.base_commit[:12]}, {_count_files(report)}")
     if report.reason:
         console.print(f"  {printable(report.reason)}", soft_wrap=True)
     if report.outcome is Outcome.PASSED:
         console.print(f"  confidence {report.confidence}", end="")
-        console.print("".join(f"\n    {printable(cap)}" for cap in report.caps[:_MOST]), style="dim", soft_wrap=True)
+        console.print(
+            "".join(f"\n    {printable(cap)}" for cap in report.caps[:_MAX_LINES]), style="dim", soft_wrap=True
+        )
     if report.assurance is not Assurance.BUBBLEWRAP:
         console.print(f"  assurance: {report.assurance} only; `proofstone doctor` says how to raise it", style="yellow")
     console.print(

@@ -1,7 +1,7 @@
-"""Agents while they work: a line for whatever they come to, and on a terminal a row for each of them.
+"""Show agents while they work: a line for each event, and on a terminal a row for each agent.
 
-There is no row while nobody works: a person may be asked then, and rows would wipe away what is being typed. What the
-agents of one command come to is told by its own view, which is one of these.
+There is no row while no agent works: a person may be asked then, and rows would overwrite what they type. The views of
+the commands are subclasses, which print the events of their own agents.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 
-_SHOWN: Final = 60
+_MAX_TEXT: Final = 60
 _PERSON: Final = "human"
 
 
 @dataclass(eq=False)
-class _Working:
+class _ActiveAgent:
     """An agent at work."""
 
     agent: str
@@ -39,44 +39,46 @@ class _Working:
 
 @dataclass
 class AgentsAtWork:
-    """For one console. May be told from several threads at once."""
+    """A view for one console. Several threads may call it at once."""
 
     console: Console
     interactive: bool
     allowance: Allowance = field(default_factory=Allowance)
     """What the run may spend, as far as that is limited."""
     _spent: Spent = field(default_factory=Spent)
-    _working: list[_Working] = field(default_factory=list)
-    """In the order in which they began. Of those of one name, whoever began first is taken to answer first."""
-    _telling: threading.Lock = field(default_factory=threading.Lock)
-    """Lines appear in order, and rows are shown and put away one at a time."""
+    _active: list[_ActiveAgent] = field(default_factory=list)
+    """The agents in the order in which they began. Of agents with the same name, the first to begin is assumed to
+    answer first."""
+    _print_lock: threading.Lock = field(default_factory=threading.Lock)
+    """Keeps lines in order, and protects showing and removing rows."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    """Of what the rows show. Never held while printing: rows are drawn under the console's own lock."""
+    """Protects what the rows show. It is never held while printing, because rows are drawn under the console's own
+    lock."""
     _rows: Live | None = None
 
     def asked(self, agent: str, about: str = "") -> None:
-        with self._telling:
+        with self._print_lock:
             with self._lock:
-                self._working.append(_Working(agent, time.monotonic(), shortened(about, _SHOWN)))
-            self._show()
+                self._active.append(_ActiveAgent(agent, time.monotonic(), shortened(about, _MAX_TEXT)))
+            self._show_rows()
 
     def doing(self, agent: str, line: str) -> None:
         with self._lock:
-            for working in self._of(agent)[-1:]:
-                working.doing = line
+            for active in self._find_agents(agent)[-1:]:
+                active.doing = line
 
     def said(self, agent: str, line: str) -> None:
-        with self._telling:
+        with self._print_lock:
             self._print(f"  {visible(agent)}: {line}", "cyan")
 
     def answered(self, agent: str, said: str, *, failed: bool) -> None:
-        with self._telling:
+        with self._print_lock:
             with self._lock:
-                for working in self._of(agent)[:1]:
-                    self._working.remove(working)
-                nobody = not self._working
-            if nobody:
-                self._put_away()
+                for active in self._find_agents(agent)[:1]:
+                    self._active.remove(active)
+                is_idle = not self._active
+            if is_idle:
+                self._remove_rows()
             line = f"  {'✗' if failed else '✓'} {visible(agent)}  {visible(said)}"
             self._print(line.rstrip(), "red" if failed else "")
 
@@ -86,25 +88,25 @@ class AgentsAtWork:
 
     @contextmanager
     def showing(self) -> Iterator[None]:
-        """However this ends, no row is left behind."""
+        """Remove the rows at the end of the block, however it ends."""
         try:
             yield
         finally:
-            with self._telling:
-                self._put_away()
+            with self._print_lock:
+                self._remove_rows()
 
-    def _served(self, by: Iterable[str]) -> None:
-        """Who serves them. A person types here, and rows would wipe it away."""
-        if any(_PERSON in item for item in by):
+    def _note_backends(self, specs: Iterable[str]) -> None:
+        """Show no rows if a person serves a role: rows would overwrite what they type."""
+        if any(_PERSON in spec for spec in specs):
             self.interactive = False
 
-    def _of(self, agent: str) -> list[_Working]:
-        return [item for item in self._working if item.agent == agent]
+    def _find_agents(self, agent: str) -> list[_ActiveAgent]:
+        return [active for active in self._active if active.agent == agent]
 
     def _print(self, text: str, style: str = "") -> None:
         self.console.print(printable(text), style=style, soft_wrap=True)
 
-    def _show(self) -> None:
+    def _show_rows(self) -> None:
         if not self.interactive or self._rows is not None:
             return
         from rich.live import Live
@@ -112,7 +114,7 @@ class AgentsAtWork:
         self._rows = Live(get_renderable=self._render, console=self.console, refresh_per_second=8, transient=True)
         self._rows.start()
 
-    def _put_away(self) -> None:
+    def _remove_rows(self) -> None:
         if self._rows is not None:
             self._rows.stop()
             self._rows = None
@@ -123,10 +125,10 @@ class AgentsAtWork:
         text = Text()
         now = time.monotonic()
         with self._lock:
-            for working in self._working:
-                text.append(f"  {visible(working.agent)} ", style="cyan")
-                text.append(f"{now - working.since:.0f} s  ")
-                shown = visible(working.doing)
-                text.append(f"{shown if len(shown) <= _SHOWN else '…' + shown[-_SHOWN:]}\n", style="dim")
+            for active in self._active:
+                text.append(f"  {visible(active.agent)} ", style="cyan")
+                text.append(f"{now - active.since:.0f} s  ")
+                shown = visible(active.doing)
+                text.append(f"{shown if len(shown) <= _MAX_TEXT else '…' + shown[-_MAX_TEXT:]}\n", style="dim")
             text.append(f"  {summary(self._spent, self.allowance)}", style="dim")
         return text

@@ -1,7 +1,7 @@
-"""A run of the gate while it goes on: a line when something happens, and a bar for each task that is under way.
+"""Show a run of the gate while it runs: a line for each event, and a bar for each task under way.
 
-The bars stay at the bottom of a terminal. Where a person is asked on that very terminal there are none: they would
-wipe away what is being typed.
+The bars stay at the bottom of a terminal. If a person is asked on that terminal there are none, because they would
+overwrite what the person types.
 """
 
 from __future__ import annotations
@@ -29,88 +29,91 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-_SHOWN: Final = 60
-_KEPT: Final = 2000
+_MAX_TEXT: Final = 60
+_MAX_BYTES: Final = 2000
 _PERSON: Final = "human"
 
 
 @dataclass
-class _Working:
-    """A task that is under way."""
+class _ActiveTask:
+    """A task under way, with its last output."""
 
     since: float
     checks: dict[tuple[str, Phase], float] = field(default_factory=dict)
-    _heard: bytes = b""
+    _output: bytes = b""
 
-    def heard(self, data: bytes) -> None:
-        """What is printed or said comes in pieces, of a line or of a word."""
-        self._heard = (self._heard + data)[-_KEPT:]
+    def add_output(self, data: bytes) -> None:
+        """Add output, which arrives in pieces of lines and words."""
+        self._output = (self._output + data)[-_MAX_BYTES:]
 
     def begin(self, line: str = "") -> None:
-        """Something new, in place of what was heard."""
-        self._heard = f"{line}\n".encode("utf-8", "replace") if line else b""  # half a character breaks no view
+        """Replace the output by a new line."""
+        self._output = (
+            f"{line}\n".encode("utf-8", "replace") if line else b""
+        )  # half a character must not break the view
 
     @property
-    def said(self) -> str:
-        """The last line that says something."""
-        lines = self._heard.decode("utf-8", "replace").split("\n")
+    def last_line(self) -> str:
+        """The last line that is not empty."""
+        lines = self._output.decode("utf-8", "replace").split("\n")
         return next((line for line in map(str.strip, reversed(lines)) if line), "")
 
 
 @dataclass
 class LiveGate:
-    """Implements `gate.request.Watching` for one console."""
+    """Show a run of the gate. Implements `gate.request.Watching` for one console."""
 
     console: Console
     interactive: bool
     asks_here: bool = False
-    """A person who executes or reviews is asked on this terminal."""
+    """Whether a person who executes or reviews is asked on this terminal."""
     view: RunView | None = None
-    """The run as it was last seen: what to say about it when it is interrupted."""
+    """The last known state of the run, for the message when it is interrupted."""
     _spent: Spent = field(default_factory=Spent)
-    _working: dict[str, _Working] = field(default_factory=dict)
-    _told: dict[str, int] = field(default_factory=dict)
-    """How many steps of each task have been told."""
+    _active: dict[str, _ActiveTask] = field(default_factory=dict)
+    _steps_shown: dict[str, int] = field(default_factory=dict)
+    """How many steps of each task have been printed."""
     _started: float = field(default_factory=time.monotonic)
-    _telling: threading.Lock = field(default_factory=threading.Lock)
-    """Lines appear in order."""
+    _print_lock: threading.Lock = field(default_factory=threading.Lock)
+    """Keeps lines in order."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    """Of what the bars show. Never held while printing: the bars are drawn under the console's own lock."""
-    _shown: ExitStack = field(default_factory=ExitStack)
+    """Protects what the bars show. It is never held while printing, because bars are drawn under the console's own
+    lock."""
+    _bars: ExitStack = field(default_factory=ExitStack)
 
     def began(self, view: RunView) -> None:
-        with self._telling:
+        with self._print_lock:
             self.view = view
-            self._told = {task.record.id: len(task.steps) for task in view.tasks}
+            self._steps_shown = {task.record.id: len(task.steps) for task in view.tasks}
             finished = sum(task.record.finished for task in view.tasks)
             before = f", {finished} finished already" if finished else ""
             count = "1 task" if len(view.tasks) == 1 else f"{len(view.tasks)} tasks"
             self._print(f"{view.plan.title}: {count}{before}, onto {view.branch}", "bold")
             self._print(f"run {view.run_id}", "dim")
-            self._show(view)
+            self._show_bars(view)
 
     def changed(self, view: RunView, task: str) -> None:
-        with self._telling:
+        with self._print_lock:
             self.view = view
-            seen = view.task(task)
-            self._keep(seen)
-            for step in seen.steps[self._told.get(task, 0) :]:
-                self._tell(view, seen, step.kind)
-            self._told[task] = len(seen.steps)
+            task_view = view.task(task)
+            self._update_active(task_view)
+            for step in task_view.steps[self._steps_shown.get(task, 0) :]:
+                self._print_step(view, task_view, step.kind)
+            self._steps_shown[task] = len(task_view.steps)
 
     def said(self, task: str, line: str) -> None:
-        with self._telling:
+        with self._print_lock:
             self._print(f"{task}: {line}", "cyan")
 
     def output(self, task: str, data: bytes) -> None:
-        working = self._working.get(task)
-        if working is not None:
-            working.heard(data)
+        active = self._active.get(task)
+        if active is not None:
+            active.add_output(data)
 
     def doing(self, task: str, line: str) -> None:
-        working = self._working.get(task)
-        if working is not None:
-            working.begin(line)
+        active = self._active.get(task)
+        if active is not None:
+            active.begin(line)
 
     def checks(self, task: str) -> Progress:
         return _TaskChecks(self, task)
@@ -120,44 +123,45 @@ class LiveGate:
 
     @contextmanager
     def showing(self) -> Iterator[None]:
-        """While this lasts, bars may be shown."""
-        with self._shown:
+        """Allow bars within the block."""
+        with self._bars:
             yield
 
     def judged(self, task: str, line: CheckLine) -> None:
-        """Only what does not pass is worth a line; the rest is in the report."""
+        """Print a check that does not pass. The report has the others."""
         if line.verdict is Verdict.PASS:
             return
-        with self._telling:
+        with self._print_lock:
             reason = f": {line.reason}" if line.reason else ""
             self._print(f"  {task}: {line.name} {line.verdict}{reason}", "dim")
 
     def checking(self, task: str, check: str, phase: Phase, *, begins: bool) -> None:
+        """Note that a check of a task begins or ends."""
         with self._lock:
-            working = self._working.get(task)
-            if working is None:
+            active = self._active.get(task)
+            if active is None:
                 return
             if begins:
-                working.checks[check, phase] = time.monotonic()
+                active.checks[check, phase] = time.monotonic()
             else:
-                working.checks.pop((check, phase), None)
+                active.checks.pop((check, phase), None)
 
-    def _keep(self, task: TaskView) -> None:
+    def _update_active(self, task: TaskView) -> None:
         id = task.record.id
         with self._lock:
             if task.record.state in UNDER_WAY:
-                self._working.setdefault(id, _Working(time.monotonic())).begin()
+                self._active.setdefault(id, _ActiveTask(time.monotonic())).begin()
             else:
-                self._working.pop(id, None)
+                self._active.pop(id, None)
 
-    def _tell(self, view: RunView, task: TaskView, kind: str) -> None:
+    def _print_step(self, view: RunView, task: TaskView, kind: str) -> None:
         record = task.record
         head = f"{record.id} {view.plan.task(record.id).name}"
         attempt = f"attempt {record.attempt} of {MAX_ATTEMPTS + record.extra_attempts}"
         match kind:
             case "started":
                 self._print(f"▶ {head}  {attempt}", "")
-                self._direct(record)
+                self._print_direction(record)
             case "committed":
                 confidence = f", confidence {task.confidence.value}" if task.confidence else ""
                 self._print(f"✓ {head}  committed {(record.commit or '')[:12]}{confidence}", "green")
@@ -177,22 +181,22 @@ class LiveGate:
                 words = {"executed": "executed, now the checks", "checked": "verified, now the review"}
                 self._print(f"  {head}  {words.get(kind, 'approved')}", "dim")
 
-    def _direct(self, record: TaskRecord) -> None:
-        """How another attempt is to go about it."""
+    def _print_direction(self, record: TaskRecord) -> None:
+        """Print how the next attempt must proceed."""
         if record.failures and (direction := record.failures[-1].direction):
             self._print(f"  {record.id}: {figures(direction)}: {direction.rationale}", "dim")
 
     def _print(self, text: str, style: str) -> None:
         self.console.print(printable(text), style=style, soft_wrap=True)
 
-    def _show(self, view: RunView) -> None:
-        a_person_types = self.asks_here and _PERSON in (view.executor, view.architect)
-        if not self.interactive or a_person_types:
+    def _show_bars(self, view: RunView) -> None:
+        is_person_typing = self.asks_here and _PERSON in (view.executor, view.architect)
+        if not self.interactive or is_person_typing:
             return
         from rich.live import Live
 
         bars = Live(get_renderable=self._render, console=self.console, refresh_per_second=8, transient=True)
-        self._shown.enter_context(bars)
+        self._bars.enter_context(bars)
 
     def _render(self) -> RenderableType:
         from rich.text import Text
@@ -202,26 +206,26 @@ class LiveGate:
             view = self.view
             if view is None:
                 return text
-            for id, working in self._working.items():
-                self._row(text, view.task(id), working)
-            counted = statistics(view)
+            for id, active in self._active.items():
+                self._append_row(text, view.task(id), active)
+            counts = statistics(view)
             elapsed = time.monotonic() - self._started
             spent = f"; {words}" if (words := summary(self._spent, view.budget.run)) else ""
-            told = f"  {counted.passed} of {counted.total} passed, {counted.failed} failed, {elapsed:.0f} s{spent}"
-            text.append(told, style="dim")
+            line = f"  {counts.passed} of {counts.total} passed, {counts.failed} failed, {elapsed:.0f} s{spent}"
+            text.append(line, style="dim")
         return text
 
     @staticmethod
-    def _row(text: Text, task: TaskView, working: _Working) -> None:
+    def _append_row(text: Text, task: TaskView, active: _ActiveTask) -> None:
         now = time.monotonic()
         text.append(f"  {bar(position(task))} {task.record.id} ", style="cyan")
-        text.append(f"{task.record.state.value.lower()} {now - working.since:.0f} s  ")
-        doing = working.said
-        if task.record.state is TaskState.VERIFYING and working.checks:
-            (check, phase), _ = max(working.checks.items(), key=lambda item: item[1])
+        text.append(f"{task.record.state.value.lower()} {now - active.since:.0f} s  ")
+        doing = active.last_line
+        if task.record.state is TaskState.VERIFYING and active.checks:
+            (check, phase), _ = max(active.checks.items(), key=lambda entry: entry[1])
             doing = f"{check} on the {'base' if phase is Phase.BASELINE else 'change'}"
         shown = printable(doing)
-        text.append(f"{shown if len(shown) <= _SHOWN else '…' + shown[-_SHOWN:]}\n", style="dim")
+        text.append(f"{shown if len(shown) <= _MAX_TEXT else '…' + shown[-_MAX_TEXT:]}\n", style="dim")
 
 
 @dataclass(frozen=True)

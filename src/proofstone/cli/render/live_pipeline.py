@@ -1,8 +1,8 @@
-"""A feature while it goes through the pipeline: the step that is reached, who is at work, and what was decided.
+"""Show a run of the pipeline while it runs: the current step, the agents at work, and the decisions.
 
-The plan gate, the task gate and the cascade are shown by the views of their own commands, under a heading, on the same
-console. A console bears the rows of one view: ours are put away before a part begins, and nobody tells us when it ends;
-so whatever we are told next ends it.
+The plan gate, the task gate and the checks are shown by the views of their own commands, under a heading on the same
+console. A console can show the rows of one view only, so the rows of this view are removed before a part begins. There
+is no event for the end of a part; the next event of any kind ends it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _STEPS: Final[Mapping[str, str]] = {
     "planner": "plan",
     "knowledge": "knowledge",
 }
-"""Where an agent works; a reviewer works at two."""
+"""The step at which an agent works. A reviewer works at two."""
 _NOTES: Final[Mapping[str, tuple[str, str]]] = {
     "concern": ("! concern", "yellow"),
     "unheard": ("! not heard", "yellow"),
@@ -46,95 +46,95 @@ _NOTES: Final[Mapping[str, tuple[str, str]]] = {
     "plan-gate": ("plan gate", "bold"),
     "direction": ("direction", "bold yellow"),
 }
-"""How a note begins, and its style. Any other begins with its kind."""
-_LONG: Final = 400
+"""The beginning of a note and its style, by its kind. Other notes begin with their kind."""
+_MAX_TEXT: Final = 400
 _BEFORE, _AFTER = 2, 4
-"""Steps around the one that is reached, in the picture below the rows."""
-_SHORT: Final = 12
+"""How many steps are shown before and after the current one, below the rows."""
+_HASH_LENGTH: Final = 12
 
 
 @dataclass
 class LivePipeline(AgentsAtWork):
-    """Implements `pipeline.journal.Watching` for one console."""
+    """Show a run of the pipeline. Implements `pipeline.journal.Watching` for one console."""
 
     asks_here: bool = False
-    """A person can be asked on this terminal."""
+    """Whether a person can be asked on this terminal."""
     gate_view: type[LiveGate] = LiveGate
-    """What shows the tasks."""
+    """The view of the tasks."""
     _lane: Lane = Lane.STANDARD
-    _reached: int = -1
-    """The step, in the picture of the lane; -1: none yet."""
+    _step_index: int = -1
+    """The index of the current step in the lane; -1 before the first."""
     _current: str = ""
-    _been: set[str] = field(default_factory=set)
+    _visited: set[str] = field(default_factory=set)
     _is_built: bool = False
-    """There is a plan that is carried out: a review is one of code."""
+    """Whether a plan is being implemented: reviews are then code reviews."""
     _part: ExitStack = field(default_factory=ExitStack)
-    """What the part that is under way shows."""
+    """The view of the current part."""
 
     def began(self, run_id: str, setup: RunSetup, *, resumed: bool) -> None:
-        with self._telling:
-            self._served(spec for specs in setup.agents.values() for spec in specs)
+        with self._print_lock:
+            self._note_backends(spec for specs in setup.agents.values() for spec in specs)
             self._lane = setup.lane
             self._print(one_line(setup.request), "bold")
-            self._print(f"run {run_id}{', which goes on' if resumed else ''}", "dim")
-            self._print(f"onto {visible(setup.branch)}, from {setup.base_commit[:_SHORT]}, {setup.mode}", "dim")
-            self._print(_team(setup.agents), "dim")
+            self._print(f"run {run_id}{', resumed' if resumed else ''}", "dim")
+            self._print(f"onto {visible(setup.branch)}, from {setup.base_commit[:_HASH_LENGTH]}, {setup.mode}", "dim")
+            self._print(_describe_team(setup.agents), "dim")
             for note in setup.notes:
                 self._print(f"note: {visible(note)}", "dim")
 
     def asked(self, agent: str, about: str = "") -> None:
-        with self._telling:
+        with self._print_lock:
             self._end_part()
             self._reach(self._step_of(agent))
         super().asked(agent, about)
 
     def noted(self, kind: str, text: str) -> None:
-        with self._telling:
+        with self._print_lock:
             self._end_part()
             self._is_built = self._is_built or kind == "plan"
-            begins, style = _NOTES.get(kind, (visible(kind), "dim"))
-            self._print(f"  {begins}: {one_line(text, _LONG)}", style)
+            prefix, style = _NOTES.get(kind, (visible(kind), "dim"))
+            self._print(f"  {prefix}: {one_line(text, _MAX_TEXT)}", style)
             if kind == "lane":
                 self._lane = next((lane for lane in Lane if text.startswith(f"{lane}:")), self._lane)
                 self._print(f"  {' → '.join(self._steps)}", "dim")
 
     def approved(self, entry: ApprovalEntry) -> None:
-        with self._telling:
+        with self._print_lock:
             self._end_part()
             self._reach("approval", heading=False)
             self._print(f"  ✓ {approval(entry)}", "dim" if entry.auto_selected else "green")
 
     def checking(self) -> Progress:
-        with self._telling:
+        with self._print_lock:
             self._begin_part("whole cascade")
             live = LiveChecks(self.console, self.interactive)
             self._part.enter_context(live.showing())
             return live
 
     def checked(self, checks: FinalChecks) -> None:
-        with self._telling:
+        with self._print_lock:
             self._end_part()
             self._print(f"  {cascade(checks)}", "green" if checks.passed else "red")
 
     def plan_gate(self, iteration: int) -> PlanGateWatching:
-        with self._telling:
+        with self._print_lock:
             self._begin_part("plan gate")
             live = LivePlanGate(self.console, self.interactive)
             self._part.enter_context(live.showing())
             return live
 
     def gate(self, iteration: int) -> GateWatching:
-        with self._telling:
+        with self._print_lock:
             self._begin_part("task")
             live = self.gate_view(self.console, self.interactive, self.asks_here)
             self._part.enter_context(live.showing())
             return live
 
     def committed(self, commit: str, branch: str) -> None:
-        with self._telling:
+        with self._print_lock:
             self._end_part()
             self._reach("commit")
-            self._print(f"  ✓ committed {commit[:_SHORT]} onto {visible(branch)}", "bold green")
+            self._print(f"  ✓ committed {commit[:_HASH_LENGTH]} onto {visible(branch)}", "bold green")
 
     @contextmanager
     def showing(self) -> Iterator[None]:
@@ -145,12 +145,12 @@ class LivePipeline(AgentsAtWork):
                 self.clear()
 
     def clear(self) -> None:
-        """No row of anybody: a person is asked, or it is over."""
-        with self._telling:
+        """Remove all rows: a person is asked, or the run is over."""
+        with self._print_lock:
             self._end_part()
-            self._put_away()
+            self._remove_rows()
 
-    # Steps and parts. Whoever calls these tells at the moment.
+    # Steps and parts. The caller holds the print lock.
 
     @property
     def _steps(self) -> Sequence[str]:
@@ -158,7 +158,7 @@ class LivePipeline(AgentsAtWork):
 
     def _begin_part(self, step: str) -> None:
         self._end_part()
-        self._put_away()
+        self._remove_rows()
         self._is_built = self._is_built or step != "plan gate"
         self._reach(step)
 
@@ -169,36 +169,36 @@ class LivePipeline(AgentsAtWork):
         role = agent.partition(":")[0]
         if role != "reviewer":
             return _STEPS.get(role, role)
-        has_design = any(_is(step, "design review") for step in self._steps)
+        has_design = any(_is_step(step, "design review") for step in self._steps)
         return "design review" if has_design and not self._is_built else "code review"
 
     def _reach(self, step: str, *, heading: bool = True) -> None:
         if step == self._current:
             return
-        self._is_built = self._is_built and step != "research"  # from there all begins anew
+        self._is_built = self._is_built and step != "research"  # everything starts again from there
         with self._lock:
-            self._current, self._reached = step, self._position(step)
+            self._current, self._step_index = step, self._position(step)
         if heading:
             self._print(self._heading(step), "bold")
-        self._been.add(step)
+        self._visited.add(step)
 
     def _position(self, step: str) -> int:
-        """In the picture. Of a step that comes twice, the one that lies ahead."""
-        places = [at for at, one in enumerate(self._steps) if _is(one, step)]
-        return next((at for at in places if at > self._reached), places[0] if places else -1)
+        """Return the index of a step. If it occurs twice, return the one ahead."""
+        indices = [at for at, name in enumerate(self._steps) if _is_step(name, step)]
+        return next((at for at in indices if at > self._step_index), indices[0] if indices else -1)
 
     def _heading(self, step: str) -> str:
-        again = ", again" if step in self._been else ""
-        if self._reached < 0:
+        again = ", again" if step in self._visited else ""
+        if self._step_index < 0:
             return f"{visible(step)}{again}"
-        return f"step {self._reached + 1} of {len(self._steps)}: {self._steps[self._reached]}{again}"
+        return f"step {self._step_index + 1} of {len(self._steps)}: {self._steps[self._step_index]}{again}"
 
     def _render(self) -> RenderableType:
         from rich.console import Group
         from rich.text import Text
 
         with self._lock:
-            steps, reached = self._steps, self._reached
+            steps, reached = self._steps, self._step_index
         text = Text("  ", style="dim")
         first, end = max(0, reached - _BEFORE), reached + _AFTER + 1
         shown = [(step, at == reached) for at, step in enumerate(steps)][first:end]
@@ -210,21 +210,26 @@ class LivePipeline(AgentsAtWork):
         return Group(super()._render(), text)
 
 
-def _is(shown: str, step: str) -> bool:
-    """`research ×4` is `research`, and `tasks` are `task`."""
+def _is_step(shown: str, step: str) -> bool:
+    """Return whether a name in the lane is this step: `research ×4` is `research`, and `tasks` is `task`."""
     return shown.partition(" ×")[0] in (step, f"{step}s")
 
 
-def _team(agents: Mapping[str, tuple[str, ...]]) -> str:
-    """Who serves whom. Often one serves them all, or all of a role."""
-    served = {agent: " or ".join(specs) for agent, specs in agents.items()}
-    if len(set(served.values())) == 1:
-        return f"all agents: {visible(next(iter(served.values())))}"
-    of_role: dict[str, set[str]] = {}
-    for agent, by in served.items():
-        of_role.setdefault(_role(agent), set()).add(by)
-    return serving({agent if len(of_role[_role(agent)]) > 1 else _role(agent): by for agent, by in served.items()})
+def _describe_team(agents: Mapping[str, tuple[str, ...]]) -> str:
+    """Describe which backends serve the agents. Combine agents and roles with the same backends."""
+    specs_by_agent = {agent: " or ".join(specs) for agent, specs in agents.items()}
+    if len(set(specs_by_agent.values())) == 1:
+        return f"all agents: {visible(next(iter(specs_by_agent.values())))}"
+    specs_by_role: dict[str, set[str]] = {}
+    for agent, spec in specs_by_agent.items():
+        specs_by_role.setdefault(_role_of(agent), set()).add(spec)
+    return serving(
+        {
+            agent if len(specs_by_role[_role_of(agent)]) > 1 else _role_of(agent): spec
+            for agent, spec in specs_by_agent.items()
+        }
+    )
 
 
-def _role(agent: str) -> str:
+def _role_of(agent: str) -> str:
     return agent.partition(":")[0]

@@ -1,4 +1,4 @@
-"""A goal while it is pursued: each plan, what came of its subtasks, and after each round where the loop stands."""
+"""Show a run of the control loop: each plan, the results of its subtasks, and the figures after each round."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ from proofstone.solve.models import SolveRound
 
 @dataclass
 class LiveSolve(AgentsAtWork):
-    """Implements `solve.agents.Watching` for one console."""
+    """Show a run of the control loop. Implements `solve.agents.Watching` for one console."""
 
     _intents: dict[str, str] = field(default_factory=dict)
-    """Of the subtasks that were planned."""
+    """The intents of the planned subtasks, by id."""
 
     def began(self, beginning: Beginning) -> None:
-        with self._telling:
-            self._served(beginning.agents.values())
+        with self._print_lock:
+            self._note_backends(beginning.agents.values())
             self._print(one_line(beginning.goal), "bold")
-            self._print(f"run {beginning.run_id}{', which goes on' if beginning.resumed else ''}", "dim")
+            self._print(f"run {beginning.run_id}{', resumed' if beginning.resumed else ''}", "dim")
             self._print(serving(beginning.agents), "dim")
-            self._print(_limits(beginning), "dim")
+            self._print(_describe_limits(beginning), "dim")
             for note in beginning.notes:
                 self._print(f"note: {visible(note)}", "dim")
 
     def rejected(self, round: int, why: str) -> None:
-        with self._telling:
+        with self._print_lock:
             self._print(f"  ! plan not taken: {one_line(why, 400)}", "yellow")
 
     def planned(self, round: int, subtasks: Sequence[SubTask]) -> None:
-        with self._telling:
+        with self._print_lock:
             self._print(f"round {round}: {counted(len(subtasks), 'subtask')}", "bold")
             for subtask in subtasks:
                 self._intents[subtask.subtask_id] = subtask.intent
                 self._print(f"  {subtask.sequence}. {one_line(subtask.intent, 100)}", "dim")
 
     def pursued(self, outcome: SubTaskOutcome) -> None:
-        with self._telling:
+        with self._print_lock:
             intent = one_line(self._intents.get(outcome.subtask_id, "a plan"), 100)
             if outcome.matched:
                 self._print(f"  ✓ {intent}", "green")
@@ -61,8 +61,8 @@ class LiveSolve(AgentsAtWork):
                 self._print(f"  ✗ {intent}: {first_failure(outcome)}", "red")
 
     def decided(self, round: SolveRound) -> None:
-        with self._telling:
-            self._figures(round)
+        with self._print_lock:
+            self._print_figures(round)
             directive = round.directive
             if directive.directive is DirectiveName.ACCEPT:
                 return
@@ -72,7 +72,7 @@ class LiveSolve(AgentsAtWork):
             if blocked := (*directive.blocked_tools, *directive.blocked_targets):
                 self._print(f"  not again: {one_line(', '.join(blocked))}", "dim")
 
-    def _figures(self, round: SolveRound) -> None:
+    def _print_figures(self, round: SolveRound) -> None:
         from rich.text import Text
 
         directive = round.directive
@@ -88,6 +88,6 @@ class LiveSolve(AgentsAtWork):
         self.console.print(line, soft_wrap=True)
 
 
-def _limits(beginning: Beginning) -> str:
+def _describe_limits(beginning: Beginning) -> str:
     replans = counted(beginning.max_replans, "replan")
     return f"policy {beginning.policy}, at most {replans} and {beginning.time_budget_ms / 1000:g} s"

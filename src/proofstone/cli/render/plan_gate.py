@@ -1,6 +1,7 @@
-"""A plan at the gate while it is discussed: what each agent answers, and after each iteration what has changed.
+"""Show a run of the plan gate while it runs, and print its report.
 
-What became of a plan at the gate, as a person reads it: what stands against it, what they are asked, the verdict.
+The live view prints the answers of the agents and the changes after each iteration. The report has the open challenges,
+the questions and the verdict.
 """
 
 from __future__ import annotations
@@ -33,66 +34,69 @@ if TYPE_CHECKING:
 
 
 SEVERITY_STYLE: Final = {PlanSeverity.BLOCKING: "red", PlanSeverity.SIGNIFICANT: "yellow", PlanSeverity.MINOR: ""}
-_SETTLED: Final = {ChallengeStatus.RESOLVED: "green", ChallengeStatus.WITHDRAWN: "green"}
+_SETTLED_STYLES: Final = {ChallengeStatus.RESOLVED: "green", ChallengeStatus.WITHDRAWN: "green"}
 
 
 @dataclass
 class LivePlanGate(AgentsAtWork):
-    """Implements `plan_gate.run.Watching` for one console."""
+    """Show a run of the plan gate. Implements `plan_gate.run.Watching` for one console."""
 
-    _told: dict[str, ChallengeStatus] = field(default_factory=dict)
-    """What was last told of each challenge."""
+    _last_status: dict[str, ChallengeStatus] = field(default_factory=dict)
+    """The status of each challenge when it was last printed."""
 
     def began(self, beginning: Beginning) -> None:
-        with self._telling:
-            self._served(beginning.agents.values())
+        with self._print_lock:
+            self._note_backends(beginning.agents.values())
             facts = f"{beginning.quality}, complexity {beginning.complexity.total}, {beginning.team_mode} team"
             self._print(f"{visible(beginning.title or beginning.plan_path)}: {facts}", "bold")
             self._print(f"run {beginning.run_id}", "dim")
-            self._print(_serving(beginning), "dim")
+            self._print(_describe_agents(beginning), "dim")
 
     def iterating(self, iteration: int) -> None:
-        with self._telling:
+        with self._print_lock:
             self._print(f"iteration {iteration} of {ITERATIONS}", "bold")
 
     def decided(self, state: IterationState, challenges: Sequence[Challenge], events: Sequence[PlanEvent]) -> None:
-        with self._telling:
+        with self._print_lock:
             for challenge in sorted(challenges, key=by_severity):
-                self._tell(challenge)
+                self._print_change(challenge)
             for event in events:
                 is_note = event.kind is EventKind.TEAM
                 self._print(
                     f"  {'' if is_note else '! '}{event.kind}: {visible(event.text)}", "dim" if is_note else "yellow"
                 )
-            self._print(f"  {_open(state)}", "bold")
+            self._print(f"  {_describe_open(state)}", "bold")
 
-    def _tell(self, challenge: Challenge) -> None:
-        """Only what is new or has changed."""
-        before = self._told.get(challenge.id)
+    def _print_change(self, challenge: Challenge) -> None:
+        """Print a challenge if it is new or its status has changed."""
+        before = self._last_status.get(challenge.id)
         if before is challenge.status:
             return
-        self._told[challenge.id] = challenge.status
-        became = f"{before} → {challenge.status}" if before else challenge.status.value
+        self._last_status[challenge.id] = challenge.status
+        change = f"{before} → {challenge.status}" if before else challenge.status.value
         style = (
-            SEVERITY_STYLE[challenge.severity] if challenge.status.is_open else _SETTLED.get(challenge.status, "dim")
+            SEVERITY_STYLE[challenge.severity]
+            if challenge.status.is_open
+            else _SETTLED_STYLES.get(challenge.status, "dim")
         )
-        self._print(f"  {challenge.id} {challenge.severity} {became}  {visible(challenge.claim)}", style)
+        self._print(f"  {challenge.id} {challenge.severity} {change}  {visible(challenge.claim)}", style)
 
 
-def _serving(beginning: Beginning) -> str:
+def _describe_agents(beginning: Beginning) -> str:
     if not beginning.agents:
-        return beginning.note or "nobody is asked: the rules alone"
+        return beginning.note or "no agent is asked: the rules decide alone"
     return ", ".join(f"{role}: {by}" for role, by in beginning.agents.items())
 
 
-def _open(state: IterationState) -> str:
-    """What is left, and what follows from it."""
-    held = state.convergence
+def _describe_open(state: IterationState) -> str:
+    """Describe what is open, and the state of convergence."""
+    convergence = state.convergence
     minor = sum(challenge.severity is PlanSeverity.MINOR and challenge.status.is_open for challenge in state.challenges)
-    return f"{held.blocking_open} blocking, {held.significant_open} significant, {minor} minor open → {held.status}"
+    counts = f"{convergence.blocking_open} blocking, {convergence.significant_open} significant, {minor} minor open"
+    return f"{counts} → {convergence.status}"
 
 
-_VERDICT: Final = {
+_VERDICT_STYLES: Final = {
     PlanVerdict.PROCEED: "bold green",
     PlanVerdict.REVISE: "bold yellow",
     PlanVerdict.RETHINK: "bold red",
@@ -101,52 +105,52 @@ _VERDICT: Final = {
 
 
 def print_report(console: Console, report: PlanReport, written: Path | None = None) -> None:
-    """The end of `proofstone verify-plan`. `written`: where the whole report is."""
-    if stands := standing(report):
-        console.print("what stands against it:", style="bold")
-        for challenge in stands:
-            _challenge(console, report, challenge)
-    if report.verdict is PlanVerdict.PROCEED and (taken_in := to_take_in(report.challenges)):
-        console.print("to be taken into the plan:", style="bold")
-        for challenge in taken_in:
-            _line(console, f"  {challenge.id}  {visible(challenge.mitigation)}")
+    """Print the result at the end of `proofstone verify-plan`. `written` is the file of the full report."""
+    if open_challenges := standing(report):
+        console.print("open challenges:", style="bold")
+        for challenge in open_challenges:
+            _print_challenge(console, report, challenge)
+    if report.verdict is PlanVerdict.PROCEED and (to_apply := to_take_in(report.challenges)):
+        console.print("mitigations to add to the plan:", style="bold")
+        for challenge in to_apply:
+            _print_line(console, f"  {challenge.id}  {visible(challenge.mitigation)}")
     if report.questions:
         console.print("\nyou are asked:", style="bold")
         for question in report.questions:
-            _question(console, report, question)
+            _print_question(console, report, question)
     if report.debt_warning:
-        _line(console, "\ntechnical debt: five challenges or more were deferred; the report lists them", "yellow")
-    _verdict(console, report, written)
+        _print_line(console, "\ntechnical debt: five challenges or more were deferred; the report lists them", "yellow")
+    _print_verdict(console, report, written)
 
 
-def _challenge(console: Console, report: PlanReport, challenge: Challenge) -> None:
+def _print_challenge(console: Console, report: PlanReport, challenge: Challenge) -> None:
     line = report.lines.get(challenge.id)
     where = "" if line is None else f"  {visible(report.plan or report.plan_path)}:{line}"
     head = f"  {challenge.id} {challenge.severity} {challenge.status}{where}  {visible(claim_of(report, challenge))}"
-    _line(console, head, SEVERITY_STYLE[challenge.severity])
-    _line(console, f"    {visible(challenge.concern)}")
-    _line(console, f"    {visible(mitigation(challenge))}", "dim")
+    _print_line(console, head, SEVERITY_STYLE[challenge.severity])
+    _print_line(console, f"    {visible(challenge.concern)}")
+    _print_line(console, f"    {visible(mitigation(challenge))}", "dim")
 
 
-def _question(console: Console, report: PlanReport, question: OpenQuestion) -> None:
-    _line(console, f"  {visible(question.challenge)}: {visible(question.question)}", "yellow")
+def _print_question(console: Console, report: PlanReport, question: OpenQuestion) -> None:
+    _print_line(console, f"  {visible(question.challenge)}: {visible(question.question)}", "yellow")
     for number, option in enumerate(question.options, start=1):
-        _line(console, f"    {number}. {visible(option)}")
-    _line(console, f"    {answer_command(report, question.challenge)}")
+        _print_line(console, f"    {number}. {visible(option)}")
+    _print_line(console, f"    {answer_command(report, question.challenge)}")
 
 
-def _verdict(console: Console, report: PlanReport, written: Path | None) -> None:
+def _print_verdict(console: Console, report: PlanReport, written: Path | None) -> None:
     console.print()
-    console.print(headline(report), style=_VERDICT[report.verdict], end="")
-    _line(console, f"  {visible(report.reason)}".rstrip())
+    console.print(headline(report), style=_VERDICT_STYLES[report.verdict], end="")
+    _print_line(console, f"  {visible(report.reason)}".rstrip())
     if report.strong:
-        _line(console, f"  {STRONGLY}", "yellow")
+        _print_line(console, f"  {STRONGLY}", "yellow")
     if report.next_step:
-        _line(console, f"  next: {visible(report.next_step)}")
+        _print_line(console, f"  next: {visible(report.next_step)}")
     if written is not None:
-        _line(console, f"  report: {written}", "dim")
-    _line(console, f"  run {report.run_id}; `proofstone ledger show {report.run_id}` shows all of it", "dim")
+        _print_line(console, f"  report: {written}", "dim")
+    _print_line(console, f"  run {report.run_id}; `proofstone ledger show {report.run_id}` shows all of it", "dim")
 
 
-def _line(console: Console, text: str, style: str = "") -> None:
+def _print_line(console: Console, text: str, style: str = "") -> None:
     console.print(printable(text), style=style, soft_wrap=True)

@@ -1,6 +1,6 @@
-"""A comparison of policies as a person reads it: as a table, on a page, and as a picture.
+"""Show a comparison of policies as a table and as a picture.
 
-The picture has a row for each mix: on the left how often each policy got there, with its interval; on the right the
+The picture has a row for each mix: on the left how often each policy succeeded, with its interval; on the right the
 mean loss after each round.
 """
 
@@ -35,6 +35,7 @@ _BARS, _LINES = (50, 420), (490, 740)
 
 
 def print_comparison(console: Console, compared: Compared, seed: int, weights: Weights) -> None:
+    """Print the comparison as tables."""
     for mix, summaries in compared.items():
         console.print(f"{mix}: {MIXES[mix].summary}", style="bold")
         table = [HEAD, *map(cells, summaries)]
@@ -51,25 +52,25 @@ def print_comparison(console: Console, compared: Compared, seed: int, weights: W
 
 
 def cells(summary: Summary) -> tuple[str, ...]:
-    """Of one policy's row."""
+    """Return the cells of a policy's row."""
     success = summary.success
     return (
         summary.policy,
         f"{success.value:.1%}",
         f"{success.low:.1%} to {success.high:.1%}",
-        *("" if name == summary.policy else _gain(summary.gains[name]) for name in BASELINES),
+        *("" if name == summary.policy else _format_gain(summary.gains[name]) for name in BASELINES),
         f"{summary.rounds:.2f}",
         f"{summary.cost:.2f}",
         f"{summary.distance:.2f}",
     )
 
 
-def _gain(gain: Estimate) -> str:
+def _format_gain(gain: Estimate) -> str:
     return f"{100 * gain.value:+.1f} ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
 
 
 def plotted(compared: Compared) -> str:
-    """The picture, as SVG."""
+    """Return the picture as SVG."""
     rows = [
         f'<g transform="translate(0 {number * _HEIGHT})">{"".join(_row(mix, summaries))}</g>'
         for number, (mix, summaries) in enumerate(compared.items())
@@ -89,16 +90,16 @@ def _bars(summaries: Sequence[Summary]) -> Iterator[str]:
     left, right = _BARS
     yield from _scale(left, right)
     wide = (right - left) / len(summaries)
-    for number, one in enumerate(summaries):
+    for number, summary in enumerate(summaries):
         x, middle = left + wide * (number + 0.15), left + wide * (number + 0.5)
-        high = _y(one.success.value)
+        high = _y(summary.success.value)
         yield (
             f'<rect x="{x:.1f}" y="{high:.1f}" width="{0.7 * wide:.1f}" height="{_BOTTOM - high:.1f}" '
-            f'fill="{_COLOURS[one.policy]}"/>'
+            f'fill="{_COLOURS[summary.policy]}"/>'
         )
-        yield line(middle, _y(one.success.low), middle, _y(one.success.high), "#000")
-        yield text(middle, _BOTTOM + 15, one.policy, anchor="middle")
-        yield text(middle, _BOTTOM + 29, f"{one.success.value:.1%}", anchor="middle")
+        yield line(middle, _y(summary.success.low), middle, _y(summary.success.high), "#000")
+        yield text(middle, _BOTTOM + 15, summary.policy, anchor="middle")
+        yield text(middle, _BOTTOM + 29, f"{summary.success.value:.1%}", anchor="middle")
 
 
 def _trajectories(summaries: Sequence[Summary]) -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""The loss of a run of the control loop, round by round: in the terminal as bars, and as a picture.
+"""Render a run of the control loop as a Markdown page, and plot its loss as text bars and as SVG.
 
-What came of a goal, as a page: everything in it, in Markdown. What agents wrote stays text.
+Text of agents is escaped and never becomes markup.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ _NOTHING: Final = "no round has ended"
 
 _COLOURS: Final = {"L": "#000", "D": "#c0392b", "P": "#8e5ea2", "Ω": "#3a86c8"}
 _DASHES: Final = {"L": "", "D": "6 3", "P": "2 3", "Ω": "8 3 2 3"}
-"""Whoever sees no colours tells them apart all the same."""
+"""Dash patterns, which distinguish the lines without colours."""
 _LEFT, _TOP, _BOTTOM, _HEIGHT = 60, 70, 250, 380
-_APART, _NARROWEST = 130, 560
+_ROUND_DISTANCE, _MIN_WIDTH = 130, 560
 
 
-# In the terminal.
+# The plot for a terminal.
 
 
 def text_plot(report: SolveReport) -> str:
-    """A row for each round, a bar for each figure: downwards one reads where it went."""
+    """Return a plot with a row for each round and a bar for each figure."""
     if not report.rounds:
         return f"{_NOTHING}: there is nothing to plot"
     head = "  ".join(name.ljust(_BAR + 5) for name in FIGURES)
-    wide = len(str(max(item.number for item in report.rounds)))
-    rows = [f"{item.number:>{wide}}  {_bars(item)}  {_direction(item)}" for item in report.rounds]
-    legend = [f"{name}  {said}" for name, said in FIGURES.items()]
+    wide = len(str(max(round_.number for round_ in report.rounds)))
+    rows = [f"{round_.number:>{wide}}  {_bars(round_)}  {_direction(round_)}" for round_ in report.rounds]
+    legend = [f"{name}  {meaning}" for name, meaning in FIGURES.items()]
     return "\n".join([f"{'':{wide}}  {head}".rstrip(), *rows, *legend])
 
 
@@ -66,7 +66,7 @@ def _bars(round: SolveRound) -> str:
 
 
 def _bar(share: float) -> str:
-    """In eighths of a character, and no shorter than one where there is something. L alone can be more than 1."""
+    """Return a bar in eighths of a character, at least one eighth if the share is not 0. Only L can exceed 1."""
     eighths = round(min(max(share, 0), 1) * _BAR * 8) or int(share > 0)
     return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8 - 1] if eighths % 8 else "")
 
@@ -76,25 +76,26 @@ def _direction(round: SolveRound) -> str:
     return f"{directive.gradient.arrow} {directive.directive}"
 
 
-# As a picture.
+# The plot as SVG.
 
 
 def svg_plot(report: SolveReport) -> str:
-    width = max(_NARROWEST, _LEFT + _APART * len(report.rounds) + 40)
-    return picture(width, _HEIGHT, _parts(report, width), title=_title(report), told=_told(report.rounds))
+    """Return the plot as SVG."""
+    width = max(_MIN_WIDTH, _LEFT + _ROUND_DISTANCE * len(report.rounds) + 40)
+    return picture(width, _HEIGHT, _parts(report, width), title=_title(report), told=_describe_rounds(report.rounds))
 
 
 def _title(report: SolveReport) -> str:
     return f"{headline(report)}: {one_line(report.task.raw_input, 80)}"
 
 
-def _told(rounds: Sequence[SolveRound]) -> str:
+def _describe_rounds(rounds: Sequence[SolveRound]) -> str:
     if not rounds:
         return f"{_NOTHING}."
-    return f"The loss over {counted(len(rounds), 'round')}. {'; '.join(map(_in_words, rounds))}."
+    return f"The loss over {counted(len(rounds), 'round')}. {'; '.join(map(_describe_round, rounds))}."
 
 
-def _in_words(round: SolveRound) -> str:
+def _describe_round(round: SolveRound) -> str:
     directive = round.directive
     shares = ", ".join(f"{name} {share:.2f}" for name, share in figures(directive.loss).items())
     return f"round {round.number}: {shares}, {directive.gradient}, {directive.directive}"
@@ -103,22 +104,24 @@ def _in_words(round: SolveRound) -> str:
 def _parts(report: SolveReport, width: float) -> Iterator[str]:
     yield text(_LEFT, 20, _title(report), size=13)
     yield text(_LEFT, 36, f"run {report.run_id}, policy {report.policy}")
-    most = max((1.0, *(item.directive.loss.L for item in report.rounds)))
+    most = max((1.0, *(solve_round.directive.loss.L for solve_round in report.rounds)))
     for step in range(5):
         y, value = _y(step / 4), most * step / 4
         yield line(_LEFT, y, width - 40, y, "#ddd" if step else "#000")
         yield text(_LEFT - 6, y + 4, f"{value:.3g}", anchor="end")
     if not report.rounds:
         yield text(width / 2, (_TOP + _BOTTOM) / 2, _NOTHING, anchor="middle", size=13)
-    for number, one in enumerate(report.rounds):
-        yield from _below(_x(number), one)
+    for number, round_ in enumerate(report.rounds):
+        yield from _round_labels(_x(number), round_)
     for name in FIGURES:
-        yield from _trajectory(name, [figures(item.directive.loss)[name] / most for item in report.rounds])
+        yield from _trajectory(
+            name, [figures(solve_round.directive.loss)[name] / most for solve_round in report.rounds]
+        )
     yield from _legend()
 
 
-def _below(x: float, round: SolveRound) -> Iterator[str]:
-    """What was decided, below the round after which it was."""
+def _round_labels(x: float, round: SolveRound) -> Iterator[str]:
+    """Yield the labels below a round: its number, the gradient and the decision."""
     directive = round.directive
     yield text(x, _BOTTOM + 16, f"round {round.number}", anchor="middle")
     yield text(x, _BOTTOM + 30, f"∇L {signed(directive.grad_l)} {directive.gradient.arrow}", anchor="middle")
@@ -136,14 +139,14 @@ def _trajectory(name: str, shares: Sequence[float]) -> Iterator[str]:
 
 
 def _legend() -> Iterator[str]:
-    for number, (name, said) in enumerate(FIGURES.items()):
+    for number, (name, meaning) in enumerate(FIGURES.items()):
         y = _BOTTOM + 70 + 15 * number
         yield line(_LEFT, y - 4, _LEFT + 30, y - 4, _COLOURS[name], 2.5 if name == "L" else 1.5, dashes=_DASHES[name])
-        yield text(_LEFT + 38, y, f"{name}  {said}")
+        yield text(_LEFT + 38, y, f"{name}  {meaning}")
 
 
 def _x(number: int) -> float:
-    return _LEFT + _APART * (number + 0.5)
+    return _LEFT + _ROUND_DISTANCE * (number + 0.5)
 
 
 def _y(share: float) -> float:
@@ -151,15 +154,16 @@ def _y(share: float) -> float:
 
 
 def markdown(report: SolveReport) -> str:
-    said = report.result.summary if report.result else report.question
-    parts = ["# Control loop", f"**{headline(report)}** after {effort(report)}: {prose(said)}"]
+    """Return the whole page."""
+    summary = report.result.summary if report.result else report.question
+    parts = ["# Control loop", f"**{headline(report)}** after {effort(report)}: {prose(summary)}"]
     for title, lines in _SECTIONS:
         if body := "\n".join(lines(report)).strip("\n"):
             parts += [f"## {title}", body]
     return "\n\n".join(parts) + "\n"
 
 
-def _asked(report: SolveReport) -> Iterator[str]:
+def _render_request(report: SolveReport) -> Iterator[str]:
     yield fenced(report.task.raw_input)
     yield ""
     yield f"Understood as: {prose(report.task.intent)}"
@@ -168,27 +172,27 @@ def _asked(report: SolveReport) -> Iterator[str]:
         yield f"Answered since: {prose(report.task.clarification)}"
 
 
-def _question(report: SolveReport) -> Iterator[str]:
+def _render_question(report: SolveReport) -> Iterator[str]:
     if report.question:
         yield prose(report.question)
         yield ""
         yield f"Answer with {code(report.next_step)}" if report.next_step else ""
 
 
-def _result(report: SolveReport) -> Iterator[str]:
+def _render_result(report: SolveReport) -> Iterator[str]:
     if output := output_text(report):
         yield fenced(output)
 
 
-def _partial(report: SolveReport) -> Iterator[str]:
-    return _list(report.result.partial if report.result else ())
+def _render_partial(report: SolveReport) -> Iterator[str]:
+    return _bullet_list(report.result.partial if report.result else ())
 
 
-def _moves(report: SolveReport) -> Iterator[str]:
-    return _list(report.result.next_moves if report.result else ())
+def _render_moves(report: SolveReport) -> Iterator[str]:
+    return _bullet_list(report.result.next_moves if report.result else ())
 
 
-def _solve_page_trajectory(report: SolveReport) -> Iterator[str]:
+def _render_trajectory(report: SolveReport) -> Iterator[str]:
     if not report.rounds:
         return
     head, *rows = table(report)
@@ -199,21 +203,21 @@ def _solve_page_trajectory(report: SolveReport) -> Iterator[str]:
     yield fenced(text_plot(report))
 
 
-def _rounds(report: SolveReport) -> Iterator[str]:
-    for item in report.rounds:
-        yield f"### Round {item.number}"
+def _render_rounds(report: SolveReport) -> Iterator[str]:
+    for round_ in report.rounds:
+        yield f"### Round {round_.number}"
         yield ""
-        yield from _round(item)
+        yield from _render_round(round_)
         yield ""
 
 
-def _round(round: SolveRound) -> Iterator[str]:
-    outcomes = {item.subtask_id: item for item in round.outcomes}
+def _render_round(round: SolveRound) -> Iterator[str]:
+    outcomes = {part.subtask_id: part for part in round.outcomes}
     for subtask in round.subtasks:
         outcome = outcomes.get(subtask.subtask_id)
-        yield f"- {_ended(outcome)}: {prose(subtask.intent)} (sequence {subtask.sequence})"
-        yield from (f"  - wanted: {_criterion(item)}" for item in subtask.success_criteria)
-        yield from (f"  - failed: {prose(item)}" for item in _failed(outcome))
+        yield f"- {_outcome_status(outcome)}: {prose(subtask.intent)} (sequence {subtask.sequence})"
+        yield from (f"  - wanted: {_describe_criterion(part)}" for part in subtask.success_criteria)
+        yield from (f"  - failed: {prose(part)}" for part in _failure_lines(outcome))
     if missing := missing_plan(round):
         yield f"- {prose(missing)}"
     if rejected := rejected_merge(round):
@@ -223,31 +227,31 @@ def _round(round: SolveRound) -> Iterator[str]:
         yield f"- not again: {', '.join(map(code, blocked))}"
 
 
-def _ended(outcome: SubTaskOutcome | None) -> str:
+def _outcome_status(outcome: SubTaskOutcome | None) -> str:
     return "not begun" if outcome is None else outcome.status.value
 
 
-def _failed(outcome: SubTaskOutcome | None) -> Iterable[str]:
+def _failure_lines(outcome: SubTaskOutcome | None) -> Iterable[str]:
     return () if outcome is None else failures(outcome)
 
 
-def _criterion(criterion: Criterion) -> str:
+def _describe_criterion(criterion: Criterion) -> str:
     how = f", by {code(criterion.command)}" if criterion.command else ""
     return f"{prose(criterion.criterion)} ({criterion.mode}{how})"
 
 
-def _rejected(report: SolveReport) -> Iterator[str]:
-    return _list(rejected_plans(report))
+def _render_rejected_plans(report: SolveReport) -> Iterator[str]:
+    return _bullet_list(rejected_plans(report))
 
 
-def _changed(report: SolveReport) -> Iterator[str]:
-    yield from (f"- {item.kind}: {code(item.path)}" for item in report.changed)
+def _render_changes(report: SolveReport) -> Iterator[str]:
+    yield from (f"- {change.kind}: {code(change.path)}" for change in report.changed)
     if report.patch:
         yield ""
-        yield f"{_sentence(taking_in(report))}: {code(apply_command(report))}"
+        yield f"{_capitalize(taking_in(report))}: {code(apply_command(report))}"
 
 
-def _made(report: SolveReport) -> Iterator[str]:
+def _render_details(report: SolveReport) -> Iterator[str]:
     yield f"- repository: {code(report.repository)}"
     yield f"- asked: {serving(report.agents, code)}"
     yield f"- policy: {prose(report.policy)}"
@@ -259,30 +263,30 @@ def _made(report: SolveReport) -> Iterator[str]:
         yield f"- next: {code(report.next_step)}"
 
 
-def _sentence(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _list(lines: Iterable[str]) -> Iterator[str]:
+def _bullet_list(lines: Iterable[str]) -> Iterator[str]:
     return (f"- {prose(line)}" for line in lines)
 
 
 def fenced(text: str) -> str:
-    """The text as it is, in a fence that no line of it can close."""
+    """Return the text in a code fence that none of its lines can close."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{printable(text)}\n{fence}"
 
 
 _SECTIONS: Final[tuple[tuple[str, Callable[[SolveReport], Iterable[str]]], ...]] = (
-    ("What was asked for", _asked),
-    ("A question", _question),
-    ("The result", _result),
-    ("Done, and can be used", _partial),
-    ("What you could do now", _moves),
-    ("Changed files", _changed),
-    ("The loss, round by round", _solve_page_trajectory),
-    ("Rounds", _rounds),
-    ("Plans that were not taken", _rejected),
-    ("How it was made", _made),
+    ("What was asked for", _render_request),
+    ("A question", _render_question),
+    ("The result", _render_result),
+    ("Done, and can be used", _render_partial),
+    ("What you could do now", _render_moves),
+    ("Changed files", _render_changes),
+    ("The loss, round by round", _render_trajectory),
+    ("Rounds", _render_rounds),
+    ("Plans that were not taken", _render_rejected_plans),
+    ("How it was made", _render_details),
 )

@@ -1,6 +1,6 @@
-"""Words about the control loop that its live view, its report and its page share.
+"""Format facts about a run of the control loop for its live view, its report and its page.
 
-Whatever an agent wrote is one line here, not longer than a line can bear, and drives no terminal.
+Text of an agent is shortened to one line and cannot control the terminal.
 """
 
 from __future__ import annotations
@@ -41,35 +41,36 @@ GRADIENT_STYLE: Final = {
     Gradient.WORSENING: "red",
 }
 DIRECTIVE_STYLE: Final = {DirectiveName.ACCEPT: "bold green", DirectiveName.ABANDON: "bold red"}
-"""Every other one is another try."""
+"""The styles of the final directives. Every other directive means another attempt."""
 FIGURES: Final[Mapping[str, str]] = {
     "L": "loss: all of these in one figure",
     "D": "distance: how much of what was asked for is not there yet",
     "P": "how far the approach is to blame: 0 something was in the way, 1 the approach is wrong",
     "Ω": "how much of the budget is spent, in replans and time",
 }
-_LONG: Final = 160
-_REASON: Final = 400
+_MAX_LINE: Final = 160
+_MAX_REASON: Final = 400
 _NEAR, _FAR = 0.3, 0.6
 _MERGED: Final = "the merged result"
 
 
-def one_line(text: str, most: int = _LONG) -> str:
+def one_line(text: str, most: int = _MAX_LINE) -> str:
+    """Shorten a text to one printable line."""
     return visible(shortened(text, most))
 
 
 def figures(loss: Loss) -> dict[str, float]:
-    """By the names of `FIGURES`."""
+    """Return the figures of the loss by the names of `FIGURES`."""
     return {"L": loss.L, "D": loss.D, "P": loss.P, "Ω": loss.Omega}
 
 
 def signed(change: float) -> str:
-    """With its sign; what is nothing has none of its own, so it is always the same one."""
+    """Format a change with its sign. Zero is always `+0.00`."""
     return f"{round(change, 2) + 0.0:+.2f}"
 
 
 def share_style(share: float) -> str:
-    """The less the better."""
+    """Return the style of a share; less is better."""
     return "green" if share <= _NEAR else "yellow" if share <= _FAR else "red"
 
 
@@ -88,71 +89,73 @@ def seconds(elapsed_ms: int) -> str:
 
 
 def accepted(report: SolveReport) -> bool:
+    """Return whether the goal was reached."""
     return report.result is not None and report.result.status is FinalStatus.ACCEPTED
 
 
 def failures(outcome: SubTaskOutcome) -> Iterator[str]:
-    """What failed and what shows it; a subtask that did not come to that says why, once."""
+    """Yield the failed criteria with their evidence, or once the reason of a subtask that was not judged."""
     failed = [verdict for verdict in outcome.criteria_verdicts if verdict.failed]
     if outcome.matched:
         return
-    if any(item.evidence != outcome.failure_reason for item in failed):
-        yield from map(_failure, failed)
+    if any(verdict.evidence != outcome.failure_reason for verdict in failed):
+        yield from map(_describe_failure, failed)
     else:
-        yield _reason(outcome)
+        yield _failure_reason(outcome)
 
 
 def first_failure(outcome: SubTaskOutcome) -> str:
+    """Return the first failure, and how many more there are."""
     first, *others = failures(outcome)
     return f"{first} (and {len(others)} more)" if others else first
 
 
 def missing_plan(round: SolveRound) -> str:
-    """Why a round had no plan: what has an outcome and is no subtask; else nothing."""
+    """Return why a round had no plan: the reason of an outcome without a subtask. Empty if it had one."""
     planned = {subtask.subtask_id for subtask in round.subtasks}
-    return next((_reason(outcome) for outcome in round.outcomes if outcome.subtask_id not in planned), "")
+    return next((_failure_reason(outcome) for outcome in round.outcomes if outcome.subtask_id not in planned), "")
 
 
 def rejected_merge(round: SolveRound) -> str:
-    """What stands against the merged result, where every subtask matched and it was not accepted; else nothing."""
+    """Return why the merged result was not accepted although every subtask matched; otherwise empty."""
     all_matched = bool(round.outcomes) and all(outcome.matched for outcome in round.outcomes)
     if round.directive.directive is DirectiveName.ACCEPT or not all_matched:
         return ""
-    failed = [_failure(item) for item in round.merged if item.failed]
+    failed = [_describe_failure(verdict) for verdict in round.merged if verdict.failed]
     return f"{_MERGED}: {'; '.join(failed)}" if failed else f"{_MERGED} was not accepted"
 
 
-def _reason(outcome: SubTaskOutcome) -> str:
-    return one_line(outcome.failure_reason or "it failed, and nobody has said why", _REASON)
+def _failure_reason(outcome: SubTaskOutcome) -> str:
+    return one_line(outcome.failure_reason or "it failed without a reason", _MAX_REASON)
 
 
-def _failure(verdict: CriterionVerdict) -> str:
-    seen = "looked up" if verdict.mode is CriterionMode.VERIFIABLE else "judged"
-    of = verdict.failure_class or FailureClass.MIXED
+def _describe_failure(verdict: CriterionVerdict) -> str:
+    method = "looked up" if verdict.mode is CriterionMode.VERIFIABLE else "judged"
+    failure_class = verdict.failure_class or FailureClass.MIXED
     evidence = f": {one_line(verdict.evidence)}" if verdict.evidence.strip() else ""
-    return f"{one_line(verdict.criterion)} [{seen}, {of}]{evidence}"
+    return f"{one_line(verdict.criterion)} [{method}, {failure_class}]{evidence}"
 
 
 def last_failures(report: SolveReport) -> list[tuple[str, str]]:
-    """Of the last round: which subtask, and what failed in it."""
+    """Return the subtasks of the last round with their failures."""
     if not report.rounds or accepted(report):
         return []
     last = report.rounds[-1]
-    outcomes = {item.subtask_id: item for item in last.outcomes}
+    outcomes = {outcome.subtask_id: outcome for outcome in last.outcomes}
     pursued = [
         (subtask.intent, outcomes[subtask.subtask_id]) for subtask in last.subtasks if subtask.subtask_id in outcomes
     ]
-    failed = [(one_line(intent, 100), said) for intent, outcome in pursued for said in failures(outcome)]
-    return [*failed, *(("", said) for said in (missing_plan(last), rejected_merge(last)) if said)]
+    failed = [(one_line(intent, 100), failure) for intent, outcome in pursued for failure in failures(outcome)]
+    return [*failed, *(("", failure) for failure in (missing_plan(last), rejected_merge(last)) if failure)]
 
 
 def rejected_plans(report: SolveReport) -> list[str]:
-    """A planner may insist: what was said of it several times is one line."""
+    """Return the reasons why plans were rejected. A repeated reason is counted."""
     return [f"{why} ({times} times)" if times > 1 else why for why, times in Counter(report.rejected).items()]
 
 
 def output_text(report: SolveReport) -> str:
-    """The result itself: text as it is, anything else as JSON. Line breaks are its own, and drive no terminal."""
+    """Return the result: text as it is, anything else as JSON. Line breaks stay; it cannot control the terminal."""
     if report.result is None or report.result.output is None:
         return ""
     output = report.result.output
@@ -161,19 +164,19 @@ def output_text(report: SolveReport) -> str:
 
 
 def apply_command(report: SolveReport) -> str:
-    """As it can be typed anywhere: in a folder of the repository, `git apply` alone would leave files out."""
+    """Return the command that applies the patch from any folder. In a subfolder, `git apply` alone would skip files."""
     return f"git -C {shlex.quote(report.repository)} apply {shlex.quote(report.patch)}"
 
 
 def taking_in(report: SolveReport) -> str:
-    """What a person should know before they type it."""
+    """Return what a person should know before they apply the patch."""
     if accepted(report):
-        return "nothing is committed, and your files are as they were; to take it in"
-    return "this was not accepted; nothing is committed, and your files are as they were; to take it in all the same"
+        return "nothing is committed, and your files are unchanged; to apply the patch"
+    return "this was not accepted; nothing is committed, and your files are unchanged; to apply the patch anyway"
 
 
 def serving(agents: Mapping[str, str], shown: Callable[[str], str] = visible) -> str:
-    """Who is asked; often one serves them all."""
+    """Describe which backends serve the roles. Combine roles with the same backend."""
     roles: dict[str, list[str]] = {}
     for role, by in agents.items():
         roles.setdefault(by, []).append(role)
@@ -190,12 +193,12 @@ def cost(report: SolveReport) -> str:
 
 
 def table(report: SolveReport) -> list[tuple[str, ...]]:
-    """The rounds, below their head."""
+    """Return the rounds as rows, after a heading."""
     head = ("round", *FIGURES, "∇L", "∇", "direction", "then", "after")
-    return [head, *map(_row, report.rounds)]
+    return [head, *map(_round_row, report.rounds)]
 
 
-def _row(round: SolveRound) -> tuple[str, ...]:
+def _round_row(round: SolveRound) -> tuple[str, ...]:
     directive = round.directive
     return (
         str(round.number),

@@ -1,9 +1,4 @@
-"""`proofstone runs`: one line each.
-
-Tables of text and figures, for a terminal.
-
-Where agents stand that are asked whether they know what they are doing: the position table.
-"""
+"""Print tables: the list of runs, text with figures, and the positions of agents."""
 
 from __future__ import annotations
 
@@ -25,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-_STATES: Final = {
+_STATE_STYLES: Final = {
     "PROCEED": "green",
     "REVISE": "yellow",
     "RETHINK": "red",
@@ -37,12 +32,14 @@ _STATES: Final = {
     "halted": "red",
     "running": "cyan",
 }
-_CALLED: Final = {"verify-plan": "plan gate"}
-"""Where a command's runs are not called like the command."""
-_LONG: Final = 100
+_KIND_NAMES: Final = {"verify-plan": "plan gate"}
+"""Names for runs that are not called like their command."""
+_MAX_TEXT: Final = 100
 
 
-class _Line(NamedTuple):
+class _RunLine(NamedTuple):
+    """A line of `proofstone runs`."""
+
     run_id: str
     started_at: str
     state: str
@@ -51,13 +48,14 @@ class _Line(NamedTuple):
 
 
 def print_runs(console: Console, views: Sequence[RunView | BegunRun[Any]]) -> None:
+    """Print one line for each run."""
     if not views:
         console.print(
             "no runs yet; `proofstone run`, `proofstone gate`, `proofstone verify-plan` or `proofstone solve` "
             "starts one"
         )
         return
-    lines = [_of_gate(view) if isinstance(view, RunView) else _of_other(view) for view in views]
+    lines = [_gate_line(view) if isinstance(view, RunView) else _run_line(view) for view in views]
     width = max(len(line.state) for line in lines)
     for line in lines:
         console.print(f"{line.run_id}  {line.started_at[:16].replace('T', ' ')}  ", end="", soft_wrap=True)
@@ -65,44 +63,45 @@ def print_runs(console: Console, views: Sequence[RunView | BegunRun[Any]]) -> No
         console.print(printable(f"  {line.about}"), soft_wrap=True)
 
 
-def _of_gate(view: RunView) -> _Line:
-    counted = statistics(view)
+def _gate_line(view: RunView) -> _RunLine:
+    counts = statistics(view)
     style = OUTCOME.get(view.outcome, "") if view.outcome else "cyan" if view.running else "yellow"
-    about = f"{counted.passed}/{counted.total}  {view.plan.title}  ({view.plan_path})"
-    return _Line(view.run_id, view.started_at, state_of(view), style, about)
+    about = f"{counts.passed}/{counts.total}  {view.plan.title}  ({view.plan_path})"
+    return _RunLine(view.run_id, view.started_at, state_of(view), style, about)
 
 
-def _of_other(view: BegunRun[Any]) -> _Line:
-    style = _STATES.get(view.state, "yellow")
-    command, about = view.setup.command, visible(shortened(view.setup.about, _LONG))
-    return _Line(view.run_id, view.started_at, view.state, style, f"{_CALLED.get(command, command)}  ({about})")
+def _run_line(view: BegunRun[Any]) -> _RunLine:
+    style = _STATE_STYLES.get(view.state, "yellow")
+    command, about = view.setup.command, visible(shortened(view.setup.about, _MAX_TEXT))
+    return _RunLine(view.run_id, view.started_at, view.state, style, f"{_KIND_NAMES.get(command, command)}  ({about})")
 
 
 def print_table(
     console: Console, title: str, columns: Sequence[str], texts: int, rows: Sequence[Sequence[str]]
 ) -> None:
-    """The first columns are text, the others figures; a column in which nobody has anything is left out."""
+    """Print a table. The first `texts` columns are text, the others figures. Empty columns are left out."""
     if not rows:
         return
     shown = [[visible(cell) for cell in row] for row in rows]
-    kept = [number for number in range(len(columns)) if any(row[number] for row in shown)]
-    widths = {number: max(len(row[number]) for row in (columns, *shown)) for number in kept}
+    used = [number for number in range(len(columns)) if any(row[number] for row in shown)]
+    widths = {number: max(len(row[number]) for row in (columns, *shown)) for number in used}
     console.print(f"\n{title}", style="bold")
     for style, row in (("dim", columns), *(("", row) for row in shown)):
-        cells = [f"{row[n]:<{widths[n]}}" if n < texts else f"{row[n]:>{widths[n]}}" for n in kept]
+        cells = [f"{row[n]:<{widths[n]}}" if n < texts else f"{row[n]:>{widths[n]}}" for n in used]
         console.print(printable(f"  {'  '.join(cells)}".rstrip()), style=style, soft_wrap=True)
 
 
 def print_positions(console: Console, agents: Sequence[AgentSeen]) -> None:
-    """Nothing, where nobody is asked."""
-    (first, *headings), *rows = table((item.position for item in agents), time.time())
+    """Print the state of the agents that must confirm their understanding; nothing if there are none."""
+    (first, *headings), *rows = table((agent_seen.position for agent_seen in agents), time.time())
     columns = ("part", first, "at work", *headings)
     cells = [
-        (one.part, agent, "yes" if one.at_work else "", *rest) for one, (agent, *rest) in zip(agents, rows, strict=True)
+        (seen.part, agent, "yes" if seen.at_work else "", *rest)
+        for seen, (agent, *rest) in zip(agents, rows, strict=True)
     ]
     print_table(console, "agents", columns, len(columns), cells)
 
 
 def positions_document(agents: Sequence[AgentSeen]) -> dict[str, object]:
-    """For a document that tells of a run; empty, where nobody is asked."""
+    """Return the state of the agents for a JSON document; empty if there are none."""
     return {"agents_seen": [agent.model_dump(mode="json") for agent in agents]} if agents else {}

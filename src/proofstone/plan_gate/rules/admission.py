@@ -70,7 +70,7 @@ def why_not_admitted(digest: str, judged: Sequence[Judged], mitigated: Sequence[
 
 
 def _by_its_verdict(last: Judged) -> NotAdmitted | None:
-    take_in = f"proofstone verify-plan --take-in {last.run_id}"
+    take_in = f"proofstone verify-plan --apply-mitigations {last.run_id}"
     match last.verdict:
         case None:
             return NotAdmitted(

@@ -121,7 +121,8 @@ def _next_step(
         return f"Answer what is asked: proofstone verify-plan --resume {about.run_id} {answers}"
     match decision.verdict:
         case PlanVerdict.PROCEED if about.runnable and to_take_in(challenges):
-            first = f"Let whoever does it know of the mitigations: proofstone verify-plan --take-in {about.run_id}"
+            applying = f"proofstone verify-plan --apply-mitigations {about.run_id}"
+            first = f"Let whoever does it know of the mitigations: {applying}"
             return f"{first}; then have it done: proofstone gate {about.plan_path}"
         case PlanVerdict.PROCEED if about.runnable:
             return f"Have it done: proofstone gate {about.plan_path}"
@@ -129,9 +130,8 @@ def _next_step(
             return "Write it as tasks that can be run and proven: docs/plan.md tells how; then proofstone gate PLAN.md"
         case PlanVerdict.REVISE if _can_be_taken_in(decision, challenges):
             return (
-                f"Take the mitigations in: proofstone verify-plan --take-in {about.run_id}; or revise the plan, "
-                f"and put it "
-                "through the gate again"
+                f"Take the mitigations in: proofstone verify-plan --apply-mitigations {about.run_id}; "
+                "or revise the plan, and put it through the gate again"
             )
     if by_rules := [item for item in without_mitigation(challenges) if item.origin is Origin.RULES]:
         named = ", ".join(rule.id for rule in by_rules[:_MOST_NAMED])
