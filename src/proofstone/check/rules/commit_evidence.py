@@ -16,7 +16,8 @@ A base counts if it is a parent of the new commit or an ancestor of a parent. Fo
 repository that has other commits, every base counts. Git does not tell its hooks that a commit is amended, so the
 replaced commit is taken for the parent. The real parent is an ancestor of it: evidence against either counts.
 
-Settings count if they are the base's. A user who checks with the settings of the work tree (`--use-worktree-config`) may have
+Settings count if they are the base's. A user who checks with the settings of the work tree (`--use-worktree-config`)
+may have
 loosened them for this very change, so such a verdict says nothing for or against the commit. Findings that a user
 accepted are different: the acceptance is recorded with a reason. It counts, and is shown with the commit.
 
