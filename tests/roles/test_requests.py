@@ -106,7 +106,7 @@ def test_a_part_that_is_a_mapping_is_described_without_the_names_of_our_classes(
 
 
 def test_a_role_that_needs_more_takes_no_sentence() -> None:
-    with pytest.raises(InputError, match="is a mapping, and this is none"):
+    with pytest.raises(InputError, match="must be a mapping, but this is plain text"):
         request_in(ROLES["designer"], "design it")
 
 

@@ -32,7 +32,7 @@ from proofstone.agents.executors.context import ShellJob, Site, verdict_in
 from proofstone.agents.models import Conversation
 from proofstone.agents.roles.models.gate import ArchitectVerdict, ExecutorResult
 from proofstone.agents.roles.registry import ROLES
-from proofstone.agents.roles.requests import _value as least_value
+from proofstone.agents.roles.requests import _minimal_value as least_value
 from proofstone.agents.roles.requests import example, request_in
 from proofstone.agents.roles.role import Role
 from proofstone.agents.rules.answer import Malformed, parse

@@ -1,14 +1,7 @@
-"""The researcher: looks into the code with one question in mind, and changes nothing.
+"""The roles of the pipeline: researcher, specifier, designer, planner, reviewer and knowledge.
 
-The specifier: turns a wish into requirements and criteria that can be tested, and says what speaks against it.
-
-The designer: decides how it is to be built, with what else was possible.
-
-The planner: cuts a design into tasks that can be done and proven one by one.
-
-The reviewers: three of them, each with an eye for one thing. They read, and change nothing.
-
-The keeper of knowledge: what the next run should know. The engine writes it down, not the agent.
+None of them changes files. The executor and the architect of the gate do the work and review it. Lessons of the
+knowledge role are written by the engine, not by the agent.
 """
 
 from __future__ import annotations
