@@ -40,7 +40,7 @@ class PerceivedOutput(Output):
 
 
 class SubTaskDraft(Part):
-    """A subtask as the planner writes it. The engine assigns the id; an invented id is ignored like any unknown field."""
+    """A subtask as the planner writes it. The engine assigns the id and ignores one that the planner invents."""
 
     intent: Text
     success_criteria: Criteria
