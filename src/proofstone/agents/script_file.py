@@ -1,20 +1,20 @@
-"""`script:FILE.yaml`: what scripted roles do, for tests, demonstrations and reproductions. `docs/scripts.md` tells it.
+"""Read `script:FILE.yaml`: scripted roles for tests, demonstrations and reproductions. See `docs/scripts.md`.
 
     - role: executor
       match: {task: 2, attempt: 1}           # all must hold; text may be a glob; a list means any of them
-      usage: {input_tokens: 900, usd: 0.01}  # of every turn
+      usage: {input_tokens: 900, usd: 0.01}  # for every turn
       steps:
-        - tool: {read: {path: a.txt}}        # a call of the runtime's, with its permissions; ends the turn
-        - write: {path: a.txt, content: a}   # behind the runtime's back; also append, edit, delete, run
+        - tool: {read: {path: a.txt}}        # a tool call of the runtime, with its permissions; ends the turn
+        - write: {path: a.txt, content: a}   # without the runtime; also append, edit, delete, run
         - say: nearly there
         - sleep: 0.5
         - error: {kind: unavailable, times: 1}
-        - fail: the compiler is missing      # ends it
+        - fail: the compiler is missing      # ends the dispatch
       output: {status: success}              # or raw: "text", read as if the role had written it
 
-The first entry that matches is taken; on a repair, one that says `repair` goes before those that do not. What is asked
-in the middle of the work (`asked: impact`, `asked: RV-2`; the second time also `RV-2.2`) is answered by entries that
-say so and by no other; a role without any such entry is not asked. No entry at all is an error of the script.
+The first entry that matches is used; on a repair, entries with `repair` take precedence. Questions during the work
+(`asked: impact`, `asked: RV-2`; the second time also `RV-2.2`) are answered only by entries with `asked`; a role
+without such an entry is not asked. If no entry matches, the script is in error.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ FAULTS: Final = (
     FaultKind.CRASHED,
     FaultKind.TIMEOUT,
 )
-"""What can be wrong with a backend. How an agent itself ends badly has steps of its own, or shows."""
+"""Faults of a backend. Failures of the agent itself have their own steps or follow from its answers."""
 ONE_REQUEST: Final = Usage(requests=1)
-"""What a turn uses if the script says nothing: a call, and nothing that costs."""
+"""The default usage of a turn: one request without costs."""
 _KEYS: Final = ("role", "match", "steps", "output", "raw", "usage")
 _PARAMETERS: Final = {
     "write": ("path", "content"),
@@ -57,22 +57,22 @@ _PARAMETERS: Final = {
     "delete": ("path",),
     "run": ("command",),
 }
-"""What can be done behind the runtime's back, with what each must be given; all of it is text."""
+"""Steps that act without the runtime, with their required parameters, all of which are texts."""
 _EDITS: Final = ("write", "append", "edit", "delete")
 _STEPS: Final = ("tool", "tools", *_PARAMETERS, "say", "sleep", "fail", "error")
 _MOST_BYTES = 8 << 20
 
 Facts = Mapping[str, tuple[str, ...]]
-"""What is known of a dispatch: for each word of `match`, every way to say it."""
+"""The facts of a dispatch: for each key of `match`, all values that it may have."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A tool of the runtime's that the role calls, whether it has it or not."""
+    """A call of a tool of the runtime. The role need not have the tool."""
 
     name: str
     arguments: JsonValue = field(default_factory=dict)
-    """A mapping, unless the script is to get them wrong."""
+    """A mapping, unless the script makes a malformed call on purpose."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +82,17 @@ class Breakdown:
     kind: FaultKind
     why: str
     times: int | None = None
-    """How often, for one dispatch and what is asked again in its place; None: always."""
+    """How often it happens within one dispatch and its repetition; None for always."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to do."""
+    """One step of an entry."""
 
     name: str
-    """As in the script; `tools` also for one tool."""
+    """The name in the script; a single `tool` is also called `tools`."""
     given: Mapping[str, str] = field(default_factory=dict)
-    """The parameters of what is done behind the runtime's back; `text` for `say` and `fail`."""
+    """The parameters of a step that acts without the runtime; `text` for `say` and `fail`."""
     seconds: float = 0
     """For `sleep`."""
     calls: tuple[Call, ...] = ()
@@ -108,15 +108,17 @@ class Entry:
     match: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
     output: JsonValue = None
-    """What the role answers in the end; None: nothing, or `raw`."""
+    """The answer of the role; None if there is none, or if it is in `raw`."""
     raw: str | None = None
-    """The answer as it stands, of the schema or not."""
+    """The answer as literal text, which need not match the schema."""
     usage: Usage = ONE_REQUEST
-    """Of each turn."""
+    """The usage of each turn."""
     line: int = field(default=0, compare=False)
 
     def matches(self, role: str, facts: Facts) -> bool:
-        return role == self.role and all(_any_of(facts.get(word, ()), wanted) for word, wanted in self.match.items())
+        return role == self.role and all(
+            _matches_any(facts.get(word, ()), wanted) for word, wanted in self.match.items()
+        )
 
     def __str__(self) -> str:
         wanted = ", ".join(f"{word}: {' or '.join(values)}" for word, values in self.match.items())
@@ -129,39 +131,41 @@ class Script:
     entries: tuple[Entry, ...]
 
     def entry(self, role: str, facts: Facts) -> Entry:
-        """The first that matches, of those that speak of the repair if there are any."""
-        aside = "asked" in facts
-        fitting = [entry for entry in self.entries if entry.matches(role, facts) and ("asked" in entry.match) == aside]
-        if fitting:
-            return next((entry for entry in fitting if "repair" in entry.match), fitting[0])
-        asked = ", ".join(f"{word} {values[0]}" for word, values in facts.items() if values)
-        there = "; ".join(map(str, self.entries)) or "none"
+        """Return the first entry that matches. Entries with `repair` take precedence."""
+        is_question = "asked" in facts
+        matching = [
+            entry for entry in self.entries if entry.matches(role, facts) and ("asked" in entry.match) == is_question
+        ]
+        if matching:
+            return next((entry for entry in matching if "repair" in entry.match), matching[0])
+        known_facts = ", ".join(f"{word} {values[0]}" for word, values in facts.items() if values)
+        entries = "; ".join(map(str, self.entries)) or "none"
         raise InputError(
-            f"{self.path}: no entry for the role {role} with {asked}",
-            hint=f"add one, or widen a `match`; the entries are: {there}",
+            f"{self.path}: no entry for the role {role} with {known_facts}",
+            hint=f"add one, or widen a `match`; the entries are: {entries}",
         )
 
     def answers(self, role: str, asked: str) -> bool:
-        """Whether it speaks of what the role may be asked in the middle of the work: its own (`asked: RV-2`), or, of an
-        architect, another's (`focus: understanding`)."""
+        """Return whether the script answers a question during the work: one to the role itself (`asked: RV-2`), or one
+        to an architect about another agent (`focus: understanding`)."""
         word = "focus" if role == "architect" else "asked"
-        said = (entry.match.get(word, ()) for entry in self.entries if entry.role == role)
-        return any(_any_of((asked, f"{asked}.1"), wanted) for wanted in said)
+        patterns = (entry.match.get(word, ()) for entry in self.entries if entry.role == role)
+        return any(_matches_any((asked, f"{asked}.1"), wanted) for wanted in patterns)
 
     def wrong(self, line: int, message: str, hint: str | None = None) -> InputError:
-        """The error for something that this script should not say."""
+        """Return the error for an invalid line of this script."""
         return InputError(f"{self.path}:{line}: {message}", hint=hint)
 
 
 def task_facts(id: str, name: str, attempt: int) -> Facts:
-    """A task is known by its id, its number (`2` or `02`) and its name."""
+    """Return the facts of a task, which can be matched by its id, its number (`2` or `02`) or its name."""
     digits = id.rpartition("-")[2]
     numbers = (str(int(digits)), digits) if digits.isdecimal() else ()
     return {"task": (id, *numbers, name), "attempt": (str(attempt),)}
 
 
 def facts_of(conversation: Conversation) -> Facts:
-    """All that is known of a dispatch. What it is not about has no fact: `repair`, before there is one."""
+    """Return the facts of a dispatch. A key that does not apply has no fact, such as `repair` before a repair."""
     facts = _occasion_facts(conversation.occasion, conversation.repairs)
     if not (asked := conversation.asked):
         return facts
@@ -184,30 +188,30 @@ def _occasion_facts(occasion: Occasion, repairs: int) -> Facts:
     return {**task, **{word: (str(value),) for word, value in others.items() if value is not None}}
 
 
-def _any_of(known: Sequence[str], wanted: Sequence[str]) -> bool:
-    return any(item == pattern or fnmatchcase(item, pattern) for pattern in wanted for item in known)
+def _matches_any(known: Sequence[str], wanted: Sequence[str]) -> bool:
+    return any(value == pattern or fnmatchcase(value, pattern) for pattern in wanted for value in known)
 
 
 def read_script(path: Path) -> Script:
-    """The script in the file, checked as far as it can be without running it."""
-    return _read(path, _text(path))
+    """Read the script in the file and validate it without running it."""
+    return _parse_script(path, _read_text(path))
 
 
 @lru_cache(maxsize=4)
-def _read(path: Path, text: str) -> Script:
-    """One file often serves a whole team, and reading YAML takes longer than much of what it is read for."""
-    reading = Script(path, ())
-    document = _document(reading, text)
+def _parse_script(path: Path, text: str) -> Script:
+    """Parse a script. The result is cached, because one file often serves all roles and parsing YAML is slow."""
+    script = Script(path, ())
+    document = _parse_yaml(script, text)
     if not isinstance(document, CommentedSeq):
-        raise reading.wrong(1, "a script is a list of entries", "begin with `- role: executor`")
-    entries = tuple(_Reader(reading).entry(item, _line_of(document, number)) for number, item in enumerate(document))
+        raise script.wrong(1, "a script is a list of entries", "begin with `- role: executor`")
+    entries = tuple(_Reader(script).entry(item, _line_of(document, number)) for number, item in enumerate(document))
     return Script(path, entries)
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise InputError(f"{path}: larger than {_MOST_BYTES >> 20} MiB, which no script is")
+            raise InputError(f"{path}: larger than {_MOST_BYTES >> 20} MiB, which is too large for a script")
         return path.read_text("utf-8-sig")
     except OSError as error:
         raise InputError(
@@ -217,17 +221,17 @@ def _text(path: Path) -> str:
         raise InputError(f"{path}: byte {error.start} is not UTF-8") from error
 
 
-def _document(reading: Script, text: str) -> object:
+def _parse_yaml(script: Script, text: str) -> object:
     try:
         document: object = yaml_reader("rt").load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise reading.wrong(mark.line + 1 if mark else 1, f"this is not YAML: {error.problem}") from error
+        raise script.wrong(mark.line + 1 if mark else 1, f"this is not YAML: {error.problem}") from error
     except (YAMLError, RecursionError, ValueError) as error:
-        raise InputError(f"{reading.path}: this is not YAML that can be read: {error}") from error
+        raise InputError(f"{script.path}: this YAML cannot be read: {error}") from error
     if not is_bounded(document):
-        hint = "write out what is meant"
-        raise InputError(f"{reading.path}: its references stand for more than {MOST_VALUES:,} values", hint=hint)
+        hint = "write the values out"
+        raise InputError(f"{script.path}: its references expand to more than {MOST_VALUES:,} values", hint=hint)
     return document
 
 
@@ -237,7 +241,7 @@ def _line_of(container: CommentedMap | CommentedSeq, key: object) -> int:
 
 
 class _Reader:
-    """Turns what YAML gave into entries, with the place in every complaint."""
+    """Converts parsed YAML to entries. Every error names its line."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -274,25 +278,25 @@ class _Reader:
         return {str(word): self._values(value, _line_of(match, word), word) for word, value in match.items()}
 
     def _values(self, value: object, line: int, word: str) -> tuple[str, ...]:
-        listed = list(value) if isinstance(value, CommentedSeq) else [value]
-        known = [item for item in listed if isinstance(item, (str, int)) and not isinstance(item, bool)]
-        if not listed or known != listed:
+        values = list(value) if isinstance(value, CommentedSeq) else [value]
+        valid = [item for item in values if isinstance(item, (str, int)) and not isinstance(item, bool)]
+        if not values or valid != values:
             raise self._script.wrong(line, f"match.{word} is a text, a number, or a list of them")
-        return tuple(str(item) if isinstance(item, str) else str(int(item)) for item in known)
+        return tuple(str(item) if isinstance(item, str) else str(int(item)) for item in valid)
 
     def _usage(self, entry: CommentedMap) -> Usage:
         if entry.get("usage") is None:
             return ONE_REQUEST
-        said = self._mapping(
+        fields = self._mapping(
             entry["usage"], _line_of(entry, "usage"), "usage", ("input_tokens", "output_tokens", "usd")
         )
         tokens = {
-            str(word): self._whole(value, _line_of(said, word), f"usage.{word}")
-            for word, value in said.items()
+            str(word): self._whole(value, _line_of(fields, word), f"usage.{word}")
+            for word, value in fields.items()
             if word != "usd"
         }
-        usd = said.get("usd", 0)  # null: nobody knows
-        price = None if usd is None else self._number(usd, _line_of(said, "usd"), "usage.usd", "an amount of money")
+        usd = fields.get("usd", 0)  # null means unknown
+        price = None if usd is None else self._number(usd, _line_of(fields, "usd"), "usage.usd", "an amount of money")
         return Usage(requests=1, **tokens, usd=price)
 
     def _steps(self, entry: CommentedMap) -> tuple[Step, ...]:
@@ -327,7 +331,7 @@ class _Reader:
         return tuple(self._call(item, _line_of(value, number)) for number, item in enumerate(value))
 
     def _call(self, value: object, line: int) -> Call:
-        """Any name and any arguments: what is refused must be possible to try."""
+        """Read a call with any name and any arguments, because a script must be able to try what is refused."""
         if isinstance(value, str):
             return Call(str(value))
         if not isinstance(value, CommentedMap) or len(value) != 1:
@@ -349,11 +353,11 @@ class _Reader:
 
     def _breakdown(self, value: object, line: int) -> Breakdown:
         short = CommentedMap(kind=value) if isinstance(value, str) else value
-        said = self._mapping(short, line, "error", ("kind", "why", "times"))
-        kind, times = said.get("kind"), said.get("times")
+        fields = self._mapping(short, line, "error", ("kind", "why", "times"))
+        kind, times = fields.get("kind"), fields.get("times")
         if kind not in FAULTS:
             raise self._script.wrong(line, f"error: {kind!r} is not a kind", f"one of: {', '.join(FAULTS)}")
-        why = self._text(said.get("why", f"{kind}, says the script"), line, "error: why")
+        why = self._text(fields.get("why", f"{kind}, says the script"), line, "error: why")
         return Breakdown(FaultKind(kind), why, None if times is None else self._whole(times, line, "error: times"))
 
     def _text(self, value: object, line: int, what: str) -> str:
@@ -384,13 +388,13 @@ class _Reader:
         return self._json(entry["output"], _line_of(entry, "output"), "output")
 
     def _json(self, value: object, line: int, what: str) -> JsonValue:
-        """What YAML gave as plain JSON; a date becomes its text."""
+        """Convert parsed YAML to JSON. A date becomes its text."""
         try:
             text = json.dumps(value, default=str, ensure_ascii=False, allow_nan=False)
             text.encode()
         except (TypeError, ValueError, RecursionError) as error:
-            said = f"{what} cannot be said in JSON: {error}"
-            raise self._script.wrong(line, said, "`raw` can say anything") from error
+            message = f"{what} cannot be written as JSON: {error}"
+            raise self._script.wrong(line, message, "use `raw` for any other text") from error
         plain: JsonValue = json.loads(text)
         return plain
 
