@@ -59,7 +59,7 @@ def test_an_answer_becomes_a_word(seen: RunView, typed: str, kind: WordKind, tex
 def test_what_is_no_answer_is_asked_again(seen: RunView, typed: str) -> None:
     spoken, heard, shown = put(seen, typed)
     assert (spoken, heard) == (False, [])
-    assert f"`{typed}` is not an answer" in shown
+    assert f"`{typed}` is no answer here" in shown
 
 
 def test_a_skip_is_asked_for_its_reason() -> None:
