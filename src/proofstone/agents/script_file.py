@@ -121,8 +121,8 @@ class Entry:
         )
 
     def __str__(self) -> str:
-        wanted = ", ".join(f"{word}: {' or '.join(values)}" for word, values in self.match.items())
-        return f"line {self.line}: {self.role} with {wanted or 'anything'}"
+        conditions = ", ".join(f"{word}: {' or '.join(values)}" for word, values in self.match.items())
+        return f"line {self.line}: {self.role} with {conditions or 'anything'}"
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,9 @@ def _parse_script(path: Path, text: str) -> Script:
     document = _parse_yaml(script, text)
     if not isinstance(document, CommentedSeq):
         raise script.wrong(1, "a script is a list of entries", "begin with `- role: executor`")
-    entries = tuple(_Reader(script).entry(item, _line_of(document, number)) for number, item in enumerate(document))
+    entries = tuple(
+        _Reader(script).read_entry(item, _line_of(document, number)) for number, item in enumerate(document)
+    )
     return Script(path, entries)
 
 
@@ -246,14 +248,14 @@ class _Reader:
     def __init__(self, script: Script) -> None:
         self._script = script
 
-    def entry(self, item: object, line: int) -> Entry:
-        entry = self._mapping(item, line, "an entry", _KEYS)
+    def read_entry(self, item: object, line: int) -> Entry:
+        entry = self._read_mapping(item, line, "an entry", _KEYS)
         role = entry.get("role")
         if not isinstance(role, str) or role not in SERVED:
             raise self._script.wrong(line, f"role: {role!r} is not a role", f"one of: {', '.join(SERVED)}")
         if "output" in entry and "raw" in entry:
             raise self._script.wrong(_line_of(entry, "raw"), "an entry has `output` or `raw`, not both")
-        steps = self._steps(entry)
+        steps = self._read_steps(entry)
         for step in steps:
             if role != "executor" and step.name in _EDITS:
                 raise self._script.wrong(
@@ -263,74 +265,76 @@ class _Reader:
                 )
         return Entry(
             role=str(role),
-            match=self._match(entry),
+            match=self._read_match(entry),
             steps=steps,
-            output=self._output(entry),
-            raw=self._raw(entry),
-            usage=self._usage(entry),
+            output=self._read_output(entry),
+            raw=self._read_raw(entry),
+            usage=self._read_usage(entry),
             line=line,
         )
 
-    def _match(self, entry: CommentedMap) -> dict[str, tuple[str, ...]]:
+    def _read_match(self, entry: CommentedMap) -> dict[str, tuple[str, ...]]:
         if entry.get("match") is None:
             return {}
-        match = self._mapping(entry["match"], _line_of(entry, "match"), "match", MATCHES)
-        return {str(word): self._values(value, _line_of(match, word), word) for word, value in match.items()}
+        match = self._read_mapping(entry["match"], _line_of(entry, "match"), "match", MATCHES)
+        return {str(word): self._read_patterns(value, _line_of(match, word), word) for word, value in match.items()}
 
-    def _values(self, value: object, line: int, word: str) -> tuple[str, ...]:
+    def _read_patterns(self, value: object, line: int, word: str) -> tuple[str, ...]:
         values = list(value) if isinstance(value, CommentedSeq) else [value]
         valid = [item for item in values if isinstance(item, (str, int)) and not isinstance(item, bool)]
         if not values or valid != values:
             raise self._script.wrong(line, f"match.{word} is a text, a number, or a list of them")
         return tuple(str(item) if isinstance(item, str) else str(int(item)) for item in valid)
 
-    def _usage(self, entry: CommentedMap) -> Usage:
+    def _read_usage(self, entry: CommentedMap) -> Usage:
         if entry.get("usage") is None:
             return ONE_REQUEST
-        fields = self._mapping(
+        fields = self._read_mapping(
             entry["usage"], _line_of(entry, "usage"), "usage", ("input_tokens", "output_tokens", "usd")
         )
         tokens = {
-            str(word): self._whole(value, _line_of(fields, word), f"usage.{word}")
+            str(word): self._read_integer(value, _line_of(fields, word), f"usage.{word}")
             for word, value in fields.items()
             if word != "usd"
         }
         usd = fields.get("usd", 0)  # null means unknown
-        price = None if usd is None else self._number(usd, _line_of(fields, "usd"), "usage.usd", "an amount of money")
+        price = (
+            None if usd is None else self._read_number(usd, _line_of(fields, "usd"), "usage.usd", "an amount of money")
+        )
         return Usage(requests=1, **tokens, usd=price)
 
-    def _steps(self, entry: CommentedMap) -> tuple[Step, ...]:
+    def _read_steps(self, entry: CommentedMap) -> tuple[Step, ...]:
         steps = entry.get("steps")
         if steps is None:
             return ()
         if not isinstance(steps, CommentedSeq):
             raise self._script.wrong(_line_of(entry, "steps"), "steps is a list", "- write: {path: a.txt, content: a}")
-        return tuple(self._step(item, _line_of(steps, number)) for number, item in enumerate(steps))
+        return tuple(self._read_step(item, _line_of(steps, number)) for number, item in enumerate(steps))
 
-    def _step(self, item: object, line: int) -> Step:
-        step = self._mapping(item, line, "a step", _STEPS)
+    def _read_step(self, item: object, line: int) -> Step:
+        step = self._read_mapping(item, line, "a step", _STEPS)
         if len(step) != 1:
             raise self._script.wrong(line, "a step does one thing", f"one of: {', '.join(_STEPS)}")
         name, value = next((str(name), value) for name, value in step.items())
         match name:
             case "tool":
-                return Step("tools", calls=(self._call(value, line),), line=line)
+                return Step("tools", calls=(self._read_call(value, line),), line=line)
             case "tools":
-                return Step("tools", calls=self._calls(value, line), line=line)
+                return Step("tools", calls=self._read_calls(value, line), line=line)
             case "sleep":
-                return Step(name, seconds=self._number(value, line, name, "a number of seconds"), line=line)
+                return Step(name, seconds=self._read_number(value, line, name, "a number of seconds"), line=line)
             case "error":
-                return Step(name, breakdown=self._breakdown(value, line), line=line)
+                return Step(name, breakdown=self._read_fault(value, line), line=line)
             case "say" | "fail":
-                return Step(name, {"text": self._text(value, line, name)}, line=line)
-        return self.direct(name, value, line)
+                return Step(name, {"text": self._read_text(value, line, name)}, line=line)
+        return self._read_direct_step(name, value, line)
 
-    def _calls(self, value: object, line: int) -> tuple[Call, ...]:
+    def _read_calls(self, value: object, line: int) -> tuple[Call, ...]:
         if not isinstance(value, CommentedSeq) or not value:
             raise self._script.wrong(line, "tools is a list of calls", "- tools: [{read: {path: a}}, {list: {}}]")
-        return tuple(self._call(item, _line_of(value, number)) for number, item in enumerate(value))
+        return tuple(self._read_call(item, _line_of(value, number)) for number, item in enumerate(value))
 
-    def _call(self, value: object, line: int) -> Call:
+    def _read_call(self, value: object, line: int) -> Call:
         """Read a call with any name and any arguments, because a script must be able to try what is refused."""
         if isinstance(value, str):
             return Call(str(value))
@@ -339,55 +343,57 @@ class _Reader:
                 line, "tool names one tool, with its arguments", "- tool: {read: {path: a}}, or - tools: [{…}, {…}]"
             )
         name, arguments = next(iter(value.items()))
-        return Call(str(name), {} if arguments is None else self._json(arguments, line, str(name)))
+        return Call(str(name), {} if arguments is None else self._read_json(arguments, line, str(name)))
 
-    def _number(self, value: object, line: int, what: str, wanted: str) -> float:
+    def _read_number(self, value: object, line: int, what: str, wanted: str) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
             raise self._script.wrong(line, f"{what}: {value!r} is not {wanted}")
         return float(value)
 
-    def _whole(self, value: object, line: int, what: str) -> int:
+    def _read_integer(self, value: object, line: int, what: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise self._script.wrong(line, f"{what}: {value!r} is not a whole number")
         return int(value)
 
-    def _breakdown(self, value: object, line: int) -> Breakdown:
+    def _read_fault(self, value: object, line: int) -> Breakdown:
         short = CommentedMap(kind=value) if isinstance(value, str) else value
-        fields = self._mapping(short, line, "error", ("kind", "why", "times"))
+        fields = self._read_mapping(short, line, "error", ("kind", "why", "times"))
         kind, times = fields.get("kind"), fields.get("times")
         if kind not in FAULTS:
             raise self._script.wrong(line, f"error: {kind!r} is not a kind", f"one of: {', '.join(FAULTS)}")
-        why = self._text(fields.get("why", f"{kind}, says the script"), line, "error: why")
-        return Breakdown(FaultKind(kind), why, None if times is None else self._whole(times, line, "error: times"))
+        why = self._read_text(fields.get("why", f"{kind}, says the script"), line, "error: why")
+        return Breakdown(
+            FaultKind(kind), why, None if times is None else self._read_integer(times, line, "error: times")
+        )
 
-    def _text(self, value: object, line: int, what: str) -> str:
+    def _read_text(self, value: object, line: int, what: str) -> str:
         if not isinstance(value, str):
             raise self._script.wrong(line, f"{what}: {value!r} is not a text")
         return str(value)
 
-    def direct(self, name: str, value: object, line: int) -> Step:
+    def _read_direct_step(self, name: str, value: object, line: int) -> Step:
         needed = _PARAMETERS[name]
         if isinstance(value, str) and len(needed) == 1:
             return Step(name, {needed[0]: str(value)}, line=line)
-        given = self._mapping(value, line, name, needed)
+        given = self._read_mapping(value, line, name, needed)
         missing = [word for word in needed if not isinstance(given.get(word), str)]
         if missing:
             raise self._script.wrong(line, f"{name} needs {' and '.join(missing)}, as text (quote what is not)")
         return Step(name, {word: str(given[word]) for word in needed}, line=line)
 
-    def _raw(self, entry: CommentedMap) -> str | None:
+    def _read_raw(self, entry: CommentedMap) -> str | None:
         if "raw" not in entry:
             return None
         if not isinstance(entry["raw"], str):
             raise self._script.wrong(_line_of(entry, "raw"), "raw is a text (quote it)")
         return str(entry["raw"])
 
-    def _output(self, entry: CommentedMap) -> JsonValue:
+    def _read_output(self, entry: CommentedMap) -> JsonValue:
         if entry.get("output") is None:
             return None
-        return self._json(entry["output"], _line_of(entry, "output"), "output")
+        return self._read_json(entry["output"], _line_of(entry, "output"), "output")
 
-    def _json(self, value: object, line: int, what: str) -> JsonValue:
+    def _read_json(self, value: object, line: int, what: str) -> JsonValue:
         """Convert parsed YAML to JSON. A date becomes its text."""
         try:
             text = json.dumps(value, default=str, ensure_ascii=False, allow_nan=False)
@@ -398,7 +404,7 @@ class _Reader:
         plain: JsonValue = json.loads(text)
         return plain
 
-    def _mapping(self, value: object, line: int, what: str, allowed: tuple[str, ...]) -> CommentedMap:
+    def _read_mapping(self, value: object, line: int, what: str, allowed: tuple[str, ...]) -> CommentedMap:
         hint = f"allowed: {', '.join(allowed)}"
         if not isinstance(value, CommentedMap):
             raise self._script.wrong(line, f"{what} is a mapping", hint)

@@ -38,8 +38,8 @@ def executor_from(spec: str, listen: Listen | None = None) -> Executor:
 
 def unknown(role: str, spec: str, *others: str) -> InputError:
     """Return the error for an unknown spec."""
-    known = ", ".join((*others, KINDS))
-    return InputError(f"{spec!r} is not a known {role}", hint=f"one of: {known}")
+    kinds = ", ".join((*others, KINDS))
+    return InputError(f"{spec!r} is not a known {role}", hint=f"one of: {kinds}")
 
 
 def architect_from(spec: str, listen: Listen | None = None) -> Architect | None:

@@ -62,7 +62,7 @@ def _judge_completion(output: Contract) -> Completion:
 
 JUDGE = Role(
     name="architect",
-    title="Says whether an agent has understood its task",
+    title="Judges whether an agent has understood its task",
     input=JudgeRequest,
     output=Judgement,
     tools=READING,

@@ -27,7 +27,7 @@ from proofstone.agents.tools.models import READING
 
 RESEARCHER = Role(
     name="researcher",
-    title="Looks into the code before anything is decided",
+    title="Examines the code before anything is decided",
     input=ResearchRequest,
     output=ResearchOutput,
     tools=READING,
@@ -39,7 +39,7 @@ RESEARCHER = Role(
 
 SPECIFIER = Role(
     name="specifier",
-    title="Says what is wanted, so that it can be tested",
+    title="Specifies what is wanted, so that it can be tested",
     input=SpecRequest,
     output=SpecOutput,
     tools=READING,
@@ -50,7 +50,7 @@ SPECIFIER = Role(
 
 DESIGNER = Role(
     name="designer",
-    title="Decides how it is to be built",
+    title="Decides how to build it",
     input=DesignRequest,
     output=DesignOutput,
     tools=READING,
@@ -61,7 +61,7 @@ DESIGNER = Role(
 
 PLANNER = Role(
     name="planner",
-    title="Cuts a design into tasks",
+    title="Divides a design into tasks",
     input=PlanRequest,
     output=PlanOutput,
     tools=READING,
@@ -72,7 +72,7 @@ PLANNER = Role(
 
 REVIEWER = Role(
     name="reviewer",
-    title="Looks for what must not be let through",
+    title="Looks for problems that must not pass",
     input=PanelRequest,
     output=PanelOutput,
     tools=READING,
@@ -85,7 +85,7 @@ REVIEWER = Role(
 
 KNOWLEDGE = Role(
     name="knowledge",
-    title="Writes down what was learnt",
+    title="Writes down the lessons of a run",
     input=KnowledgeRequest,
     output=KnowledgeOutput,
     tools=READING,

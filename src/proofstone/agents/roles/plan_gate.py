@@ -51,7 +51,7 @@ CHALLENGER = Role(
 
 CLOSING = Role(
     name="challenger",
-    title="Audits what became of the challenges",
+    title="Audits how the challenges were settled",
     input=PlanAuditRequest,
     output=PlanAuditOutput,
     tools=frozenset(),
@@ -107,9 +107,9 @@ def _build_researcher(mode: Mode, title: str, output: type[Contract], *shared: s
 
 PLAN_RESEARCHERS: Final[Mapping[Mode, Role]] = MappingProxyType(
     {
-        Mode.RESOLVE: _build_researcher(Mode.RESOLVE, "Settles what is open against a plan", ResolveOutput, CLAIMS),
+        Mode.RESOLVE: _build_researcher(Mode.RESOLVE, "Settles open challenges against a plan", ResolveOutput, CLAIMS),
         Mode.SURFACE: _build_researcher(
-            Mode.SURFACE, "Looks for what a plan has missed", SurfaceOutput, CHALLENGES, CLAIMS
+            Mode.SURFACE, "Looks for what a plan missed", SurfaceOutput, CHALLENGES, CLAIMS
         ),
         Mode.PROBE: _build_researcher(
             Mode.PROBE, "Looks for what could go wrong with a plan", ProbeOutput, CHALLENGES, CLAIMS
@@ -120,7 +120,7 @@ PLAN_RESEARCHERS: Final[Mapping[Mode, Role]] = MappingProxyType(
 
 SYNTHESIZER = Role(
     name="synthesizer",
-    title="Rules on what was brought against a plan",
+    title="Rules on the challenges against a plan",
     input=SynthesisRequest,
     output=SynthesisOutput,
     tools=frozenset(),

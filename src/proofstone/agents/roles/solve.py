@@ -28,7 +28,7 @@ from proofstone.agents.tools.models import READING, Tool
 
 AGENT_VALIDATOR = Role(
     name="agent_validator",
-    title="Judges what came of one subtask",
+    title="Judges the result of one subtask",
     input=JudgementRequest,
     output=JudgementOutput,
     tools=READING,
@@ -40,7 +40,7 @@ AGENT_VALIDATOR = Role(
 
 META_VALIDATOR = Role(
     name="meta_validator",
-    title="Merges what the subtasks gave, and verifies it",
+    title="Merges the results of the subtasks and verifies them",
     input=MergeRequest,
     output=MergeOutput,
     tools=READING,
@@ -53,7 +53,7 @@ META_VALIDATOR = Role(
 
 PERCEIVER = Role(
     name="perceiver",
-    title="Takes in what a person wants",
+    title="Restates what a person wants",
     input=PerceiveRequest,
     output=PerceivedOutput,
     tools=frozenset(),
@@ -64,7 +64,7 @@ PERCEIVER = Role(
 
 SOLVE_PLANNER = Role(
     name="planner",
-    title="Says what success means, and plans the way to it",
+    title="Defines success and plans the way to it",
     input=SolvePlanRequest,
     output=SolvePlanOutput,
     tools=READING,
@@ -74,7 +74,7 @@ SOLVE_PLANNER = Role(
 
 SOLVE_FAILURE = Role(
     name="planner",
-    title="Hands over what was done when a task is abandoned",
+    title="Reports what was achieved when a task is abandoned",
     input=FailureRequest,
     output=FailureOutput,
     tools=frozenset(),

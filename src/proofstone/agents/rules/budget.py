@@ -220,8 +220,8 @@ def pause(fault: Fault, retry: int) -> float | None:
     None if there is no further retry, or if the provider asks for too long a pause."""
     if retry > FOLLOWS[fault.kind].retries:
         return None
-    wanted = fault.retry_after if fault.retry_after is not None else 2.0 ** (retry - 1)
-    return max(wanted, 0.0) if wanted <= _LONGEST_PAUSE else None
+    seconds = fault.retry_after if fault.retry_after is not None else 2.0 ** (retry - 1)
+    return max(seconds, 0.0) if seconds <= _LONGEST_PAUSE else None
 
 
 def completion_of(fault: Fault) -> Completion:

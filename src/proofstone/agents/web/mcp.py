@@ -119,15 +119,15 @@ def _build_arguments(
 ) -> dict[str, JsonValue]:
     """Return the arguments with `wanted` under a usual name, or under the only name that the tool requires."""
     properties = value_at(schema, "properties")
-    known = properties if isinstance(properties, dict) else {}
+    arguments = properties if isinstance(properties, dict) else {}
     required = value_at(schema, "required")
     sole_required = required if isinstance(required, list) and len(required) == 1 else []
-    usual = [name for name in names if name in known]
+    usual = [name for name in names if name in arguments]
     name = next((candidate for candidate in (*usual, *sole_required) if isinstance(candidate, str)), None)
     if name is None:
-        available = shortened(", ".join(known) or "nothing", _WORDS)
+        available = shortened(", ".join(arguments) or "nothing", _WORDS)
         raise FailedError(f"It is not clear which argument of {tool} takes what you want: it has {available}.")
-    return {name: [wanted] if value_at(known, name, "type") == "array" else wanted}
+    return {name: [wanted] if value_at(arguments, name, "type") == "array" else wanted}
 
 
 class _Deadline:

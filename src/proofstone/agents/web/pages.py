@@ -83,10 +83,10 @@ def _decode(header: str, body: bytes) -> str:
 
 def _find_codec(name: str) -> str:
     try:
-        known = codecs.lookup(name).name
+        codec = codecs.lookup(name).name
     except (LookupError, ValueError):
         return "utf-8"
-    return known if known.startswith(_CODECS) else "utf-8"
+    return codec if codec.startswith(_CODECS) else "utf-8"
 
 
 def _extract_visible(html: str, over: Callable[[], bool]) -> str:
