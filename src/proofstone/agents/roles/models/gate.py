@@ -152,7 +152,7 @@ class Direction(Contract):
     gradient: Gradient
     loss: Loss
     nabla: Real
-    """The change of the smoothed loss, on which the directive is based."""
+    """The gradient on which the directive is based."""
     grad_l: Real
     """The change of the loss itself."""
     failure_class: FailureClass = FailureClass.MIXED
