@@ -100,5 +100,5 @@ def test_what_would_be_enough_is_suggested() -> None:
     assert more_of_it(Allowance(usd=1.5), SPENT) == " --budget usd=3"
     assert more_of_it(Allowance(tokens=10, usd=9), SPENT) == " --budget tokens=2000"
     assert more_of_it(Allowance(tool_calls=7), SPENT) == " --budget tool_calls=14"
-    assert "said above" in more_of_it(Allowance(), SPENT)
+    assert "see above" in more_of_it(Allowance(), SPENT)
     assert more_of_it(Allowance(), Spent()) == ""

@@ -55,7 +55,7 @@ def test_a_command_cannot_change_the_candidate(bench: Bench) -> None:
 NONE = {
     "cmd:exit 0": "nothing was written to $PROOFSTONE_VERDICT (exit code 0)",
     "cmd:echo I approve; exit 1": "nothing was written to $PROOFSTONE_VERDICT (exit code 1):\nI approve",
-    writing('{"verdict": "APPROVED"}', 1): "it approves but ended with exit code 1",
+    writing('{"verdict": "APPROVED"}', 1): "it approves, but ended with exit code 1",
     writing('{"verdict": "FINE"}'): "malformed: verdict: input should be 'APPROVED' or 'REJECTED'",
     writing("APPROVED"): "it is not JSON",
     "cmd:ln -s /etc/hostname $PROOFSTONE_VERDICT": "symbolic link",
@@ -112,7 +112,7 @@ def test_a_person_answers_in_words_and_only_in_these(
         found = reviewed(plain, "human", listen=terminal)
     assert isinstance(found, ArchitectVerdict) and found.by == "human"
     assert (found.verdict, found.recommendation, found.feedback) == expected
-    assert plain.said[:3] == ["+hello", "verify: pass", "only your word can meet: it is friendly"]
+    assert plain.said[:3] == ["+hello", "verify: pass", "only you can confirm: it is friendly"]
 
 
 SCRIPT = """

@@ -66,7 +66,7 @@ CLAIMS = {
     "success beside an exit code": (
         writing('{"status": "success"}', 4),
         "failure",
-        "it says success but ended with exit code 4",
+        "the result says success, but the program ended with exit code 4",
     ),
     "no result": ("exit 7", "failure", "exit code 7"),
     "no result, and last words": (

@@ -58,7 +58,7 @@ def test_they_are_told_where_to_work_and_how_to_end(plain: Bench) -> None:
     told = "\n".join(plain.said)
     assert str(plain.work_tree) in told and "a.txt" in told and "test -f a.txt" in told
     assert "proofstone done 20260226T143000Z-abcdef task-02" in told and "press Enter" in told
-    assert plain.said[-1].startswith("`hm` says nothing here")
+    assert plain.said[-1].startswith("`hm` is not an answer")
 
 
 @pytest.mark.parametrize("at_a_terminal", [True, False])

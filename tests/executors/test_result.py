@@ -38,7 +38,7 @@ def test_the_one_object_is_found(text: str) -> None:
 
 BROKEN = {
     "a thought without an end": ('<think>{"status": "suc', "not JSON"),
-    "an integer without an end": ('{"status": "success", "x": ' + "9" * 5000 + "}", "not JSON that can be read"),
+    "an integer without an end": ('{"status": "success", "x": ' + "9" * 5000 + "}", "JSON cannot be read"),
     "a text that is none": ('{"status": "failure", "error": "\\ud800"}', '"\\ud800" is half of a character'),
     "a number without end": ('{"status": "success", "x": 1e999}', "a number in it is not one that JSON has"),
     "many wrong files": ('{"status": "success", "files_modified": [1,2,3,4,5,6,7]}', "and 2 more"),

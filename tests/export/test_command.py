@@ -73,7 +73,7 @@ def test_the_agents_are_listed_with_purpose_and_tools(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     for name in AGENTS:
         assert any(line.startswith(f"{name} ") for line in lines)
-    assert "Cuts a design into tasks" in done.stdout
+    assert "Divides a design into tasks" in done.stdout
     assert "may dispatch agents, read files, run commands" in done.stdout
 
 

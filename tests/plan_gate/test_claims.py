@@ -167,7 +167,7 @@ ROWS: list[Row] = [
     file("../canary.txt", False, None, "`..` is not followed"),
     file("src/../src/app.py", False, None, "`..` is not followed"),
     file("/etc/passwd", False, None, "absolute path"),
-    file("a\0b", False, None, "no name holds a NUL"),
+    file("a\0b", False, None, "a name cannot contain NUL"),
     file("a\nb", False, True, 'there is no "a\\nb"'),
     file(".git/config", False, None, "not part of the project's files"),
     file("x" * 300, False, None, "too long to be the name of a file"),

@@ -72,14 +72,14 @@ def test_a_mapping_is_read_field_by_field(text: str) -> None:
 
 MEANT: dict[str, tuple[str, str, str]] = {
     "json that breaks off": ('{"request": "where?",\n', "REQUEST", "REQUEST:2: "),
-    "a list": ("[where, why]", "REQUEST", "no mapping"),
+    "a list": ("[where, why]", "REQUEST", "not a mapping"),
     "a bracket in prose": ("[wip] where?", "REQUEST", "REQUEST:1: "),
     "yaml that breaks off": ("request: where?\nquestions: [one\n", "REQUEST", "REQUEST:3: "),
     "a colon without quotation marks": ("questions: [one]\nrequest: where: here\n", "REQUEST", "REQUEST:2: "),
     "a field that is almost one": ("requst: where?", "REQUEST", "requst: there is no such field"),
     "a field at the beginning of a sentence": ("focus: on the cart, where is it", "REQUEST", "focus: on the cart"),
     "fields, but not what it needs": ("questions: [why]", "REQUEST", "request: is missing"),
-    "prose in a yaml file": ("where is it?", "x.yaml", "x.yaml: this is no mapping"),
+    "prose in a yaml file": ("where is it?", "x.yaml", "x.yaml: this is not a mapping"),
     "yaml that is none": ("a: b\n c: d: e\n", "x.yml", "x.yml:2: "),
     "json that is none": ('{\n"request": nothing}\n', "x.JSON", "x.JSON:2: not JSON"),
     "control characters": ("request: 'a'\nfocus: \x01\n", "x.yaml", "x.yaml:2: "),
@@ -106,12 +106,12 @@ def test_a_part_that_is_a_mapping_is_described_without_the_names_of_our_classes(
 
 
 def test_a_role_that_needs_more_takes_no_sentence() -> None:
-    with pytest.raises(InputError, match="is a mapping, and this is none"):
+    with pytest.raises(InputError, match="must be a mapping, but this is plain text"):
         request_in(ROLES["designer"], "design it")
 
 
 FOCI: dict[str, tuple[str, str, str, str]] = {
-    "none": ("researcher", "", "where?", "none is named"),
+    "none": ("researcher", "", "where?", "you named none"),
     "one that there is not": ("researcher", "colour", "where?", "researcher:colour: there is no such focus"),
     "one that there is not, in the request": ("researcher", "", "{request: x, focus: colour}", "focus: input should"),
     "another than the request's": ("researcher", "impact", "{request: x, focus: patterns}", "says `focus: patterns`"),

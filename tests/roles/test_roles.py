@@ -36,7 +36,7 @@ def test_a_role_is_found_by_name_and_an_unknown_one_names_those_that_there_are()
     assert role("reviewer:security") is ROLES["reviewer"]
     assert role("researcher:impact") is ROLES["researcher"]
     assert role("researcher:probe") is AT_THE_PLAN_GATE["researcher:probe"]
-    with pytest.raises(InputError, match="'wizard' is no role") as caught:
+    with pytest.raises(InputError, match="'wizard' is not a role") as caught:
         role("wizard")
     assert "planner" in (caught.value.hint or "")
 

@@ -80,15 +80,15 @@ EXISTS = {"kind": "exists", "path": "a.py"}
 @pytest.mark.parametrize(
     ("written", "why"),
     [
-        ({"mode": "verifiable"}, "one of them only"),
-        ({"mode": "verifiable", "command": "  "}, "one of them only"),
-        ({"mode": "verifiable", "command": "make test", "predicate": EXISTS}, "one of them only"),
+        ({"mode": "verifiable"}, "and not both"),
+        ({"mode": "verifiable", "command": "  "}, "and not both"),
+        ({"mode": "verifiable", "command": "make test", "predicate": EXISTS}, "and not both"),
         ({"mode": "verifiable", "command": "make test"}, None),
         ({"mode": "verifiable", "predicate": EXISTS}, None),
         ({"mode": "plausible"}, None),
         ({}, None),
-        ({"command": "make test"}, "nobody judges it"),
-        ({"mode": "plausible", "predicate": EXISTS}, "nobody judges it"),
+        ({"command": "make test"}, "no model judges it"),
+        ({"mode": "plausible", "predicate": EXISTS}, "no model judges it"),
         ({"mode": "obvious"}, "mode"),
     ],
 )
@@ -180,7 +180,7 @@ def test_what_matched_has_no_criterion_that_failed(status: str, failed: tuple[Fa
     if status == "failed" or LOGICAL not in failed:
         assert SubTaskOutcome.model_validate(written).status == status
     else:
-        with pytest.raises(ValidationError, match="no criterion that failed"):
+        with pytest.raises(ValidationError, match="must not have a failed criterion"):
             SubTaskOutcome.model_validate(written)
 
 
@@ -198,7 +198,7 @@ def test_the_distance_is_0_exactly_where_it_was_accepted(status: str, distance: 
     if (status == "accepted") == (distance == 0):
         assert FinalResult.model_validate(written).status == status
     else:
-        with pytest.raises(ValidationError, match="exactly where it was accepted"):
+        with pytest.raises(ValidationError, match="exactly if the result was accepted"):
             FinalResult.model_validate(written)
 
 

@@ -118,7 +118,7 @@ def test_a_call_that_is_refused_does_not_count(
         (Mode.RESOLVE, "PRIOR_DECISION", "not for PRIOR_DECISION"),
         (Mode.RESOLVE, "TEMPORAL_RISK", "not for TEMPORAL_RISK"),
         (Mode.PROBE, "API_BEHAVIOR", "only for TEMPORAL_RISK"),
-        (Mode.SURFACE, "STALE_KNOWLEDGE", "never searched in mode surface"),
+        (Mode.SURFACE, "STALE_KNOWLEDGE", "may not search the web in mode surface"),
     ],
 )
 def test_a_search_for_the_wrong_reason_is_refused_and_not_counted(

@@ -105,5 +105,5 @@ def test_the_refusal_says_what_to_do_instead(desk: Desk) -> None:
     desk.put(".env", HIDDEN)
     assert desk.call("read", path=".env").text == (
         ".env may hold secrets: it is neither shown nor changed. "
-        "Work without it; if the task cannot be done so, say that in your answer."
+        "Work without it; if the task cannot be done without it, say so in your answer."
     )

@@ -1,4 +1,4 @@
-"""Whoever attends to an agent while it works: shown each turn boundary, and what can be heard within a turn."""
+"""The interface of an attendant, which supervises an agent at each turn boundary and during a turn."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from proofstone.agents.models import Fault, Told
 from proofstone.agents.rules.conversation import Aside, Boundary
 
 Aloud = Callable[[str, str], None]
-"""Says something to an agent in the middle of a turn: the text, and what it asks for. It is recorded; whether anybody
-hears it shows by what the agent does."""
+"""Sends an agent a message during a turn: its text, and the question that it asks. The message is recorded; only the
+agent's behaviour shows whether it was received."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """A boundary that is on record: what was said there, and what was known then."""
+    """A turn boundary in the ledger: the message that was sent there, and the attendant's state at that time."""
 
     told: Told | None
     standing: Mapping[str, JsonValue]
@@ -28,17 +28,17 @@ class Known:
 
 @dataclass
 class Listened:
-    """A turn that is listened to."""
+    """A turn that an attendant observes."""
 
     site: Site
-    """For the backend: it tells of what it hears."""
+    """The site for the backend. It reports the agent's activity to the attendant."""
     stopped: Fault | None = None
-    """Why the turn was ended from here, if it was."""
+    """Why the attendant stopped the turn, if it did."""
 
 
 class Attendant(Protocol):
-    """Rules: `speak` decides and remembers; `standing` is everything that it remembers; `recall` takes that back, and
-    decides nothing."""
+    """Supervises an agent. `speak` decides and updates the state; `standing` is the whole state; `recall` restores the
+    state from the ledger and decides nothing."""
 
     @property
     def standing(self) -> Mapping[str, JsonValue]: ...
@@ -48,5 +48,5 @@ class Attendant(Protocol):
     def recall(self, at: Boundary, known: Known) -> Aside | None: ...
 
     def listening(self, site: Site, aloud: Aloud) -> AbstractContextManager[Listened]:
-        """While a turn lasts."""
+        """Observe the agent during a turn."""
         ...

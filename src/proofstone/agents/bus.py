@@ -1,17 +1,11 @@
-"""A message as the ledger keeps it, and as it is handed out.
-
-Saying something on the bus: along a route, once by its id, together with what belongs to it.
-
-Hearing what is said on the bus, at one's own pace.
-
-The bus: everything that is said, durable and in the order of the ledger.
+"""The bus: all messages of a run, durable and in the order of the ledger.
 
 Rules:
-- a message is written only along a route of `agents.rules.routes`; what is refused is recorded, for the auditor to see;
-- an id stands for one message of its run, whoever says it again after a crash;
-- each subscriber has a cursor of its own in the ledger: one that is slow or dead blocks nobody and misses nothing;
-- a subscriber's effects and its cursor are one transaction, so that a message is handled once in effect, whatever is
-  killed when. What a handler does beside the rows that it returns may happen twice.
+- a message is written only along a route of `agents.rules.routes`; a refusal is recorded for the auditor;
+- an id identifies one message of its run: publishing the message again after a crash writes nothing;
+- each subscriber has its own cursor in the ledger: a slow or dead subscriber blocks nobody and misses nothing;
+- a subscriber's effects and its cursor are written in one transaction, so that each message takes effect exactly once,
+  even after a crash. Side effects of a handler other than the rows that it returns may happen twice.
 """
 
 from __future__ import annotations
@@ -49,7 +43,7 @@ def envelope(stored: Stored[MessageRow]) -> Envelope:
 
 
 class OffRouteError(InternalError):
-    """Somebody was to say what they may not say: the engine's fault, since it is the engine that speaks for them."""
+    """A message without a route. This is an error of the engine, because the engine sends all messages."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +55,7 @@ class Letter:
     type: str
     payload: Mapping[str, JsonValue] = field(default_factory=dict)
     message_id: str = field(default_factory=lambda: secrets.token_hex(16))
-    """The engine's own, and the same after a crash; or a new one."""
+    """An id that the engine chose, the same after a crash, or a new random one."""
 
 
 class Bus:
@@ -79,76 +73,80 @@ class Bus:
         message_id: str | None = None,
         also: Sequence[Row] = (),
     ) -> Envelope:
-        """Say it, and write `also` in the same transaction. If the run has a message of this id, nothing is written
-        and that message is returned."""
-        named = {} if message_id is None else {"message_id": message_id}
-        (said,) = self._said((Letter(sender, recipient, type, payload, **named),), also)
-        return said
+        """Publish a message and write the rows of `also` in the same transaction. If the run already has a message
+        with this id, write nothing and return that message."""
+        id_argument = {} if message_id is None else {"message_id": message_id}
+        (published,) = self._publish((Letter(sender, recipient, type, payload, **id_argument),), also)
+        return published
 
     def publish_all(self, letters: Sequence[Letter]) -> tuple[Envelope, ...]:
-        """All of them in one transaction and in this order, except those that were said already. If one is off the
-        routes, none is said."""
-        return self._said(letters, ())
+        """Publish the letters in one transaction and in this order, except those that were published already. If one
+        has no route, publish none."""
+        return self._publish(letters, ())
 
     def say(self, letters: Sequence[Letter], also: Sequence[Row] = (), *, durable: bool = True) -> None:
-        """What was not said already, and `also` in any case, in one transaction; `durable` as the ledger has it. For
-        whoever does not want to hear it back."""
+        """Write the letters that were not published already, and `also` in any case, in one transaction. `durable` is
+        passed to the ledger. Unlike `publish`, this does not read the messages back."""
         for letter in letters:
             self._refuse_off_route(letter)
         new = list(letters)
         while new or also:
-            absent = [Last(MessageRow, {"run_id": self._run_id, "message_id": item.message_id}) for item in new]
-            if self._ledger.append(*map(self._row, new), *also, provided=absent, durable=durable):
+            absent = [Last(MessageRow, {"run_id": self._run_id, "message_id": letter.message_id}) for letter in new]
+            if self._ledger.append(*map(self._build_row, new), *also, provided=absent, durable=durable):
                 return
-            new = [letter for letter in new if self._known(letter) is None]
+            new = [letter for letter in new if self._find_published(letter) is None]
 
-    def _said(self, letters: Sequence[Letter], also: Sequence[Row]) -> tuple[Envelope, ...]:
+    def _publish(self, letters: Sequence[Letter], also: Sequence[Row]) -> tuple[Envelope, ...]:
         for letter in letters:
             self._refuse_off_route(letter)
-        before: dict[str, Envelope] = {}
-        once: dict[str, Letter] = {}
+        published_by_id: dict[str, Envelope] = {}
+        letters_by_id: dict[str, Letter] = {}
         for letter in letters:
-            once.setdefault(letter.message_id, letter)
-        while new := [letter for letter in once.values() if letter.message_id not in before]:
-            absent = [Last(MessageRow, {"run_id": self._run_id, "message_id": item.message_id}) for item in new]
-            seqs = self._ledger.append(*map(self._row, new), *also, provided=absent)
+            letters_by_id.setdefault(letter.message_id, letter)
+        while new := [letter for letter in letters_by_id.values() if letter.message_id not in published_by_id]:
+            absent = [Last(MessageRow, {"run_id": self._run_id, "message_id": letter.message_id}) for letter in new]
+            seqs = self._ledger.append(*map(self._build_row, new), *also, provided=absent)
             if seqs:
                 stored = self._ledger.read(MessageRow, after=seqs[0] - 1, limit=len(new))
-                before |= {letter.message_id: envelope(one) for letter, one in zip(new, stored, strict=True)}
+                published_by_id |= {
+                    letter.message_id: envelope(message) for letter, message in zip(new, stored, strict=True)
+                }
             else:
-                before |= {letter.message_id: known for letter in new if (known := self._known(letter))}
-        return tuple(before[letter.message_id] for letter in letters)
+                published_by_id |= {
+                    letter.message_id: existing for letter in new if (existing := self._find_published(letter))
+                }
+        return tuple(published_by_id[letter.message_id] for letter in letters)
 
     def _refuse_off_route(self, letter: Letter) -> None:
-        why = why_not(letter.sender, letter.recipient, letter.type)
-        if not why:
+        reason = why_not(letter.sender, letter.recipient, letter.type)
+        if not reason:
             return
         task = letter.payload.get("task")
-        said: dict[str, JsonValue] = {
+        payload: dict[str, JsonValue] = {
             "from": letter.sender,
             "to": letter.recipient,
             "type": letter.type,
             "id": letter.message_id,
-            "why": why,
+            "why": reason,
         }
         task_id = task if isinstance(task, str) else None
-        self._ledger.append(EventRow(run_id=self._run_id, task_id=task_id, type=REFUSED, payload=said))
-        raise OffRouteError(f"run {self._run_id}: {letter.type} from {letter.sender} to {letter.recipient}: {why}")
+        self._ledger.append(EventRow(run_id=self._run_id, task_id=task_id, type=REFUSED, payload=payload))
+        raise OffRouteError(f"run {self._run_id}: {letter.type} from {letter.sender} to {letter.recipient}: {reason}")
 
-    def _known(self, letter: Letter) -> Envelope | None:
-        """The message that has the letter's id."""
+    def _find_published(self, letter: Letter) -> Envelope | None:
+        """Return the published message with the letter's id, if there is one."""
         for stored in self._ledger.read(MessageRow, run_id=self._run_id, message_id=letter.message_id):
             row = stored.row
             if (row.sender, row.recipient, row.type) != (letter.sender, letter.recipient, letter.type):
                 raise InternalError(
                     f"run {self._run_id}: message {letter.message_id} is a {row.type} from {row.sender} to "
-                    f"{row.recipient}; it cannot be a {letter.type} from {letter.sender} to {letter.recipient} as well"
+                    f"{row.recipient}; it cannot also be a {letter.type} from {letter.sender} to {letter.recipient}"
                 )
             return envelope(stored)
         return None
 
-    def _row(self, letter: Letter) -> MessageRow:
-        """As it is: a letter is the engine's own, and the ledger refuses what is no JSON."""
+    def _build_row(self, letter: Letter) -> MessageRow:
+        """Build the row without validation: the engine wrote the letter, and the ledger refuses what is not JSON."""
         return MessageRow.model_construct(
             message_id=letter.message_id,
             run_id=self._run_id,
@@ -161,12 +159,12 @@ class Bus:
 
 _PAGE: Final = 1000
 _SHORTEST_S, _LONGEST_S = 0.005, 0.25
-"""Pauses while nothing is said: they grow, so that waiting costs next to nothing and nobody waits long."""
+"""Pauses while there are no messages. They grow, so that waiting costs almost nothing and delays stay short."""
 
 
 class Subscription:
-    """A durable consumer. Its cursor goes by name and run; whom and what it hears belongs to the name as well, since
-    what its cursor has passed is not looked at again."""
+    """A durable consumer. Its cursor is stored by name and run. Always use a name with the same recipient and types,
+    because messages before the cursor are not read again."""
 
     def __init__(
         self,
@@ -179,44 +177,44 @@ class Subscription:
     ) -> None:
         self._ledger = ledger
         self._key: dict[str, str | None] = {"subscriber": name, "run_id": run_id}
-        wanted = {"run_id": run_id, "recipient": recipient}
-        self._where = {column: value for column, value in wanted.items() if value is not None}
+        filters = {"run_id": run_id, "recipient": recipient}
+        self._where = {column: value for column, value in filters.items() if value is not None}
         self._types = None if types is None else frozenset(types)
         self._delivery = 0
-        """Sequence number of the row that holds the cursor, as far as we know."""
+        """The sequence number of the row that holds the cursor, when it was last read."""
         self._cursor = 0
         self._clear = 0
-        """Up to here nothing is for us that has not been handled: it need not be read again."""
+        """Up to here there is no unhandled message for this subscriber, so the rows need not be read again."""
 
     def pending(self, limit: int = 100) -> list[Envelope]:
-        """What was said after the cursor, in order."""
-        self._look()
-        found: list[Envelope] = []
+        """Return the messages after the cursor, in order."""
+        self._refresh_cursor()
+        envelopes: list[Envelope] = []
         after = self._clear
-        while len(found) < limit:
+        while len(envelopes) < limit:
             page = self._ledger.read(MessageRow, after=after, limit=min(_PAGE, limit), newest=False, **self._where)
             if not page:
                 break
-            found += [envelope(stored) for stored in page if self._types is None or stored.row.type in self._types]
+            envelopes += [envelope(stored) for stored in page if self._types is None or stored.row.type in self._types]
             after = page[-1].seq
-            if not found:
+            if not envelopes:
                 self._clear = after
-        return found[:limit]
+        return envelopes[:limit]
 
     def handled(self, upto: Envelope, effects: Sequence[Row] = ()) -> bool:
-        """Write the effects of everything up to this message and move the cursor there, in one transaction. False, and
-        nothing is written: another process of the same name has been quicker."""
+        """Write the effects of all messages up to this one and move the cursor there, in one transaction. Return False
+        and write nothing if another process with the same name was faster."""
         if upto.seq <= self._cursor:
             return False
         cursor = DeliveryRow.model_validate({**self._key, "upto": upto.seq})
         seqs = self._ledger.append(*effects, cursor, provided=(Last(DeliveryRow, self._key, seq=self._delivery),))
         if not seqs:
             return False
-        self._moved(seqs[-1], upto.seq)
+        self._set_cursor(seqs[-1], upto.seq)
         return True
 
     def follow(self, handle: Callable[[Envelope], Sequence[Row]], stop: threading.Event, *, batch: int = 100) -> None:
-        """Handle what is said until `stop` is set; the batch at hand is seen through."""
+        """Handle messages until `stop` is set. The current batch is completed."""
         pause = _SHORTEST_S
         while not stop.is_set():
             envelopes = self.pending(batch)
@@ -225,13 +223,13 @@ class Subscription:
                 pause = min(pause * 2, _LONGEST_S)
                 continue
             pause = _SHORTEST_S
-            self.handled(envelopes[-1], [row for item in envelopes for row in handle(item)])
+            self.handled(envelopes[-1], [row for message in envelopes for row in handle(message)])
 
-    def _look(self) -> None:
-        """Where the cursor is now: another process of the same name may have moved it."""
+    def _refresh_cursor(self) -> None:
+        """Read the cursor again, because another process with the same name may have moved it."""
         for stored in self._ledger.read(DeliveryRow, after=self._delivery, newest=True, limit=1, **self._key):
-            self._moved(stored.seq, stored.row.upto)
+            self._set_cursor(stored.seq, stored.row.upto)
 
-    def _moved(self, delivery: int, cursor: int) -> None:
+    def _set_cursor(self, delivery: int, cursor: int) -> None:
         self._delivery, self._cursor = delivery, cursor
         self._clear = max(self._clear, cursor)

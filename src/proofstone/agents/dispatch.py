@@ -1,10 +1,10 @@
-"""One dispatch: a role, a request, a backend, tools. The shell around `agents.rules.conversation`.
+"""Run one dispatch: a role with a request, a backend and tools. This drives `agents.rules.conversation`.
 
-Every entry of the conversation is a message on the bus before anything follows from it; an answer is there together
-with the turn that gave it, and with whatever the answer's step has to record. A dispatch that a crash or a
-spent budget has cut short begins again from its messages: turns that are on record are not asked for, and paid for, a
-second time, but what its tools did to the work tree is done again, because the work tree is a new one. What was said
-to an agent at a turn boundary is on record with what whoever attends knew by then, so they go on from there, too.
+Every entry of the conversation is published on the bus before anything depends on it. An answer is written in one
+transaction with its turn and with the rows that its step adds. A dispatch that was cut short by a crash or a spent
+budget resumes from its messages: recorded turns are not requested, and paid for, again. Changes that its tools made to
+the work tree are replayed, because the work tree is new. A message at a turn boundary is recorded with the state of the
+attendant, so the attendant resumes from there too.
 """
 
 from __future__ import annotations
@@ -64,37 +64,37 @@ from proofstone.runtime.journal import Write
 ENGINE: Final = "engine"
 _SHOWN: Final = 120
 _ROW: Final = 58
-"""What a row of a live view bears."""
+"""The width of a row in a live view."""
 _LINE: Final = 240
 _TURN: Final = "Turn"
 
 
 Ending = Callable[[Dispatched, Write], object]
-"""Told of an answer before it is on record. It must write once, and what it writes is one with the answer."""
+"""Called with an answer before it is recorded. It must write once; its rows share a transaction with the answer."""
 
 
 @dataclass(frozen=True)
 class Errand:
-    """What a dispatch needs beside its role and its occasion."""
+    """Everything that a dispatch needs besides its role and its occasion."""
 
     text: str
-    """What is asked."""
+    """The request as the agent reads it."""
     backend: Backend
     toolbox: Tools
     site: Site
     seconds: float | None = None
-    """The deadline of the whole dispatch; None: as long as a person needs."""
+    """The time limit of the whole dispatch; None if it may take as long as a person needs."""
     check: Check = lambda _: ""
-    """Whether an answer of the schema can be meant: whatever it refers to is there."""
+    """Checks an answer that matches the schema: returns why it cannot be right, or an empty text."""
     beginning: tuple[Row, ...] = ()
-    """What is to be on record with its first word."""
+    """Rows to write with its first message."""
     ending: Ending | None = None
-    """Who has something to write with the answer."""
+    """Adds rows that are written with the answer."""
     attends: Callable[[Occasion], Attendant | None] = lambda _: None
-    """Who is shown each turn boundary, and may speak there: somebody else for each dispatch."""
+    """Creates the attendant of a dispatch, which may send a message at each turn boundary."""
 
     def within(self, scope: tuple[str, ...]) -> Errand:
-        """The same, of an agent that may change other files."""
+        """Return a copy whose agent may change only the files in `scope`."""
         return replace(self, toolbox=self.toolbox.within(scope), site=replace(self.site, scope=scope))
 
 
@@ -103,16 +103,16 @@ class Dispatcher:
     bus: Bus
     meter: Meter
     recorded: Mapping[str, Recorded] = field(default_factory=dict)
-    """What an earlier process recorded, by dispatch."""
+    """What an earlier process recorded, by the id of the dispatch."""
     spending: Callable[[Spent], None] = lambda _: None
-    """Told after each turn what the run has spent."""
+    """Called after each turn with what the run has spent."""
     patience: float = 1.0
-    """How much of a pause before another try is kept. Tests have none."""
+    """A factor for the pauses before a retry. Tests set it to 0."""
 
     def dispatch(self, role: Role, occasion: Occasion, errand: Errand) -> Dispatched:
-        """Once, and once more where the fault may have been chance."""
+        """Dispatch, and dispatch once more if the fault may have been a coincidence."""
         again = occasion.model_copy(update={"dispatch": occasion.dispatch + 1})
-        if again.id in self.recorded:  # it had come to that before
+        if again.id in self.recorded:  # an earlier process had already begun the second dispatch
             return self.once(role, again, errand)
         began = time.monotonic()
         first = self.once(role, occasion, errand)
@@ -123,7 +123,7 @@ class Dispatcher:
         return second.model_copy(update={"usage": first.usage + second.usage})
 
     def once(self, role: Role, occasion: Occasion, errand: Errand) -> Dispatched:
-        conversation = Conversation.model_construct(  # all of it is ours: the schema need not be looked through again
+        conversation = Conversation.model_construct(  # the engine made all of it, so it needs no validation
             occasion=occasion,
             instructions=role.instructions,
             tools=errand.toolbox.specs,
@@ -131,11 +131,11 @@ class Dispatcher:
             entries=(Told(text=errand.text),),
         )
         recorded = self.recorded.get(occasion.id, Recorded())
-        return _Going(self, role, occasion, errand, recorded).go(conversation)
+        return _RunningDispatch(self, role, occasion, errand, recorded).go(conversation)
 
 
-class _Going:
-    """A dispatch while it goes on."""
+class _RunningDispatch:
+    """A dispatch that is running."""
 
     def __init__(
         self, dispatcher: Dispatcher, role: Role, occasion: Occasion, errand: Errand, recorded: Recorded
@@ -143,20 +143,20 @@ class _Going:
         self._shell = dispatcher
         self._role = role
         self._occasion = occasion
-        self._whole = errand
+        self._original_errand = errand
         self._recorded = recorded if recorded.can_go_on else recorded.again()
         self._started = time.monotonic()
         self._started_at = now()
-        self._unsaid: list[Letter] = []
-        self._beginning = errand.beginning
-        self._begin()
+        self._pending_letters: list[Letter] = []
+        self._first_rows = errand.beginning
+        self._reset()
 
-    def _begin(self) -> None:
-        self._errand = self._whole
+    def _reset(self) -> None:
+        self._errand = self._original_errand
         self._attendant = self._errand.attends(self._occasion)
         self._turns = 0
         self._boundaries = 0
-        self._asked = ""
+        self._open_question = ""
         self._results = 0
         self._refusals = 0
         self._faults = self._recorded.faults
@@ -166,36 +166,38 @@ class _Going:
 
     def go(self, conversation: Conversation) -> Dispatched:
         try:
-            return self._go(conversation)
+            return self._run(conversation)
         except DivergedError:
             self._recorded = self._recorded.again()
-            self._begin()
-            return self._go(conversation)
+            self._reset()
+            return self._run(conversation)
 
-    def _go(self, conversation: Conversation) -> Dispatched:
-        told = conversation.entries[0]
-        self._hold(ENGINE, "Dispatch", "begun", {"occasion": dumped(self._occasion), "request": dumped(told)})
-        self._say(*self._beginning, durable=False)
-        self._beginning = ()
+    def _run(self, conversation: Conversation) -> Dispatched:
+        request = conversation.entries[0]
+        self._queue(ENGINE, "Dispatch", "begun", {"occasion": dumped(self._occasion), "request": dumped(request)})
+        self._flush(*self._first_rows, durable=False)
+        self._first_rows = ()
         try:
             errand, role = self._errand, self._role
-            attended = self._attendant is not None
-            ended = self._drive(converse(conversation, role.output, role.tool_calls, errand.check, attended=attended))
-            dispatched = self._dispatched(ended)
+            is_attended = self._attendant is not None
+            ended = self._drive(
+                converse(conversation, role.output, role.tool_calls, errand.check, attended=is_attended)
+            )
+            dispatched = self._build_result(ended)
             if dispatched.output is not None:
-                self._answered(dispatched, dispatched.output)
+                self._record_answer(dispatched, dispatched.output)
             elif dispatched.fault is not None and dispatched.fault != self._last_fault:
-                self._met(dispatched.fault, 0.0)
+                self._record_fault(dispatched.fault, 0.0)
         finally:
-            self._say()
+            self._flush()
         return dispatched
 
-    def _answered(self, dispatched: Dispatched, output: Contract) -> None:
-        header = self._header(dispatched, output)
+    def _record_answer(self, dispatched: Dispatched, output: Contract) -> None:
+        header = self._build_header(dispatched, output)
         body = {"output": dumped(header), "completion": dumped(dispatched.completion)}
-        self._hold(self._occasion.agent, "Output", "output", body)
+        self._queue(self._occasion.agent, "Output", "output", body)
         if self._errand.ending:
-            self._errand.ending(dispatched, self._say)
+            self._errand.ending(dispatched, self._flush)
 
     def _drive(self, talk: Generator[Request, Sent, Ended]) -> Ended:
         sent: Sent = None
@@ -205,154 +207,154 @@ class _Going:
             except StopIteration as stop:
                 ended: Ended = stop.value
                 return ended
-            sent = self._do(request)
+            sent = self._perform(request)
 
-    def _do(self, request: Request) -> Sent:
-        self._say()
+    def _perform(self, request: Request) -> Sent:
+        self._flush()
         match request:
             case Think():
                 return self._think(request.conversation)
             case Use():
                 return self._use(request.call)
             case Answered():
-                return self._stop(spending=False) or self._result(request.result)
+                return self._check_limits(spending=False) or self._record_result(request.result)
             case Repair():
-                self._errand.site.doing(f"its answer is not of the schema; asked again ({request.told.repair})")
+                self._errand.site.doing(f"the answer does not match the schema; asked again ({request.told.repair})")
                 number = request.told.repair
                 self._publish(ENGINE, "Repair", f"repair-{number}", {"text": request.told.text, "repair": number})
                 return None
             case Pause():
                 return self._pause(request)
             case Boundary():
-                return self._boundary(request)
+                return self._pass_boundary(request)
 
-    # What the loop asks for.
+    # The requests of the conversation.
 
-    def _boundary(self, at: Boundary) -> Aside | Fault | None:
-        """What whoever attends says there, on record with what they knew."""
+    def _pass_boundary(self, at: Boundary) -> Aside | Fault | None:
+        """Ask the attendant for an interjection, and record it with the attendant's state."""
         attendant, number = self._attendant, self._boundaries
         if attendant is None:
             return None
         self._boundaries += 1
-        said: Aside | Fault | None
+        decision: Aside | Fault | None
         if number < len(self._recorded.attended):
-            said = attendant.recall(at, self._recorded.attended[number])
-        elif stop := self._stop(spending=False):
-            said = stop
+            decision = attendant.recall(at, self._recorded.attended[number])
+        elif stop := self._check_limits(spending=False):
+            decision = stop
         else:
-            said = attendant.speak(at)
-            if not isinstance(said, Fault):
-                told: JsonValue = dumped(said.told) if said else None
-                body: dict[str, JsonValue] = {"boundary": number, "told": told, "standing": dict(attendant.standing)}
-                self._hold(ENGINE, "Attended", f"attended-{number}", body)
-        if isinstance(said, Aside):
-            self._asked = said.told.asked
-            self._tell(said.told, again=number < len(self._recorded.attended))
-            if said.scope is not None:
-                self._errand = self._errand.within(said.scope)
-        return said
+            decision = attendant.speak(at)
+            if not isinstance(decision, Fault):
+                message: JsonValue = dumped(decision.told) if decision else None
+                body: dict[str, JsonValue] = {"boundary": number, "told": message, "standing": dict(attendant.standing)}
+                self._queue(ENGINE, "Attended", f"attended-{number}", body)
+        if isinstance(decision, Aside):
+            self._open_question = decision.told.asked
+            self._show_message(decision.told, is_replay=number < len(self._recorded.attended))
+            if decision.scope is not None:
+                self._errand = self._errand.within(decision.scope)
+        return decision
 
-    def _tell(self, told: Told, *, again: bool) -> None:
-        """Whoever watches; of a question also in a line that stays, but not of one that was asked before a crash."""
-        self._errand.site.doing(spoken(told, _ROW))
-        if told.asked and not again:
-            self._errand.site.say(spoken(told, _LINE))
+    def _show_message(self, message: Told, *, is_replay: bool) -> None:
+        """Show the message in the live view, and a question also in a permanent line unless it is a replay."""
+        self._errand.site.doing(spoken(message, _ROW))
+        if message.asked and not is_replay:
+            self._errand.site.say(spoken(message, _LINE))
 
     def _think(self, conversation: Conversation) -> Turn | Fault:
         if self._turns < len(self._recorded.turns):
             turn = self._recorded.turns[self._turns]
-            self._took(turn)
+            self._count_turn(turn)
             return turn
-        if stop := self._stop():
+        if stop := self._check_limits():
             return stop
         began = time.monotonic()
-        turn_or_fault = self._turn(conversation)
+        turn_or_fault = self._request_turn(conversation)
         seconds = time.monotonic() - began
         if isinstance(turn_or_fault, Fault):
-            # A turn knows only of what was left of the time.
-            stop = self._stop(spending=False)
-            kept = {"usage": turn_or_fault.usage, "acted": turn_or_fault.acted}
-            fault = stop.model_copy(update=kept) if stop else turn_or_fault
-            self._met(fault, seconds)
+            # The turn only knows the remaining time, so the limit of the whole dispatch explains the fault better.
+            stop = self._check_limits(spending=False)
+            update = {"usage": turn_or_fault.usage, "acted": turn_or_fault.acted}
+            fault = stop.model_copy(update=update) if stop else turn_or_fault
+            self._record_fault(fault, seconds)
             return fault
         fault_point("agent.before-turn")
-        said: dict[str, JsonValue] = {"turn": dumped(turn_or_fault), "seconds": round(seconds, 3)}
-        if self._asked:
-            said["asked"] = self._asked  # what it has cost to ask can be told from what the work has cost
-        self._hold(self._occasion.agent, _TURN, f"turn-{self._turns}", said)
+        body: dict[str, JsonValue] = {"turn": dumped(turn_or_fault), "seconds": round(seconds, 3)}
+        if self._open_question:
+            body["asked"] = self._open_question  # separates the cost of questions from the cost of the work
+        self._queue(self._occasion.agent, _TURN, f"turn-{self._turns}", body)
         self._shell.meter.add(self._role.name, self._occasion.task, Spent.of_turn(turn_or_fault.usage, seconds))
         self._shell.spending(self._shell.meter.spent())
-        self._took(turn_or_fault)
+        self._count_turn(turn_or_fault)
         return turn_or_fault
 
-    def _turn(self, conversation: Conversation) -> Turn | Fault:
-        site, attendant = replace(self._errand.site, noted=self._noted), self._attendant
+    def _request_turn(self, conversation: Conversation) -> Turn | Fault:
+        site, attendant = replace(self._errand.site, noted=self._record_activity), self._attendant
         if attendant is None:
-            return self._errand.backend.turn(conversation, site, self._left())
-        with attendant.listening(site, self._aloud) as listened:
-            said = self._errand.backend.turn(conversation, listened.site, self._left())
-        if (stopped := listened.stopped) is None:
-            return said
-        return stopped.model_copy(update={"usage": said.usage, "acted": said.acted})  # it is paid for all the same
+            return self._errand.backend.turn(conversation, site, self._remaining_seconds())
+        with attendant.listening(site, self._send_during_turn) as observed:
+            turn = self._errand.backend.turn(conversation, observed.site, self._remaining_seconds())
+        if (stopped := observed.stopped) is None:
+            return turn
+        return stopped.model_copy(update={"usage": turn.usage, "acted": turn.acted})  # a stopped turn costs money too
 
-    def _aloud(self, text: str, asked: str) -> None:
-        """What is said to an agent that is silent: there is no boundary to wait for."""
+    def _send_during_turn(self, text: str, asked: str) -> None:
+        """Send a message to an agent during its turn, when there is no boundary to wait for."""
         name = f"aloud-{self._turns}-{secrets.token_hex(8)}"
-        told: JsonValue = dumped(Told(text=text, asked=asked))
-        self._shell.bus.say([self._letter(ENGINE, "Aloud", name, {"told": told})])  # from another thread
+        message: JsonValue = dumped(Told(text=text, asked=asked))
+        self._shell.bus.say([self._build_letter(ENGINE, "Aloud", name, {"told": message})])  # runs on another thread
 
-    def _noted(self, activity: Activity) -> None:
-        """What a program does by itself. It is never repeated from the record, so it needs no id that a crash keeps."""
+    def _record_activity(self, activity: Activity) -> None:
+        """Record an activity of a program. It is never replayed, so its id need not be the same after a crash."""
         name = f"activity-{self._turns}-{secrets.token_hex(8)}"
-        letter = self._letter(self._occasion.agent, "Activity", name, {"activity": dumped(activity)})
-        self._shell.bus.say([letter])  # from whichever thread sees it
+        letter = self._build_letter(self._occasion.agent, "Activity", name, {"activity": dumped(activity)})
+        self._shell.bus.say([letter])  # may run on any thread
         self._refusals += activity.kind is ActivityKind.REFUSED
 
-    def _met(self, fault: Fault, seconds: float) -> None:
-        """A fault is on record like any other word, and what it has cost is paid."""
-        said: dict[str, JsonValue] = {"fault": dumped(fault), "seconds": round(seconds, 3)}
-        self._publish(self._occasion.agent, "Fault", f"fault-{self._turns}-{self._faults}", said)
+    def _record_fault(self, fault: Fault, seconds: float) -> None:
+        """Record a fault and count its cost."""
+        body: dict[str, JsonValue] = {"fault": dumped(fault), "seconds": round(seconds, 3)}
+        self._publish(self._occasion.agent, "Fault", f"fault-{self._turns}-{self._faults}", body)
         self._shell.meter.add(self._role.name, self._occasion.task, Spent.of_turn(fault.usage, seconds))
         self._shell.spending(self._shell.meter.spent())
         self._usage = self._usage + fault.usage
         self._faults += 1
         self._last_fault = fault
 
-    def _took(self, turn: Turn) -> None:
+    def _count_turn(self, turn: Turn) -> None:
         self._turns += 1
         self._usage = self._usage + turn.usage
         self._model = turn.model or self._model
 
     def _use(self, call: ToolCall) -> ToolResult | Fault:
-        on_record = self._recorded.results[self._results : self._results + 1]
-        if stop := self._stop(spending=not on_record):
+        recorded_results = self._recorded.results[self._results : self._results + 1]
+        if stop := self._check_limits(spending=not recorded_results):
             return stop
-        for known in on_record:
-            return self._do_again(call, known) or self._result(known)
+        for recorded in recorded_results:
+            return self._replay_tool(call, recorded) or self._record_result(recorded)
         self._errand.site.doing(f"▸ {in_short(call)}")
         fault_point("agent.before-tool")
         began = time.monotonic()
-        result = self._errand.toolbox.call(call, self._left())
+        result = self._errand.toolbox.call(call, self._remaining_seconds())
         fault_point("agent.after-tool")
         if self._errand.site.cancel.is_set():
-            return _CANCELLED  # what it says now is that it was stopped: it is used again when the run goes on
-        return self._result(result, time.monotonic() - began)
+            return _CANCELLED  # the tool was stopped: it is called again when the run resumes
+        return self._record_result(result, time.monotonic() - began)
 
-    def _do_again(self, call: ToolCall, known: ToolResult) -> Fault | None:
-        """What the tool did to the work tree of before; one that only looks has done nothing."""
-        if known.refused is not None or known.repeated or known.name not in WRITING:
+    def _replay_tool(self, call: ToolCall, recorded: ToolResult) -> Fault | None:
+        """Repeat what the tool did to the old work tree. A tool that only reads need not be repeated."""
+        if recorded.refused is not None or recorded.repeated or recorded.name not in WRITING:
             return None
-        again = self._errand.toolbox.call(call, self._left())
-        if stop := self._stop(spending=False):
+        result = self._errand.toolbox.call(call, self._remaining_seconds())
+        if stop := self._check_limits(spending=False):
             return stop
-        if again.ok != known.ok:
+        if result.ok != recorded.ok:
             raise DivergedError
         return None
 
-    def _result(self, result: ToolResult, seconds: float = 0.0) -> ToolResult:
+    def _record_result(self, result: ToolResult, seconds: float = 0.0) -> ToolResult:
         if self._results >= len(self._recorded.results):
-            said: dict[str, JsonValue] = {"result": dumped(result), "seconds": round(seconds, 3)}
-            self._publish(ENGINE, "ToolResult", f"result-{self._results}", said)
+            body: dict[str, JsonValue] = {"result": dumped(result), "seconds": round(seconds, 3)}
+            self._publish(ENGINE, "ToolResult", f"result-{self._results}", body)
             self._shell.meter.add(self._role.name, self._occasion.task, Spent(tool_calls=1, seconds=seconds))
         self._results += 1
         self._refusals += result.refused is not None
@@ -361,8 +363,8 @@ class _Going:
         return result
 
     def _pause(self, request: Pause) -> Fault | None:
-        """Before another try; the deadline does not wait for it."""
-        left, seconds = self._left(), request.seconds * self._shell.patience
+        """Wait before a retry. The pause counts towards the deadline."""
+        left, seconds = self._remaining_seconds(), request.seconds * self._shell.patience
         if left is not None and seconds >= left:
             return request.fault
         self._errand.site.say(f"{self._occasion.agent}: {request.fault.why} (asked again in {seconds:g} s)")
@@ -370,23 +372,23 @@ class _Going:
             return _CANCELLED
         return None
 
-    # When it must end.
+    # The limits of the dispatch.
 
-    def _stop(self, *, spending: bool = True) -> Fault | None:
+    def _check_limits(self, *, spending: bool = True) -> Fault | None:
         if self._errand.site.cancel.is_set():
             return _CANCELLED
-        left = self._left()
+        left = self._remaining_seconds()
         if left is not None and left <= 0:
             return Fault(kind=FaultKind.TIMEOUT, why=f"not finished after {self._errand.seconds:g} s")
         if spending and (why := self._shell.meter.exhausted(self._role.name, self._occasion.task)):
             return Fault(kind=FaultKind.BUDGET, why=why)
         return None
 
-    def _left(self) -> float | None:
+    def _remaining_seconds(self) -> float | None:
         seconds = self._errand.seconds
         return None if seconds is None else seconds - (time.monotonic() - self._started)
 
-    def _dispatched(self, ended: Ended) -> Dispatched:
+    def _build_result(self, ended: Ended) -> Dispatched:
         fault = ended.output if isinstance(ended.output, Fault) else None
         return Dispatched(
             occasion=self._occasion,
@@ -403,7 +405,7 @@ class _Going:
             completed_at=now(),
         )
 
-    def _header(self, dispatched: Dispatched, output: Contract) -> OutputHeader:
+    def _build_header(self, dispatched: Dispatched, output: Contract) -> OutputHeader:
         return OutputHeader.model_construct(
             agent=self._occasion.agent,
             instance=self._occasion.id,
@@ -415,41 +417,41 @@ class _Going:
         )
 
     def _publish(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> None:
-        self._hold(sender, type, name, payload)
-        self._say()
+        self._queue(sender, type, name, payload)
+        self._flush()
 
-    def _hold(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> None:
-        """It is said with what comes next, and before anything follows from it."""
-        self._unsaid.append(self._letter(sender, type, name, payload))
+    def _queue(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> None:
+        """Queue a message. It is written with the next one, before anything depends on it."""
+        self._pending_letters.append(self._build_letter(sender, type, name, payload))
 
-    def _letter(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> Letter:
-        """A message with an id of its own, the same after a crash: what is on record is not written again."""
+    def _build_letter(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> Letter:
+        """Build a message whose id is the same after a crash, so that a recorded message is not written again."""
         agent, id = self._occasion.agent, self._occasion.id
         recipient = agent if sender == ENGINE else ENGINE
-        said = {"dispatch": id, "task": self._occasion.task, **payload}
+        body = {"dispatch": id, "task": self._occasion.task, **payload}
         take = f"~{self._recorded.take}" if self._recorded.take > 1 else ""
-        return Letter(sender, recipient, type, said, f"{id}{take}#{name}")
+        return Letter(sender, recipient, type, body, f"{id}{take}#{name}")
 
-    def _say(self, *also: Row, durable: bool = True) -> None:
-        """What is held, and these rows, in one transaction."""
-        letters, self._unsaid = self._unsaid, []
+    def _flush(self, *also: Row, durable: bool = True) -> None:
+        """Write the queued messages and these rows in one transaction."""
+        letters, self._pending_letters = self._pending_letters, []
         self._shell.bus.say(letters, also, durable=durable)
         if any(letter.type == _TURN for letter in letters):
             fault_point("agent.after-turn")
 
 
 class DivergedError(Exception):
-    """In the new work tree a tool did not do what it did before, so the conversation is not true of it: it begins
-    anew."""
+    """Raised when a replayed tool gave another result in the new work tree. The recorded conversation does not fit the
+    work tree, so the dispatch starts over."""
 
 
 _CANCELLED: Final = Fault(kind=FaultKind.CANCELLED, why="interrupted")
 
 
 def in_short(call: ToolCall) -> str:
-    """A call in one line, for whoever watches."""
-    told = " ".join(str(value).split("\n")[0] for value in call.arguments.values())
-    return f"{call.name} {told}"[:_SHOWN]
+    """Return a tool call as one line for the live view."""
+    arguments = " ".join(str(value).split("\n")[0] for value in call.arguments.values())
+    return f"{call.name} {arguments}"[:_SHOWN]
 
 
 def dumped(value: Contract) -> dict[str, JsonValue]:

@@ -1,11 +1,9 @@
-"""An agent with a place at the gate: whoever executes or reviews there is dispatched in the same way.
+"""Agents as executors and architects of the gate.
 
-An agent as an executor of the gate: `api:`, `cli:`, `acp:` and `script:`; as a fallback of one of these, `cmd:` and
-`human` too. What it may change is what the task declares.
-
-An agent as an architect of the gate: `api:` and `script:`. It looks at the candidate and can change nothing.
-
-Who executes and who reviews: agents in the engine's own loop, or programs and people that bring their own tools.
+An executor is an agent (`api:`, `cli:`, `acp:` or `script:`), with `cmd:` and `human` as possible fallbacks; it may
+change the files that the task declares. An architect is an `api:` or `script:` agent; it looks at the candidate and can
+change nothing. `Casting` chooses between agents, which run in the engine's own loop, and programs and people, who have
+their own tools.
 """
 
 from __future__ import annotations
@@ -49,12 +47,12 @@ class PlacedAgent:
     dispatcher: Dispatcher
     git: Git | None = None
     secret: tuple[str, ...] = ()
-    """Further patterns of files that it is not shown."""
+    """Further patterns of files that the agent is not shown."""
 
     def errand(
         self, role: Role, request: Assignment | ReviewRequest | JudgeRequest, site: Site, scope: tuple[str, ...] = ()
     ) -> Errand:
-        """What it is asked, with its tools where it stands. `scope`: what it may change."""
+        """Build the request with the agent's tools at the site. `scope` lists the files that it may change."""
         ground = Ground(
             files=site.work_tree,
             scope=scope,
@@ -77,12 +75,12 @@ class PlacedAgent:
 class FindingAttendant(Attendant, Protocol):
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found out about the agent while it worked."""
+        """The findings about the agent's behaviour while it worked."""
         ...
 
 
 Attends = Callable[[Assignment, Site, Occasion], FindingAttendant | None]
-"""Who attends to whoever does this; None: nobody."""
+"""Creates the attendant of an assignment, or None if the agent is not supervised."""
 
 
 @dataclass(frozen=True)
@@ -101,22 +99,22 @@ class AgentExecutor(PlacedAgent):
             task_name=assignment.task_name,
             attempt=assignment.attempt,
         )
-        attending: list[FindingAttendant] = []
+        attendants: list[FindingAttendant] = []
 
         def attends(occasion: Occasion) -> FindingAttendant | None:
             attendant = self.attends(assignment, site, occasion)
-            attending[:] = [attendant] if attendant else []
+            attendants[:] = [attendant] if attendant else []
             return attendant
 
         errand = replace(self.errand(EXECUTOR, assignment, site, assignment.files), attends=attends)
-        # Once: the gate itself counts attempts.
+        # Dispatch once, because the gate itself counts attempts.
         dispatched = self.dispatcher.once(EXECUTOR, occasion, errand)
-        came = ran(dispatched, round((time.monotonic() - began) * 1000), self.spec)
-        return replace(came, findings=tuple(finding for attendant in attending for finding in attendant.findings))
+        outcome = ran(dispatched, round((time.monotonic() - began) * 1000), self.spec)
+        return replace(outcome, findings=tuple(finding for attendant in attendants for finding in attendant.findings))
 
 
 def ran(dispatched: Dispatched, milliseconds: int, spec: str) -> Ran:
-    """What came of a dispatch, as the gate sees it."""
+    """Convert the result of a dispatch to the outcome of an execution."""
     if isinstance(dispatched.output, ExecutorResult):
         return Ran(dispatched.output, duration_ms=milliseconds)
     fault = dispatched.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer")
@@ -138,11 +136,11 @@ def ran(dispatched: Dispatched, milliseconds: int, spec: str) -> Ran:
 
 
 def not_served(fault: Fault, spec: str) -> ProofstoneError:
-    """It is no fault of the work, and another attempt would fare no better: the run stops, and goes on from here when
-    the provider answers again, or the person has put it right."""
-    why = f"{spec}: {fault.why}" if works_alone(spec) else fault.why  # a provider names itself
+    """Return the error for a provider that denies access or cannot be reached. Another attempt would fail too, so the
+    run stops and resumes from here when the provider answers again or the person has fixed the cause."""
+    why = f"{spec}: {fault.why}" if works_alone(spec) else fault.why  # messages of providers already name them
     if fault.kind is FaultKind.DENIED:
-        hint = "put that right (`proofstone backends --probe` tries it), then `proofstone resume last`"
+        hint = "fix this (`proofstone backends --probe` tests it), then run `proofstone resume last`"
         return BackendError(why, hint=hint)
     return unreached(why)
 
@@ -155,7 +153,7 @@ class AgentArchitect(PlacedAgent):
         occasion = Occasion(
             run_id=request.run_id,
             role=ARCHITECT.name,
-            step=_step(request),
+            step=_format_step(request),
             task=request.task_id,
             task_name=request.task_name,
             attempt=request.attempt,
@@ -168,30 +166,30 @@ class AgentArchitect(PlacedAgent):
 
 
 def no_verdict(fault: Fault, spec: str) -> NoVerdict:
-    """A fault approves nothing."""
+    """Return the outcome of a review that ended in a fault. It approves nothing."""
     if fault.kind in (FaultKind.DENIED, FaultKind.UNAVAILABLE):
         raise not_served(fault, spec)
-    cancelled = fault.kind in (FaultKind.CANCELLED, FaultKind.BUDGET)
+    is_cancelled = fault.kind in (FaultKind.CANCELLED, FaultKind.BUDGET)
     why = f"the verdict is malformed: {fault.why}" if fault.kind is FaultKind.MALFORMED else fault.why
-    return NoVerdict(why=why, timed_out=fault.kind is FaultKind.TIMEOUT, cancelled=cancelled)
+    return NoVerdict(why=why, timed_out=fault.kind is FaultKind.TIMEOUT, cancelled=is_cancelled)
 
 
-def _step(request: ReviewRequest) -> str:
-    """Another look at the same attempt is another dispatch."""
+def _format_step(request: ReviewRequest) -> str:
+    """Return the step of a review. A second review of the same attempt is another dispatch."""
     step = f"{request.task_id}/a{request.attempt}"
     return step if request.round == 1 else f"{step}/r{request.round}"
 
 
 JudgeAt = Callable[[JudgeRequest, Occasion, Site], Dispatched]
-"""Asks whoever judges, where the agent stands that is judged."""
+"""Asks the judge, at the site of the agent that is judged."""
 AGENTS: Final = ("api", "acp", "cli", "script")
-"""Kinds of specs that add turns to a conversation of the engine's."""
+"""The kinds of specs whose backends add turns to a conversation of the engine."""
 
 
 @dataclass(frozen=True)
 class Casting:
     backend: Callable[[Sequence[str]], Backend]
-    """From specs, the later ones as fallbacks."""
+    """Builds a backend from specs. The later ones are fallbacks."""
     dispatcher: Dispatcher
     listen: Listen | None = None
     git: Git | None = None
@@ -204,7 +202,7 @@ class Casting:
 
     @staticmethod
     def judge(architect: Architect | None) -> JudgeAt | None:
-        """Whoever reviews judges understanding, too, if it can; None: nobody does."""
+        """Return the architect as a judge of understanding, or None if it cannot judge."""
         if not isinstance(architect, AgentArchitect) or not can_judge(architect.backend):
             return None
 
@@ -220,12 +218,12 @@ class Casting:
 
 
 def can_judge(backend: Backend) -> bool:
-    """Whether whoever reviews can be asked how somebody else has understood their task."""
+    """Return whether the backend can judge how well another agent has understood its task."""
     return backend.identity.answers(JUDGE.name, JUDGE.foci[0])
 
 
 def thinks(spec: str) -> bool:
-    """Whether a model is behind it, which takes its time."""
+    """Return whether the spec names a model, which takes time to answer."""
     return spec.startswith("api:") or works_alone(spec)
 
 

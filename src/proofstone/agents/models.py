@@ -1,10 +1,8 @@
-"""What passes between the engine and an agent: an occasion, a conversation, turns, tool calls, and how it ended.
+"""What passes between the engine and an agent: the key of a dispatch, the conversation, tool calls and the result.
 
-An agent is a backend in a role. The engine owns the conversation; a backend adds one turn to it, and does nothing else.
-
-What is said on the bus. Every word between the engine, the roles and the people is an envelope.
-
-What was seen of a work tree while an agent works in it.
+An agent is a backend in a role. The engine owns the conversation; a backend only adds one turn to it. Every message
+between the engine, the roles and people is an envelope on the bus. The last models describe the changes in a work tree
+while an agent works in it.
 """
 
 from __future__ import annotations
@@ -19,36 +17,36 @@ from proofstone.common.models import ChangeKind, Contract, Usage
 
 
 class Occasion(Contract):
-    """Which dispatch of a run this is. Every word of it is the engine's; scripts match on it."""
+    """Identifies a dispatch within its run. Only the engine writes these values; scripts match on them."""
 
     run_id: str
     role: str
     step: str = ""
-    """Where in the run: `task-03/a2`. With the role and the instance it names the dispatch."""
+    """The position in the run, such as `task-03/a2`. With the role and the instance it identifies the dispatch."""
     task: str | None = None
     task_name: str = ""
     attempt: int = 1
     focus: str | None = None
-    """Of one of several agents of the same role: `security`."""
+    """The focus of one of several agents of the same role, such as `security`."""
     iteration: int | None = None
     round: int | None = None
     dispatch: int = 1
-    """2: the engine has asked again after a failure that may have been chance."""
+    """2 if the engine asks again after a failure that may have been a coincidence."""
 
     @property
     def id(self) -> str:
-        """Of the dispatch within its run: the same after a crash."""
+        """The id of the dispatch within its run. It is the same after a crash."""
         parts = (self.step, self.role, self.focus, f"d{self.dispatch}" if self.dispatch > 1 else "")
         return "/".join(part for part in parts if part)
 
     @property
     def agent(self) -> str:
-        """How the agent is called on the bus."""
+        """The name of the agent on the bus."""
         return f"{self.role}:{self.focus}" if self.focus else self.role
 
 
 class ToolSpec(Contract):
-    """A tool, as an agent is told of it."""
+    """The description of a tool for an agent."""
 
     name: str
     description: str
@@ -58,29 +56,29 @@ class ToolSpec(Contract):
 
 class ToolCall(Contract):
     id: str
-    """As the agent's model named it; it means something only within its conversation."""
+    """The id that the model chose. It is valid only within its conversation."""
     name: str
     arguments: Mapping[str, JsonValue] = {}
     malformed: str = ""
-    """Why the arguments could not be read; they are empty then."""
+    """Why the arguments could not be parsed; `arguments` is then empty."""
 
 
 class RefusalRule(StrEnum):
     """Why a tool call was not carried out."""
 
     UNLISTED = "unlisted"
-    """The role does not have the tool, or there is none of that name."""
+    """The role does not have the tool, or the tool does not exist."""
     ARGUMENTS = "arguments"
     OUTSIDE = "outside"
-    """The path leads out of what the agent may see."""
+    """The path is outside the files that the agent may see."""
     SCOPE = "scope"
-    """The path is not one that the task may change."""
+    """The task may not change the path."""
     SECRET = "secret"  # noqa: S105  the word for it
     BUDGET = "budget"
 
 
 class ToolResult(Contract):
-    """What came of a tool call, as the agent is shown it. An error of the tool is a result like any other."""
+    """The result of a tool call as it is shown to the agent. An error of the tool is a result too."""
 
     call_id: str
     name: str
@@ -88,79 +86,79 @@ class ToolResult(Contract):
     ok: bool = True
     refused: RefusalRule | None = None
     repeated: bool = False
-    """The same call in a row: it was answered from the one before."""
+    """Whether the call repeated the previous one and was answered with its result."""
 
 
 class Turn(Contract):
-    """What a backend added to the conversation."""
+    """A turn of a backend in the conversation."""
 
     kind: Literal["turn"] = "turn"
     text: str = ""
-    """What it said. Its answer, if it called no tool."""
+    """The text of the turn. It is the answer if no tool was called."""
     answer: Mapping[str, JsonValue] | None = None
-    """Its answer, if it gave one in a form of its own beside the text (a call of the answer tool)."""
+    """The answer, if it was given separately from the text, by a call of the answer tool."""
     calls: tuple[ToolCall, ...] = ()
     cut: bool = False
-    """The provider ended it at the limit of output tokens."""
+    """Whether the provider cut the turn off at the limit of output tokens."""
     thoughts: str = ""
-    """Reasoning that the model shows. For people; never evidence and never shown to another agent."""
+    """Reasoning that the model shows. It is for people, never counts as evidence and is not shown to other agents."""
     model: str = ""
-    """Who answered, as they call themselves: `openai:gpt-5`."""
+    """The model that answered, as it names itself: `openai:gpt-5`."""
     usage: Usage = Usage()
     acted: bool = False
-    """It has changed its work tree itself, behind the runtime's back, as a program would: only it can do so again."""
+    """Whether the agent changed its work tree with its own tools. The runtime cannot replay such changes."""
     provider_state: JsonValue = None
-    """What the provider wants to have back with the conversation (signatures of thoughts). Only the backend that wrote
-    it reads it."""
+    """Data that the provider needs back with the conversation (signatures of thoughts). Only the backend that wrote
+    the data reads it."""
 
 
 class ActivityKind(StrEnum):
-    """What a program can be seen doing by itself within a turn."""
+    """The kinds of activity that a program with its own tools reports within a turn."""
 
     SAID = "said"
     THOUGHT = "thought"
     TOOL = "tool"
-    """It uses a tool of its own."""
+    """The program uses a tool of its own."""
     RESULT = "result"
-    """What came of that."""
+    """The result of a tool of its own."""
     REFUSED = "refused"
-    """Something it wanted to do was not allowed: by the engine, the sandbox or a limit of the program's own."""
+    """An action was refused by the engine, the sandbox or a limit of the program itself."""
     NOTE = "note"
-    """Anything else that is worth a line: a retry, a warning."""
+    """Anything else worth reporting, such as a retry or a warning."""
 
 
 class Activity(Contract):
-    """One thing that a program with tools of its own did within a turn, as it says itself: a claim, but a refusal by
+    """One action of a program with its own tools within a turn. It is a claim of the program, except for refusals by
     the engine."""
 
     kind: ActivityKind
     name: str = ""
-    """Of the tool."""
+    """The name of the tool."""
     text: str = ""
     paths: tuple[str, ...] = ()
-    """Files that it concerns, from the root of the work tree where they lie in it."""
+    """The files that it concerns, relative to the root of the work tree if they are inside."""
     ok: bool | None = None
-    """Of a result: whether the tool succeeded."""
+    """For a result: whether the tool succeeded."""
 
 
 class Returned(Contract):
-    """The results of the tools that the turn before called."""
+    """The results of the tools that the previous turn called."""
 
     kind: Literal["returned"] = "returned"
     results: tuple[ToolResult, ...]
 
 
 class Told(Contract):
-    """Words of the engine's to the agent: the request at the beginning, a repair later, or an aside in between."""
+    """A message of the engine to the agent: the request, a repair, or an interjection during the work."""
 
     kind: Literal["told"] = "told"
     text: str
     repair: int = 0
-    """1 or 2: the answer before this was not of the schema, and this shows why."""
+    """1 or 2 if the previous answer did not match the schema and this message says why."""
     asked: str = ""
-    """What an aside asks for, such as `impact` or `RV-2`: what is answered next is the answer to that."""
+    """The question of an interjection, such as `impact` or `RV-2`. The next answer is the answer to it."""
     resumes: bool = False
-    """The end of an aside: the work goes on where it was."""
+    """Whether this ends an interjection, so that the work continues where it was."""
 
 
 Entry = Annotated[Told | Turn | Returned, Field(discriminator="kind")]
@@ -168,7 +166,7 @@ ENTRIES: TypeAdapter[Entry] = TypeAdapter(Entry)
 
 
 class Conversation(Contract):
-    """Everything that an agent knows. What never changes comes first, so that providers can cache it."""
+    """Everything that an agent knows. The constant parts come first, so that providers can cache them."""
 
     occasion: Occasion
     instructions: str
@@ -180,55 +178,57 @@ class Conversation(Contract):
 
     @property
     def repairs(self) -> int:
-        """How many answers were not of the schema so far."""
+        """How many answers have not matched the schema so far."""
         return max((entry.repair for entry in self.entries if isinstance(entry, Told)), default=0)
 
     @property
     def asked(self) -> str:
-        """What an aside asks for that is not answered yet; empty: the agent is at its work."""
-        told = next((entry for entry in reversed(self.entries) if isinstance(entry, Told)), None)
-        return told.asked if told else ""
+        """The question of the open interjection; empty if the agent is doing its work."""
+        message = next((entry for entry in reversed(self.entries) if isinstance(entry, Told)), None)
+        return message.asked if message else ""
 
     @property
     def turns_since_told(self) -> int:
-        """Turns since the engine last spoke: since the request, the last repair, or the aside that is open. An aside
-        that is over does not count: the work goes on as if it had not been."""
-        at_work = in_aside = 0
-        aside = False
+        """The number of turns since the request, the last repair, or the interjection that is open. An interjection
+        that has ended does not count: the work continues as if it had not happened."""
+        at_work = in_interjection = 0
+        is_interjection = False
         for entry in self.entries:
             if isinstance(entry, Turn):
-                at_work, in_aside = (at_work, in_aside + 1) if aside else (at_work + 1, in_aside)
+                at_work, in_interjection = (
+                    (at_work, in_interjection + 1) if is_interjection else (at_work + 1, in_interjection)
+                )
             elif isinstance(entry, Told):
-                aside, in_aside = bool(entry.asked), 0
+                is_interjection, in_interjection = bool(entry.asked), 0
                 at_work = at_work if entry.asked or entry.resumes else 0
-        return in_aside if aside else at_work
+        return in_interjection if is_interjection else at_work
 
     def plus(self, *entries: Entry) -> Conversation:
         return self.model_copy(update={"entries": (*self.entries, *entries)})
 
 
 class FaultKind(StrEnum):
-    """How a dispatch can end without an answer. `agents.rules.budget` says what follows from each."""
+    """How a dispatch can end without an answer. `agents.rules.budget` decides what follows from each."""
 
     MALFORMED = "malformed"
-    """Its answer was not of the schema, after the repairs."""
+    """The answer did not match the schema, even after the repairs."""
     TIMEOUT = "timeout"
     CRASHED = "crashed"
-    """The program or script behind it broke down."""
+    """The program or script of the agent crashed."""
     UNAVAILABLE = "unavailable"
     """The provider cannot be reached, is overloaded, or limits the rate."""
     DENIED = "denied"
-    """The provider does not let us: key, permission, unknown model."""
+    """The provider denies access: wrong key, no permission, unknown model."""
     REJECTED = "rejected"
-    """The provider does not take the request: too long for the model, not allowed by its schema."""
+    """The provider rejects the request: it is too long for the model, or its schema does not allow it."""
     FILTERED = "filtered"
     """The provider's safety filter withheld the answer."""
     FAILED = "failed"
-    """The agent says itself that it cannot."""
+    """The agent reports that it cannot do the work."""
     LOOPING = "looping"
-    """It made the same call three times in a row."""
+    """The agent made the same call three times in a row."""
     DRIFTED = "drifted"
-    """It was stopped, because it did not understand its task or had left it."""
+    """The agent was stopped because it misunderstood its task or drifted away from it."""
     BUDGET = "budget"
     CANCELLED = "cancelled"
 
@@ -236,13 +236,13 @@ class FaultKind(StrEnum):
 class Fault(Contract):
     kind: FaultKind
     why: str
-    """For a person: what happened and what would put it right."""
+    """What happened and how to fix it, for a person."""
     retry_after: float | None = None
-    """Seconds that the provider asks us to wait."""
+    """How many seconds the provider asks us to wait."""
     usage: Usage = Usage()
-    """What the call that ended in it has used all the same."""
+    """The usage of the call that failed."""
     acted: bool = False
-    """As of a turn: a program that ends in a fault may have changed its work tree before."""
+    """Whether the program changed its work tree before it failed, as in `Turn.acted`."""
 
 
 class CompletionStatus(StrEnum):
@@ -252,7 +252,7 @@ class CompletionStatus(StrEnum):
 
 
 class Completion(Contract):
-    """How an agent says it has ended. Data about the agent."""
+    """How an agent says that its work ended. It is the agent's claim."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -266,7 +266,7 @@ class Completion(Contract):
 
 
 class Output(Contract):
-    """What every answer of a pipeline role holds beside its payload. Fields that we do not know are kept."""
+    """The base of every answer of a pipeline role. Unknown fields are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -274,13 +274,13 @@ class Output(Contract):
 
 
 class Dispatched(Contract):
-    """What came of one dispatch."""
+    """The result of one dispatch."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
     occasion: Occasion
     output: Contract | None
-    """Of the role's output contract; None: see `fault`."""
+    """The answer, an instance of the role's output model; None if there is a fault."""
     fault: Fault | None = None
     completion: Completion
     usage: Usage = Usage()
@@ -294,7 +294,7 @@ class Dispatched(Contract):
 
 
 class OutputHeader(Contract):
-    """What the engine writes around an answer that it keeps or hands on."""
+    """An answer with the header that the engine adds when it stores or forwards the answer."""
 
     agent: str
     instance: str
@@ -306,7 +306,7 @@ class OutputHeader(Contract):
 
 
 class Envelope(Contract):
-    """One message, as it is shown and exported. The engine gives id and time."""
+    """One message as it is shown and exported. The engine assigns id and time."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -318,21 +318,21 @@ class Envelope(Contract):
     payload: Mapping[str, JsonValue] = {}
     run_id: str
     seq: int
-    """Its place in the ledger: the order of the bus."""
+    """The position in the ledger, which is the order of the bus."""
 
 
 class ChangedSignature(Contract):
-    """An interface that is not what it was, as the engine sees it."""
+    """A signature that changed, as the engine sees it."""
 
     path: str
     symbol: str
     public: bool
     planned: bool
-    """The plan, or what was declared before the work, says so."""
+    """Whether the plan, or a declaration before the work, announced the change."""
 
 
 class WorkedFile(Contract):
-    """A file that really changed, or is to."""
+    """A file that has changed or is going to change."""
 
     path: str
     kind: ChangeKind = ChangeKind.MODIFIED
@@ -341,7 +341,7 @@ class WorkedFile(Contract):
 
 
 class Worked(Contract):
-    """What was seen of a work tree at one moment, compared with the base of the attempt."""
+    """The changes in a work tree at one moment, compared with the base of the attempt."""
 
     files: tuple[WorkedFile, ...] = ()
     signatures: tuple[ChangedSignature, ...] = ()

@@ -1,6 +1,6 @@
-"""Agents who only look: each has a tree to look at, a corner of its own, and tools that change nothing.
+"""Agents that only read: each has a tree to read, a scratch folder of its own, and tools that change nothing.
 
-One agent, asked once, outside of any pipeline. It can look at the repository and change nothing.
+`Onlookers` serves the agents of a run. `ask` asks one agent once, outside of any pipeline.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from proofstone.runtime.journal import Write
 
 @dataclass(frozen=True)
 class Asking:
-    """Who is asked what, and when."""
+    """A request to an agent of a run."""
 
     role: Role
     request: Contract
@@ -44,60 +44,60 @@ class Asking:
 
     @cached_property
     def text(self) -> str:
-        """The request, in full."""
+        """The whole request as the agent reads it."""
         return request_text(self.role, self.request)
 
 
 Attends = Callable[[Occasion], Attendant | None]
-"""Who attends to whoever is asked then; None: nobody."""
+"""Creates the attendant of a dispatch, or None if the agent is not supervised."""
 
 
 @dataclass
 class Onlookers:
     world: World
     backends: Mapping[str, Backend]
-    """By agent."""
+    """Backends by the name of the agent or its role."""
     dispatcher: Dispatcher
     doing: Callable[[str, str], None]
-    """Told what an agent does, in a line."""
+    """Called with the name of an agent and a line about what it does."""
     said: Callable[[str, str], None]
-    """Told what an agent, or whoever serves it, says to the person."""
+    """Called with the name of an agent and a line that it, or its backend, says to the person."""
     seconds: Callable[[str], float | None]
-    """How long one of that name may take."""
+    """Returns how many seconds an agent of a role may take."""
     tree: str
-    """What they look at."""
+    """The tree that the agents read."""
     commit: str
-    """What they call HEAD."""
+    """The commit that the agents see as HEAD."""
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def prepare(self) -> None:
-        """Before several of them stand on the same ground."""
+        """Create the shared shell before several agents use it in parallel."""
         _ = self.shell
 
     def dispatch(
         self,
-        one: Asking,
+        asking: Asking,
         toolbox: Tools | None = None,
         check: Check = lambda _: "",
         beginning: tuple[Row, ...] = (),
         ending: Ending | None = None,
         attends: Attends = lambda _: None,
     ) -> Dispatched:
-        world, agent = self.world, one.occasion.agent
+        world, agent = self.world, asking.occasion.agent
         with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
             errand = Errand(
-                text=one.text,
-                backend=self.backends[agent] if agent in self.backends else self.backends[one.role.name],
-                toolbox=toolbox or Toolbox(self.ground, one.role.tools),
+                text=asking.text,
+                backend=self.backends[agent] if agent in self.backends else self.backends[asking.role.name],
+                toolbox=toolbox or Toolbox(self.ground, asking.role.tools),
                 site=self._site(agent, sink),
-                seconds=self.seconds(one.role.name),
+                seconds=self.seconds(asking.role.name),
                 check=check,
                 beginning=beginning,
-                ending=None if ending is None else partial(_with_output, sink, ending),
+                ending=None if ending is None else partial(_end_with_output, sink, ending),
                 attends=attends,
             )
-            dispatched = self.dispatcher.dispatch(one.role, one.occasion, errand)
-            world.ledger.append(*_output(sink))
+            dispatched = self.dispatcher.dispatch(asking.role, asking.occasion, errand)
+            world.ledger.append(*_output_rows(sink))
         return dispatched
 
     def spent(self) -> Spent:
@@ -124,12 +124,12 @@ class Onlookers:
         sight = Sight(
             self.tree, self.commit, gate.architect_seconds, gate.network, gate.pass_through, hide_secrets=True
         )
-        # Nothing is run in this one: every agent has a corner and an output of its own.
+        # Nothing runs in this shell itself: every agent gets a copy with its own scratch folder and output.
         sink = self._stack.enter_context(world.artifacts.writer(world.settings.limits.output_mb << 20))
         return shell_at(world, sight, sink)
 
     def _site(self, agent: str, sink: ArtifactWriter) -> Site:
-        """Each has a corner of its own: what one writes, no other sees."""
+        """Build a site with its own scratch folder, so that no agent sees what another one writes."""
         world = self.world
         scratch = Path(tempfile.mkdtemp(prefix="agent-", dir=world.scratch))
         shell = replace(self.shell, scratch=scratch, sink=sink)
@@ -150,27 +150,31 @@ class Onlookers:
         self._stack.close()
 
 
-def _with_output(sink: ArtifactWriter, ending: Ending, dispatched: Dispatched, write: Write) -> None:
-    """What its commands have printed is on record with its answer: neither is to be had again."""
-    ending(dispatched, lambda *rows: write(*rows, *_output(sink)))
+def _end_with_output(sink: ArtifactWriter, ending: Ending, dispatched: Dispatched, write: Write) -> None:
+    """Record the output of the agent's commands with its answer, because neither can be produced again."""
+    ending(dispatched, lambda *rows: write(*rows, *_output_rows(sink)))
 
 
-def _output(sink: ArtifactWriter) -> tuple[Row, ...]:
+def _output_rows(sink: ArtifactWriter) -> tuple[Row, ...]:
     return (sink.finish().row(),) if sink.is_due else ()
 
 
 def answer_of(dispatched: Dispatched) -> Contract | Fault:
-    """What it has answered, or why that is none."""
+    """Return the answer, or the fault if there is no usable answer."""
     if dispatched.output is None:
         return dispatched.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer")
-    if dispatched.completion.status is CompletionStatus.ERROR:  # whatever else it says, it could not do it
-        return Fault(kind=FaultKind.FAILED, why=dispatched.completion.summary or "it says that it could not")
+    if (
+        dispatched.completion.status is CompletionStatus.ERROR
+    ):  # the agent could not do the work, so its payload does not count
+        return Fault(
+            kind=FaultKind.FAILED, why=dispatched.completion.summary or "the agent says that it could not do the work"
+        )
     return dispatched.output
 
 
 @dataclass(frozen=True)
 class AskingAsking:
-    """What an agent is asked, and how."""
+    """One request to an agent, with its backend and limits."""
 
     role: Role
     focus: str | None
@@ -187,7 +191,7 @@ class Asked:
 
 
 def ask(world: World, asking: AskingAsking, site: Site) -> Asked:
-    """The answer, or the fault. `site` says how whoever answers is heard; it is given the tree to look at."""
+    """Ask an agent once and return the result. `site` carries its callbacks; the tree to read is added here."""
     world.ledger.append(
         EventRow(
             run_id=world.run_id,
@@ -222,7 +226,7 @@ def ask(world: World, asking: AskingAsking, site: Site) -> Asked:
             cancel=world.cancel,
             mask=world.secrets,
         )
-        placed = replace(
+        agent_site = replace(
             site,
             work_tree=shell.view.files,
             scratch=world.scratch,
@@ -234,7 +238,7 @@ def ask(world: World, asking: AskingAsking, site: Site) -> Asked:
         )
         occasion = Occasion(run_id=world.run_id, role=asking.role.name, step="ask", focus=asking.focus)
         text = request_text(asking.role, asking.request)
-        errand = Errand(text, asking.backend, Toolbox(ground, asking.role.tools), placed, asking.seconds)
+        errand = Errand(text, asking.backend, Toolbox(ground, asking.role.tools), agent_site, asking.seconds)
         try:
             dispatched = dispatcher.dispatch(asking.role, occasion, errand)
         except BaseException as error:

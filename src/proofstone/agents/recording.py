@@ -1,4 +1,4 @@
-"""A recorded conversation as entries of a script, which say and do the same again."""
+"""Turn recorded conversations into script entries that replay them."""
 
 from __future__ import annotations
 
@@ -19,40 +19,46 @@ _BREAKDOWNS: Final = (
     FaultKind.CRASHED,
     FaultKind.TIMEOUT,
 )
-"""Faults of the backend. The others follow from what was said, or come from outside."""
-_FROM_OUTSIDE: Final = (FaultKind.BUDGET, FaultKind.CANCELLED)
+"""Faults of the backend. The other faults follow from the conversation or come from outside."""
+_EXTERNAL_FAULTS: Final = (FaultKind.BUDGET, FaultKind.CANCELLED)
 
 
 def conversations(recorded: Iterable[Recorded]) -> list[Entry]:
-    """Entries for each dispatch that came to an end: one for its beginning, and one for each repair. The first that
-    matches is taken, and one without a focus or a round matches any: so those with a focus come first, and then those
-    with a round."""
-    ended = [(item, item.occasion) for item in recorded if item.occasion is not None and _has_ended(item)]
-    alike = Counter(_told_by(occasion) for _, occasion in ended)
-    entries = [entry for one, it in ended for entry in _dispatch(one, it, alone=alike[_told_by(it)] == 1)]
+    """Return the entries for each dispatch that ended: one for its start, and one for each repair. A script uses the
+    first entry that matches, and an entry without a focus or a round matches any. So entries with a focus come first,
+    and then those with a round."""
+    ended = [
+        (dispatch, dispatch.occasion) for dispatch in recorded if dispatch.occasion is not None and _has_ended(dispatch)
+    ]
+    counts = Counter(_identifying_facts(occasion) for _, occasion in ended)
+    entries = [
+        entry
+        for dispatch, occasion in ended
+        for entry in _build_entries(dispatch, occasion, is_unique=counts[_identifying_facts(occasion)] == 1)
+    ]
     return sorted(entries, key=lambda entry: ("focus" not in entry.match, "round" not in entry.match))
 
 
-def _told_by(occasion: Occasion) -> tuple[str, frozenset[tuple[str, int | str]]]:
-    """What tells a dispatch from the others of its run, unless they have it in common."""
-    return occasion.role, frozenset(_facts(occasion).items())
+def _identifying_facts(occasion: Occasion) -> tuple[str, frozenset[tuple[str, int | str]]]:
+    """Return what distinguishes a dispatch from the others of its run. Several may still have the same facts."""
+    return occasion.role, frozenset(_match_facts(occasion).items())
 
 
-def _has_ended(one: Recorded) -> bool:
-    """What was cut short from outside has said nothing that could be said again."""
-    return one.finished or (one.fault is not None and one.fault.kind not in _FROM_OUTSIDE)
+def _has_ended(dispatch: Recorded) -> bool:
+    """Return whether a dispatch ended by itself. One that was stopped from outside cannot be replayed."""
+    return dispatch.finished or (dispatch.fault is not None and dispatch.fault.kind not in _EXTERNAL_FAULTS)
 
 
-def _dispatch(one: Recorded, occasion: Occasion, *, alone: bool) -> list[Entry]:
-    """`alone`: no other dispatch is told by the same facts."""
-    facts = _facts(occasion) | ({} if alone else {"step": occasion.step})
-    work, asides = _parts(one)
-    ending = _ending(one)
+def _build_entries(dispatch: Recorded, occasion: Occasion, *, is_unique: bool) -> list[Entry]:
+    """Build the entries of a dispatch. `is_unique`: no other dispatch has the same facts."""
+    facts = _match_facts(occasion) | ({} if is_unique else {"step": occasion.step})
+    work, asides = _split_turns(dispatch)
+    ending = _ending_steps(dispatch)
     last = len(work) - 1
     return [
-        *(_entry(occasion.role, facts | {"asked": asked}, turns, ()) for asked, turns in asides if turns),
+        *(_build_entry(occasion.role, facts | {"asked": asked}, turns, ()) for asked, turns in asides if turns),
         *(
-            _entry(
+            _build_entry(
                 occasion.role, facts | ({"repair": number} if number else {}), turns, ending if number == last else ()
             )
             for number, turns in enumerate(work)
@@ -60,29 +66,29 @@ def _dispatch(one: Recorded, occasion: Occasion, *, alone: bool) -> list[Entry]:
     ]
 
 
-def _parts(one: Recorded) -> tuple[list[list[Turn]], list[tuple[str, list[Turn]]]]:
-    """The turns of the work, up to each repair; and those that answer asides, by what they were asked."""
+def _split_turns(dispatch: Recorded) -> tuple[list[list[Turn]], list[tuple[str, list[Turn]]]]:
+    """Return the turns of the work, split at each repair, and the turns that answer interjections, by question."""
     work: list[list[Turn]] = [[]]
     asides: list[tuple[str, list[Turn]]] = []
     times: Counter[str] = Counter()
-    now = work[-1]
-    for said in one.entries:
-        if isinstance(said, int):
+    current = work[-1]
+    for entry in dispatch.entries:
+        if isinstance(entry, int):
             work.append([])
-            now = work[-1]
-        elif isinstance(said, Told):
-            now = work[-1]
-            if said.asked:
-                times[said.asked] += 1
-                now = []
-                asides.append((f"{said.asked}.{times[said.asked]}", now))
-        elif isinstance(said, Turn):
-            now.append(said)
+            current = work[-1]
+        elif isinstance(entry, Told):
+            current = work[-1]
+            if entry.asked:
+                times[entry.asked] += 1
+                current = []
+                asides.append((f"{entry.asked}.{times[entry.asked]}", current))
+        elif isinstance(entry, Turn):
+            current.append(entry)
     return work, asides
 
 
-def _ending(one: Recorded) -> tuple[Step, ...]:
-    fault = one.fault
+def _ending_steps(dispatch: Recorded) -> tuple[Step, ...]:
+    fault = dispatch.fault
     if fault is None:
         return ()
     if fault.kind is FaultKind.FAILED:
@@ -92,34 +98,35 @@ def _ending(one: Recorded) -> tuple[Step, ...]:
     return ()
 
 
-def _entry(role: str, facts: Mapping[str, int | str], turns: list[Turn], ending: tuple[Step, ...]) -> Entry:
+def _build_entry(role: str, facts: Mapping[str, int | str], turns: list[Turn], ending: tuple[Step, ...]) -> Entry:
     steps: list[Step] = []
     for turn in turns:
         if turn.calls:
             steps += [Step("say", {"text": turn.text})] if turn.text else []
-            steps.append(Step("tools", calls=tuple(_call(call) for call in turn.calls)))
+            steps.append(Step("tools", calls=tuple(_build_call(call) for call in turn.calls)))
     answers = [turn for turn in turns if not turn.calls]
     answer = answers[-1] if answers and not ending else None
-    given = answer.answer if answer else None
-    if answer and given is not None and answer.text:
+    structured_answer = answer.answer if answer else None
+    if answer and structured_answer is not None and answer.text:
         steps.append(Step("say", {"text": answer.text}))
     return Entry(
         role=role,
         match={word: (str(value),) for word, value in facts.items()},
         steps=(*steps, *ending),
-        output=dict(given) if given is not None else None,
-        raw=answer.text if answer and given is None else None,
-        usage=_each(turns),
+        output=dict(structured_answer) if structured_answer is not None else None,
+        raw=answer.text if answer and structured_answer is None else None,
+        usage=_average_usage(turns),
     )
 
 
-def _call(call: ToolCall) -> Call:
+def _build_call(call: ToolCall) -> Call:
     return Call(call.name, call.malformed if call.malformed else dict(call.arguments))
 
 
-def _facts(occasion: Occasion) -> dict[str, int | str]:
-    """The words of its match. Of a task, another round is asked for when the branch has moved, which the next run may
-    see and this one did not: the first stands for all that have no entry of their own."""
+def _match_facts(occasion: Occasion) -> dict[str, int | str]:
+    """Return the facts that an entry matches on. A task is reviewed in another round when the branch has moved, which
+    may happen in the replay but not in the recording. So the entry for round 1 of a task matches every round that has
+    no entry of its own."""
     task, round = occasion.task, occasion.round
     facts = {
         "task": task,
@@ -132,8 +139,8 @@ def _facts(occasion: Occasion) -> dict[str, int | str]:
     return {word: value for word, value in facts.items() if value is not None}
 
 
-def _each(turns: list[Turn]) -> Usage:
-    """Of each turn, with what they used in all spread over them: an entry has one figure."""
+def _average_usage(turns: list[Turn]) -> Usage:
+    """Return the average usage of the turns, because an entry has one figure for each turn."""
     count = len(turns)
     if not count:
         return ONE_REQUEST

@@ -1,5 +1,5 @@
-"""A tree to look at: a shell in it, inside the sandbox, whose writes are thrown away. Or one to work in: a private work
-tree, whose writes stay.
+"""Shells inside the sandbox: one in a tree to read, whose writes are thrown away, and one in a private work tree, whose
+writes are kept.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from proofstone.sandbox.job import Limits, View
 
 @dataclass(frozen=True)
 class Sight:
-    """What is looked at, and how."""
+    """The tree that a read-only shell shows, and the limits of the shell."""
 
     tree: str
     commit: str
     """The base that the tree is compared with."""
     seconds: float
-    """The longest that one command may take."""
+    """The time limit of one command."""
     network: bool = False
     passed: tuple[str, ...] = ()
-    """Environment variables that commands get beside those that checks get."""
+    """Environment variables that commands get in addition to those of checks."""
     hide_secrets: bool = False
-    """Files that are likely to hold secrets are shown empty: for agents."""
+    """Whether files that are likely to hold secrets are shown empty, as they must be for agents."""
 
 
 def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell:
-    """The shell; its `view.files` is the tree, on the machine."""
+    """Return a shell in a tree, whose writes are thrown away. `view.files` is the tree on the machine."""
     frozen = of_tree(world.store, world.base_tree, sight.tree)
     environment = Subject(world, CheckRequest(tree=frozen)).environment
     tree = TreeUnderCheck(
@@ -56,7 +56,7 @@ def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell
     return SandboxedShell(
         sandbox=world.sandbox,
         view=replace(tree.view(), network=sight.network, hidden=hidden),
-        # Whoever looks stands in the candidate: what lies there must not become part of their program.
+        # The current folder is the candidate: its files must not be imported into the programs of a reviewer.
         variables=environment.check_variables(".")
         | environment.passed(sight.passed)
         | {"PYTHONSAFEPATH": "1", "PATH": environment.path},
@@ -71,15 +71,15 @@ def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell
 
 @dataclass(frozen=True)
 class Standing:
-    """Where somebody works, and with what."""
+    """The work tree of a shell, and the limits of the shell."""
 
     place: WorkTree
     base_commit: str
-    """Whose dependencies are there."""
+    """The commit whose dependencies are available."""
     scratch: Path
     limits: Limits
     keeps: bool = True
-    """Whether what is written there stays."""
+    """Whether writes are kept."""
     masked: tuple[Path, ...] = ()
     hidden: tuple[str, ...] = ()
     """Files that are shown empty."""
@@ -87,7 +87,7 @@ class Standing:
 
 
 def shell_in(world: World, at: Standing, sink: ArtifactWriter) -> SandboxedShell:
-    """A shell in a private work tree; the project's dependencies are there, its credentials not."""
+    """Return a shell in a private work tree with the project's dependencies but without credentials."""
     tree = world.store.git().tree_of(at.base_commit)
     environment = Subject(world, CheckRequest(tree=Snapshot(tree, tree, (), ()))).environment
     gate = world.settings.gate
@@ -108,7 +108,7 @@ def shell_in(world: World, at: Standing, sink: ArtifactWriter) -> SandboxedShell
             network=gate.network,
             hidden=at.hidden,
         ),
-        variables=variables | {"PATH": _machine_first(variables["PATH"], environment)},
+        variables=variables | {"PATH": _put_machine_first(variables["PATH"], environment)},
         limits=at.limits,
         scratch=at.scratch,
         sink=sink,
@@ -119,23 +119,23 @@ def shell_in(world: World, at: Standing, sink: ArtifactWriter) -> SandboxedShell
     )
 
 
-def _machine_first(path: str, environment: Environment) -> str:
-    """Folders of the work tree come last, unless they are dependencies: whoever works there decides what lies in them,
-    and no program of theirs stands in for one of the machine's."""
+def _put_machine_first(path: str, environment: Environment) -> str:
+    """Move folders of the work tree to the end of PATH, unless they are dependencies. The agent controls their content,
+    and no program in them may replace one of the machine."""
 
-    def theirs(folder: str) -> bool:
-        inside = Path(folder).is_relative_to(environment.root)
-        return inside and not any(Path(folder).is_relative_to(place) for place in environment.dependencies)
+    def is_controlled_by_agent(folder: str) -> bool:
+        is_inside = Path(folder).is_relative_to(environment.root)
+        return is_inside and not any(Path(folder).is_relative_to(place) for place in environment.dependencies)
 
-    return os.pathsep.join(sorted(path.split(os.pathsep), key=theirs))
+    return os.pathsep.join(sorted(path.split(os.pathsep), key=is_controlled_by_agent))
 
 
 def seen_at(shell: SandboxedShell) -> Path:
-    """Where what runs there finds its tree."""
+    """Return where programs in the shell find the tree."""
     return shell.root
 
 
 def secret_files(world: World, tree: str) -> tuple[str, ...]:
-    """Files of a tree whose content no agent is shown."""
-    names = (item.path.decode("utf-8", "surrogateescape") for item in in_tree(world.store.git(), tree) if item.is_file)
+    """Return the files of a tree whose content no agent may see."""
+    names = (file.path.decode("utf-8", "surrogateescape") for file in in_tree(world.store.git(), tree) if file.is_file)
     return tuple(name for name in names if is_secret(name, world.settings.tools.secret))

@@ -1,8 +1,8 @@
-"""What the agents of a run have spent, and whether they may go on. Threads of several agents share one meter.
+"""Track what the agents of a run spend, stop a run that cannot continue, and read its dispatches from the ledger.
 
-What stops a whole run although an agent has met with it: it is no failure of the agent's, and everything is kept.
-
-What the ledger holds of a run's dispatches: to go on after a crash, for the meter, and for `proofstone record`.
+One meter is shared by the threads of several agents. A spent budget, a denied or an unreachable provider stops the
+whole run: it is not a failure of the agent, and the run can be resumed. The recorded dispatches are used to resume
+after a crash, for the meter, and by `proofstone record`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from proofstone.runtime.context import OutOfBudgetError
 
 class Meter:
     def __init__(self, budget: Budget, spent: Iterable[tuple[str, str | None, Spent]] = ()) -> None:
-        """`spent`: role, task and amount of what was spent before, by an earlier process."""
+        """Start with `spent`: role, task and amount of what an earlier process has spent."""
         self.budget = budget
         self._spent: dict[str, Spent] = {}
         self._stopped = ""
@@ -39,7 +39,7 @@ class Meter:
                 self._spent[scope] = self._spent.get(scope, Spent()) + amount
 
     def exhausted(self, role: str, task: str | None) -> str:
-        """Why an agent of that role, for that task, may not go on; empty if it may."""
+        """Return why an agent of the role may not continue with the task; empty if it may."""
         with self._lock:
             why = exhausted(self.budget, self._spent, role, task)
             self._stopped = self._stopped or why
@@ -47,7 +47,7 @@ class Meter:
 
     @property
     def stopped(self) -> str:
-        """Why an agent was stopped, if one was: then the run stops, and everything is kept."""
+        """Why an agent was stopped, if one was. The run then stops and can be resumed."""
         return self._stopped
 
     def spent(self, scope: str = "run") -> Spent:
@@ -56,19 +56,19 @@ class Meter:
 
 
 def stop_for(fault: Fault, agent: str) -> None:
-    """Raise, if the run cannot go on after this; else return."""
+    """Raise if the run cannot continue after the fault."""
     match fault.kind:
         case FaultKind.BUDGET:
             raise OutOfBudgetError(fault.why)
         case FaultKind.CANCELLED:
             raise KeyboardInterrupt
         case FaultKind.DENIED:
-            raise InputError(f"{agent}: {fault.why}", hint="`proofstone backends` shows who serves whom")
+            raise InputError(f"{agent}: {fault.why}", hint="`proofstone backends` shows which backend serves each role")
 
 
 def stop_if_unreached(fault: Fault, agent: str) -> None:
-    """Raise, if the one who serves the agent has not answered, however often it was asked: nothing of that is on record
-    as the agent's word, and the run goes on with the same question when it is answered again."""
+    """Raise if the provider of the agent did not answer after all retries. No answer is recorded for the agent, so the
+    run resumes with the same question when the provider can be reached again."""
     if fault.kind is FaultKind.UNAVAILABLE:
         raise unreached(f"{agent}: {fault.why}")
 
@@ -79,94 +79,94 @@ def unreached(why: str) -> UnavailableError:
 
 @dataclass
 class Recorded:
-    """One dispatch, as far as it is on record."""
+    """What the ledger holds about one dispatch."""
 
     occasion: Occasion | None = None
     take: int = 1
-    """How often it was begun from the beginning."""
+    """How often the dispatch was started from the beginning."""
     turns: list[Turn] = field(default_factory=list)
     results: list[ToolResult] = field(default_factory=list)
     entries: list[Turn | ToolResult | Told | int] = field(default_factory=list)
-    """Turns, results, asides and repairs (their numbers) in order."""
+    """Turns, results, interjections and the numbers of repairs, in order."""
     attended: list[Known] = field(default_factory=list)
-    """Turn boundaries, where somebody attended to them."""
+    """The turn boundaries of a supervised dispatch."""
     faults: int = 0
     fault: Fault | None = None
-    """The last one, unless it was overcome."""
+    """The last fault, unless a later turn succeeded."""
     acted: bool = False
-    """An agent that ended in a fault had changed its work tree by then."""
+    """Whether an agent changed its work tree before it ended in a fault."""
     finished: bool = False
-    """It has answered."""
+    """Whether the agent has answered."""
     spent: Spent = field(default_factory=Spent)
-    """In all takes."""
+    """What all takes have spent."""
 
     @property
     def can_go_on(self) -> bool:
-        """Whether the conversation leads to where it was. What an agent did behind the runtime's back, only the agent
-        can do again."""
+        """Whether the dispatch can resume from its conversation. Changes that an agent made with its own tools cannot
+        be replayed."""
         return not self.acted and not any(turn.acted for turn in self.turns)
 
     def again(self) -> Recorded:
-        """For another take: nothing but what it has cost."""
+        """Return the record for another take. It keeps only the costs."""
         return Recorded(take=self.take + 1, spent=self.spent)
 
 
 def on_record(ledger: Ledger, run_id: str) -> dict[str, Recorded]:
-    """The run's dispatches, by id, in the order in which they began."""
-    found: dict[str, Recorded] = {}
+    """Return the dispatches of the run by id, in the order in which they started."""
+    dispatches: dict[str, Recorded] = {}
     for stored in ledger.read(MessageRow, run_id=run_id):
         row = stored.row
         if not isinstance(id := row.payload.get("dispatch"), str):
             continue
         if row.type == "Dispatch":
-            found[id] = found[id].again() if id in found else Recorded()
-            found[id].occasion = Occasion.model_validate(row.payload["occasion"])
-        elif id in found:
-            _add(found[id], row)
-    return found
+            dispatches[id] = dispatches[id].again() if id in dispatches else Recorded()
+            dispatches[id].occasion = Occasion.model_validate(row.payload["occasion"])
+        elif id in dispatches:
+            _add_message(dispatches[id], row)
+    return dispatches
 
 
-def _add(one: Recorded, row: MessageRow) -> None:
+def _add_message(dispatch: Recorded, row: MessageRow) -> None:
     match row.type:
         case "Turn":
             turn = Turn.model_validate(row.payload["turn"])
-            one.fault = None
-            one.turns.append(turn)
-            one.entries.append(turn)
-            one.spent = one.spent + Spent.of_turn(turn.usage, _seconds(row))
+            dispatch.fault = None
+            dispatch.turns.append(turn)
+            dispatch.entries.append(turn)
+            dispatch.spent = dispatch.spent + Spent.of_turn(turn.usage, _read_seconds(row))
         case "ToolResult":
             result = ToolResult.model_validate(row.payload["result"])
-            one.results.append(result)
-            one.entries.append(result)
-            one.spent = one.spent + Spent(tool_calls=1, seconds=_seconds(row))
+            dispatch.results.append(result)
+            dispatch.entries.append(result)
+            dispatch.spent = dispatch.spent + Spent(tool_calls=1, seconds=_read_seconds(row))
         case "Attended":
-            told = row.payload["told"]
-            known = Known(Told.model_validate(told) if told is not None else None, _standing(row))
-            one.attended.append(known)
-            one.entries += [known.told] if known.told else []
+            message = row.payload["told"]
+            boundary = Known(Told.model_validate(message) if message is not None else None, _read_state(row))
+            dispatch.attended.append(boundary)
+            dispatch.entries += [boundary.told] if boundary.told else []
         case "Repair":
-            one.entries.append(int(str(row.payload["repair"])))
+            dispatch.entries.append(int(str(row.payload["repair"])))
         case "Fault":
-            one.faults += 1
-            one.fault = Fault.model_validate(row.payload["fault"])
-            one.acted = one.acted or one.fault.acted
-            one.spent = one.spent + Spent.of_turn(one.fault.usage, _seconds(row))
+            dispatch.faults += 1
+            dispatch.fault = Fault.model_validate(row.payload["fault"])
+            dispatch.acted = dispatch.acted or dispatch.fault.acted
+            dispatch.spent = dispatch.spent + Spent.of_turn(dispatch.fault.usage, _read_seconds(row))
         case "Output":
-            one.fault = None
-            one.finished = True
+            dispatch.fault = None
+            dispatch.finished = True
 
 
-def _standing(row: MessageRow) -> Mapping[str, JsonValue]:
-    standing = row.payload["standing"]
-    return standing if isinstance(standing, Mapping) else {}
+def _read_state(row: MessageRow) -> Mapping[str, JsonValue]:
+    state = row.payload["standing"]
+    return state if isinstance(state, Mapping) else {}
 
 
-def _seconds(row: MessageRow) -> float:
+def _read_seconds(row: MessageRow) -> float:
     return float(str(row.payload.get("seconds", 0)))
 
 
 def spent_so_far(recorded: Mapping[str, Recorded]) -> Iterator[tuple[str, str | None, Spent]]:
-    """Role, task and amount of everything that is on record."""
-    for item in recorded.values():
-        if item.occasion is not None:
-            yield item.occasion.role, item.occasion.task, item.spent
+    """Yield role, task and amount of everything that was spent according to the ledger."""
+    for dispatch in recorded.values():
+        if dispatch.occasion is not None:
+            yield dispatch.occasion.role, dispatch.occasion.task, dispatch.spent

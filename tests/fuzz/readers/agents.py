@@ -32,7 +32,7 @@ from proofstone.agents.executors.context import ShellJob, Site, verdict_in
 from proofstone.agents.models import Conversation
 from proofstone.agents.roles.models.gate import ArchitectVerdict, ExecutorResult
 from proofstone.agents.roles.registry import ROLES
-from proofstone.agents.roles.requests import _value as least_value
+from proofstone.agents.roles.requests import _minimal_value as least_value
 from proofstone.agents.roles.requests import example, request_in
 from proofstone.agents.roles.role import Role
 from proofstone.agents.rules.answer import Malformed, parse
@@ -233,20 +233,20 @@ class _Served:
         frames = Frames(Mask())
         self._messages = [*frames.add(data), *frames.add(b"\n")]
 
-    def tell(self, _message: object) -> None:
+    def send(self, _message: object) -> None:
         pass
 
-    def asked(self, _method: str, _parameters: object, _until: object) -> JsonValue:
+    def request(self, _method: str, _parameters: object, _until: object) -> JsonValue:
         if not self._messages:
             raise FailedError("The MCP server has ended.")
         return self._messages.pop(0).get("result")
 
 
 def _mcp(data: bytes) -> None:
-    tools = mcp._introduced(_Served(data), _Served(b""))  # type: ignore[arg-type]
+    tools = mcp._initialize(_Served(data), _Served(b""))  # type: ignore[arg-type]
     for name, schema in tools.items():
         try:
-            mcp._arguments(name, schema, ("query", "q"), "words")
+            mcp._build_arguments(name, schema, ("query", "q"), "words")
         except FailedError:
             continue
 

@@ -19,7 +19,7 @@ from typing import cast
 from proofstone.agents.executors.output import read_written
 from proofstone.agents.memory.models import MemoryEntry
 from proofstone.agents.memory.store import FileMemory
-from proofstone.agents.roles.requests import _value as least_value
+from proofstone.agents.roles.requests import _minimal_value as least_value
 from proofstone.agents.script_file import read_script
 from proofstone.check.cache import ResultCache
 from proofstone.check.recording import checks_on_record

@@ -1,1 +1,1 @@
-"""Executors and architects: agents, programs and people who carry out and review the tasks of a plan."""
+"""Executors and architects: the agents, programs and people that carry out and review the tasks of a plan."""

@@ -1,7 +1,4 @@
-"""Executors: one Protocol (`site.Executor`), and who does the work is a word of the person's.
-
-Architects beside the rules, which are no adapter: one Protocol (`review.Architect`), chosen by the person's word.
-"""
+"""Choose the executor and the architect that a spec names, if they are programs or people."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ KINDS = "api:PROVIDER:MODEL, cli:PRESET, acp:PRESET, cmd:COMMAND, human, script:
 
 
 def executor_from(spec: str, listen: Listen | None = None) -> Executor:
-    """The executor that `spec` names, if it is one that brings its own tools. Agents are cast by the engine."""
+    """Return the program or person that `spec` names as an executor. The engine builds agents itself."""
     kind, _, rest = spec.partition(":")
     if kind == "cmd" and rest.strip():
         return CommandExecutor(rest)
@@ -40,13 +37,13 @@ def executor_from(spec: str, listen: Listen | None = None) -> Executor:
 
 
 def unknown(role: str, spec: str, *others: str) -> InputError:
-    """The error for a word that names nobody."""
-    known = ", ".join((*others, KINDS))
-    return InputError(f"{spec!r} is not an {role} that is known here", hint=f"one of: {known}")
+    """Return the error for an unknown spec."""
+    kinds = ", ".join((*others, KINDS))
+    return InputError(f"{spec!r} is not a known {role}", hint=f"one of: {kinds}")
 
 
 def architect_from(spec: str, listen: Listen | None = None) -> Architect | None:
-    """The architect that `spec` names, None for `rules`, which always speak. Agents are cast by the engine."""
+    """Return the program or person that `spec` names as an architect, or None for `rules`, which always apply."""
     kind, _, rest = spec.partition(":")
     if spec == "rules":
         return None

@@ -1,11 +1,8 @@
-"""What an executor is, where it works, and what came of it.
+"""The interfaces of executors and architects, and the site where they work.
 
-An executor gets an assignment and a site: a work tree of its own, and one way to run commands there, inside the
-sandbox. What it says afterwards is a claim. How it ended is what the engine saw.
-
-What an architect is: somebody who sees the candidate and what was found out about it, and gives a verdict.
-
-Whatever is not a verdict of the schema approves nothing.
+An executor gets an assignment and a site: a work tree of its own, and a way to run commands there, inside the sandbox.
+What it says afterwards is a claim; how it ended is what the engine observed. An architect sees the candidate and the
+findings about it, and gives a verdict. An answer that does not match the schema approves nothing.
 """
 
 from __future__ import annotations
@@ -36,9 +33,9 @@ from proofstone.sandbox.job import Bind, Execution, Job, Limits, OwnHome, Place,
 from proofstone.sandbox.login_guard import guarded
 from proofstone.sandbox.mounts import at_home
 
-_HANDED = Path("/run/proofstone/handed")
-_NAMED = 3
-"""Files that a line names."""
+_EXCHANGE_FOLDER = Path("/run/proofstone/handed")
+_MOST_NAMED = 3
+"""How many files a message names."""
 
 
 @dataclass(frozen=True)
@@ -47,43 +44,43 @@ class ShellJob:
 
     command: str
     seconds: float | None = None
-    """Its deadline; None: as long as the site allows."""
+    """The time limit; None for the limit of the site."""
     env: Mapping[str, str] = field(default_factory=dict)
     reads: Mapping[str, Path] = field(default_factory=dict)
-    """Files of the engine's that it may read, by the variable that will name them to it."""
+    """Files of the engine that the command may read, by the environment variable that names them."""
     writes: Mapping[str, Path] = field(default_factory=dict)
-    """Files that it may write, by variable; each lies in a folder of its own, which is there already."""
+    """Files that the command may write, by variable. Each is in a folder of its own, which exists already."""
     on_output: Callable[[bytes], None] | None = None
     home: OwnHome | None = None
-    """A HOME of its own, in place of the person's."""
+    """A HOME of its own, instead of the person's."""
     hosts: tuple[str, ...] | None = None
-    """The only hosts that it can reach; None: as the site says. Where the sandbox cannot see to it, a line tells."""
+    """The only hosts that it can reach; None for those of the site. A line warns if the sandbox cannot enforce it."""
     stdin: int | None = None
-    """A file descriptor that it reads from; None: nothing."""
+    """A file descriptor for its standard input, if any."""
     visible: tuple[Path, ...] = ()
-    """Folders that it needs, wherever they lie: also below what nobody else sees."""
+    """Folders that it needs, even if they are inside hidden folders."""
     shown: bool = True
-    """Whether what it prints is for whoever watches. A protocol is only kept, and passed to `on_output`."""
+    """Whether its output is shown to the person. The output of a protocol is only stored and passed to `on_output`."""
     say: Callable[[str], None] = lambda _line: None
-    """A line for whoever watches."""
+    """Called with a line for the person."""
     on_refused: Callable[[str], None] = lambda _host: None
-    """Told of each host that it was kept from: `example.com:443`. It is called in another thread."""
+    """Called on another thread with each host that the command was not allowed to reach: `example.com:443`."""
     enough: threading.Event | None = None
-    """Set when it is no longer needed: it is then ended, and that is no fault of its own (`Execution.ended`)."""
+    """Set when the command is no longer needed. It is then ended, without an error (`Execution.ended`)."""
     mask: tuple[bytes, ...] = ()
-    """What is not kept of its output: keys that it was given."""
+    """Values that are removed from its output, such as keys that it was given."""
 
 
 class Sight(Protocol):
-    """Who can tell what changed in the work tree."""
+    """Reports what changed in the work tree."""
 
     def worked(self, impact: Iterable[str] = ()) -> Worked:
-        """`impact`: what was said about interfaces before the work."""
+        """Return the changes. `impact` is what the agent said about interfaces before the work."""
         ...
 
 
 class Unchanged:
-    """Where nobody changes anything."""
+    """Reports no changes, for a site where nobody changes anything."""
 
     def worked(self, impact: Iterable[str] = ()) -> Worked:
         return Worked()
@@ -91,64 +88,64 @@ class Unchanged:
 
 @dataclass(frozen=True)
 class Site:
-    """Where an executor or an architect works and what it may use; made by the engine for one attempt."""
+    """Where an executor or an architect works and what it may use. The engine makes one for each attempt."""
 
     work_tree: Path
-    """On the machine."""
+    """The path of the work tree on the machine."""
     scratch: Path
-    """Of this attempt, on the machine."""
+    """The scratch folder of this attempt on the machine."""
     run: Callable[[ShellJob], Execution]
     """Runs a command line in the sandbox, in the work tree."""
     heard: Callable[[], bool] = lambda: False
-    """Whether the person has said that they are finished: `proofstone done`."""
+    """Whether the person has run `proofstone done`."""
     say: Callable[[str], None] = lambda _line: None
-    """A line for whoever watches."""
+    """Called with a line for the person."""
     hear: Callable[[str], None] = lambda _text: None
-    """What an agent is saying, piece by piece, while it says it."""
+    """Called with the text of an agent, piece by piece, while it is written."""
     doing: Callable[[str], None] = lambda _line: None
-    """What happens between two turns of an agent, in one line: a tool that it uses, an answer that it must repair."""
+    """Called with a line about what happens between two turns, such as a tool call or a repair."""
     noted: Callable[[Activity], None] = lambda _activity: None
-    """What a program with tools of its own is seen doing; it goes on record."""
+    """Called with each activity of a program with its own tools, to record it."""
     scope: tuple[str, ...] = ()
-    """Paths and patterns (`proofstone.common.globs`) that may be changed here; empty: none."""
+    """Paths and patterns (`proofstone.common.globs`) that may be changed here; empty if there are none."""
     level: Assurance = Assurance.PLAIN
-    """Of the sandbox that runs it."""
+    """The assurance level of the sandbox."""
     secret: tuple[str, ...] = ()
-    """Further patterns of files that no agent is shown."""
+    """Further patterns of files that no agent may see."""
     seen_at: Path | None = None
-    """Where the work tree is, as what runs here sees it; None: where it is on the machine."""
+    """The path of the work tree inside the sandbox; None if it is the same as on the machine."""
     sight: Sight = field(default_factory=Unchanged)
     cancel: threading.Event = field(default_factory=threading.Event)
     mask: SecretMask = NO_SECRETS
-    """Values that are taken out of what tools show here."""
+    """Secret values that are removed from the output of tools."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of one execution, as the engine saw it, and what the executor claims."""
+    """The outcome of one execution as the engine observed it, and the claim of the executor."""
 
     claim: ExecutorResult | None
-    """None: it is malformed, or it never came to that."""
+    """None if the claim is malformed or there is none."""
     malformed: str = ""
-    """Why the result is not of the schema, and where."""
+    """Why the result does not match the schema, and where."""
     exit_code: int | None = None
     timed_out: bool = False
     crashed: str = ""
-    """The signal or limit that ended it, or why the sandbox could not start it."""
+    """The signal or limit that ended the program, or why the sandbox could not start it."""
     cancelled: bool = False
     duration_ms: int = 0
     ended: str = ""
-    """How it came to an end that was not its own, in words: also for a deadline."""
+    """Why the execution was ended from outside, in words, also for a time limit."""
     drifted: bool = False
-    """It was stopped, because it did not understand its task or had left it."""
+    """Whether the agent was stopped because it misunderstood its task or drifted away from it."""
     findings: tuple[Finding, ...] = ()
-    """What was found out about it while it worked."""
+    """Findings about the agent's behaviour while it worked."""
 
 
 class Executor(Protocol):
     @property
     def spec(self) -> str:
-        """As the person wrote it: `cmd:./agent.sh`."""
+        """The spec as the person wrote it: `cmd:./agent.sh`."""
         ...
 
     def execute(self, assignment: Assignment, site: Site) -> Ran: ...
@@ -156,11 +153,11 @@ class Executor(Protocol):
 
 @dataclass(frozen=True)
 class SandboxedShell:
-    """What `Site.run` usually is: `/bin/sh -c` in the sandbox, with everything it prints in the sink."""
+    """The usual `Site.run`: runs `/bin/sh -c` in the sandbox and writes all output to the sink."""
 
     sandbox: Sandbox
     view: View
-    """With a work tree for an executor; without one, what is written is thrown away, and runs come one at a time."""
+    """Has a work tree for an executor. Without one, writes are thrown away and commands run one at a time."""
     variables: Mapping[str, str]
     limits: Limits
     scratch: Path
@@ -168,18 +165,18 @@ class SandboxedShell:
     cancel: threading.Event
     on_output: Callable[[bytes], None] | None = None
     guards: Path | None = None
-    """A folder of Proofstone's state, for all runs that share a login (`sandbox/startup.py`); None: for each run its
-    own."""
+    """A folder of Proofstone's state for all runs that share a login (`sandbox/login_guard.py`); None if each run has
+    its own."""
     mask: SecretMask = NO_SECRETS
-    """Values that are taken out of what is printed here, and of the files that a job hands back."""
+    """Secret values that are removed from the output and from the files that a job writes."""
 
     @property
     def root(self) -> Path:
-        """Where what runs here finds its tree. Programs are told before they run."""
-        return self.view.root if self._is_strongest else self.view.work_tree or self._copy_at
+        """The path of the tree inside the sandbox. Programs need it before they run."""
+        return self.view.root if self._is_strongest else self.view.work_tree or self._copy_path
 
     @property
-    def _copy_at(self) -> Path:
+    def _copy_path(self) -> Path:
         return self.scratch / "shown"
 
     @property
@@ -190,32 +187,32 @@ class SandboxedShell:
         scratch = Path(tempfile.mkdtemp(prefix="shell-", dir=self.scratch))
         view = replace(
             self.view,
-            handed=self._handed(job),
+            handed=self._build_binds(job),
             own_home=job.home or self.view.own_home,
             hosts=self.view.hosts if job.hosts is None else job.hosts,
             visible=(*self.view.visible, *job.visible),
             unmasked=job.visible,
-            copy_at=self._copy_at,
+            copy_at=self._copy_path,
         )
         place = self.sandbox.place(view, scratch)
         limits = self.limits if job.seconds is None else replace(self.limits, seconds=job.seconds)
-        for line in () if self._is_strongest else _not_kept_from(view):
+        for line in () if self._is_strongest else _describe_gaps(view):
             job.say(f"without bubblewrap {line}")
         with (
             masked(self.sink, job.mask) as sink,
-            self._guarded(job, view.own_home, scratch) if view.own_home else nullcontext(),
+            self._guard_login(job, view.own_home, scratch) if view.own_home else nullcontext(),
         ):
             execution = self.sandbox.run(
                 Job(
                     argv=("/bin/sh", "-c", job.command),
                     cwd=place.root,
-                    env=self._variables(job, place),
+                    env=self._build_variables(job, place),
                     view=view,
                     place=place,
                     scratch=scratch,
                     limits=limits,
                     cancel=self.cancel,
-                    on_output=self._tell(job),
+                    on_output=self._combine_listeners(job),
                     stdin=job.stdin,
                     enough=job.enough,
                     on_refused=job.on_refused,
@@ -227,45 +224,47 @@ class SandboxedShell:
             mask_written(path, self.mask)
         return execution
 
-    def _guarded(self, job: ShellJob, own: OwnHome, scratch: Path) -> AbstractContextManager[None]:
+    def _guard_login(self, job: ShellJob, own: OwnHome, scratch: Path) -> AbstractContextManager[None]:
         return guarded(own, self.guards or scratch / "guards", job.say, sealed=self._is_strongest)
 
     @staticmethod
-    def _handed(job: ShellJob) -> tuple[Bind, ...]:
-        read = [Bind(path, _HANDED / variable / path.name) for variable, path in job.reads.items()]
-        written = [Bind(path.parent, _HANDED / variable, writable=True) for variable, path in job.writes.items()]
+    def _build_binds(job: ShellJob) -> tuple[Bind, ...]:
+        read = [Bind(path, _EXCHANGE_FOLDER / variable / path.name) for variable, path in job.reads.items()]
+        written = [
+            Bind(path.parent, _EXCHANGE_FOLDER / variable, writable=True) for variable, path in job.writes.items()
+        ]
         return (*read, *written)
 
-    def _variables(self, job: ShellJob, place: Place) -> dict[str, str]:
-        found = [str(path) for path in place.handed]
-        read = dict(zip(job.reads, found, strict=False))
-        folders = dict(zip(job.writes, found[len(job.reads) :], strict=True))
+    def _build_variables(self, job: ShellJob, place: Place) -> dict[str, str]:
+        paths = [str(path) for path in place.handed]
+        read = dict(zip(job.reads, paths, strict=False))
+        folders = dict(zip(job.writes, paths[len(job.reads) :], strict=True))
         written = {variable: f"{folder}/{job.writes[variable].name}" for variable, folder in folders.items()}
-        # What Python compiles is no work of the executor's.
+        # Files that Python compiles are not part of the executor's work.
         temporary = {"TMPDIR": str(place.temporary), "PYTHONPYCACHEPREFIX": str(place.temporary / "pycache")}
         modules = {"PYTHONPATH": ":".join(map(str, place.module_path))} if place.module_path else {}
         base = at_home(self.variables, place.home, self.view.home) if place.home else self.variables
         return merge(base, modules) | temporary | dict(job.env) | read | written
 
-    def _tell(self, job: ShellJob) -> Callable[[bytes], None]:
+    def _combine_listeners(self, job: ShellJob) -> Callable[[bytes], None]:
         listeners = [listener for listener in (self.on_output if job.shown else None, job.on_output) if listener]
 
-        def tell(data: bytes) -> None:
+        def notify(data: bytes) -> None:
             for listener in listeners:
                 listener(data)
 
-        return tell
+        return notify
 
 
-def _not_kept_from(view: View) -> Iterator[str]:
-    """What it takes mounts and a network of its own to keep it from."""
+def _describe_gaps(view: View) -> Iterator[str]:
+    """Yield what a job can do because the sandbox has no mounts and no network of its own."""
     if view.hosts:
         yield f"nothing keeps it to {', '.join(view.hosts)}: it can reach any host"
-    there = [name for name in view.hidden if view.work_tree and (view.work_tree / name).is_file()]
-    if there:
-        files = "1 file that may hold secrets" if len(there) == 1 else f"{len(there)} files that may hold secrets"
-        more = ", …" if len(there) > _NAMED else ""
-        yield f"it can read {', '.join(there[:_NAMED])}{more}: {files}"
+    readable = [name for name in view.hidden if view.work_tree and (view.work_tree / name).is_file()]
+    if readable:
+        files = "1 file that may hold secrets" if len(readable) == 1 else f"{len(readable)} files that may hold secrets"
+        ellipsis = ", …" if len(readable) > _MOST_NAMED else ""
+        yield f"it can read {', '.join(readable[:_MOST_NAMED])}{ellipsis}: {files}"
 
 
 Reviewed = ArchitectVerdict | Waiting | NoVerdict
@@ -274,16 +273,16 @@ Reviewed = ArchitectVerdict | Waiting | NoVerdict
 class Architect(Protocol):
     @property
     def spec(self) -> str:
-        """As the person wrote it."""
+        """The spec as the person wrote it."""
         ...
 
     def review(self, request: ReviewRequest, site: Site) -> Reviewed:
-        """`site` holds the candidate; what is written there is thrown away."""
+        """Review the candidate, which is at the site. Files written there are thrown away."""
         ...
 
 
 def verdict_in(written: bytes | Malformed | None, spec: str) -> ArchitectVerdict | NoVerdict:
-    """The verdict that was written. Whose it is, is known here and not said by them."""
+    """Parse a written verdict. Its author is set here and not taken from the text."""
     if written is None:
         return NoVerdict(why="no verdict was given")
     verdict = written if isinstance(written, Malformed) else parse(written, ArchitectVerdict)
@@ -293,6 +292,6 @@ def verdict_in(written: bytes | Malformed | None, spec: str) -> ArchitectVerdict
 
 
 def cut_short(ended: Ran) -> NoVerdict:
-    """A review that did not come to its own end."""
+    """Return the result of a review that was ended from outside."""
     why = ended.claim.error if ended.claim and ended.claim.error else ended.ended
     return NoVerdict(why=why, timed_out=ended.timed_out, cancelled=ended.cancelled)

@@ -1,11 +1,7 @@
-"""What flows from a program, with the values that nobody may keep (keys) taken out of it.
+"""The output of programs: remove secret values from a stream, and read files that a program wrote.
 
-A value may come in pieces: what could be the beginning of one is held back until it is known.
-
-Reads what an executor or an architect wrote: JSON of a contract, or the reason why it is not.
-
-The file is hostile until it is read: it may be a link, a pipe, huge, or not text. What stands around the one object
-(a fence, a `<think>` block, prose, a second object) is left out; what is in it must be of the schema.
+A secret value may arrive in pieces, so text that could be the beginning of one is held back until that is clear. A file
+that a program wrote is untrusted: it may be a link, a pipe, huge, or not text.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ from proofstone.common.secrets import SecretMask
 from proofstone.sandbox.job import Sink
 
 HIDDEN: Final = "…"
-"""What stands in its place."""
+"""The replacement of a hidden value."""
 
 
 class Flow(Generic[AnyStr]):
@@ -33,14 +29,14 @@ class Flow(Generic[AnyStr]):
         self._held: AnyStr = hidden[:0]
 
     def add(self, piece: AnyStr) -> AnyStr:
-        """What may be shown by now."""
-        known = without(self._held + piece, self._values, self._hidden)
-        shown = len(known) - begun(known, self._values)
-        self._held = known[shown:]
-        return known[:shown]
+        """Add a piece and return the text that may be shown by now."""
+        text = without(self._held + piece, self._values, self._hidden)
+        length = len(text) - begun(text, self._values)
+        self._held = text[length:]
+        return text[:length]
 
     def end(self) -> AnyStr:
-        """What was held back, and was the beginning of nothing."""
+        """Return the text that was held back and turned out not to be the beginning of a value."""
         rest, self._held = self._held, self._hidden[:0]
         return rest
 
@@ -52,11 +48,11 @@ def without(text: AnyStr, values: Sequence[AnyStr], hidden: AnyStr) -> AnyStr:
 
 
 def begun(text: AnyStr, values: Sequence[AnyStr]) -> int:
-    """How much of the end of the text may be the beginning of a value: the most, if several begin there."""
-    return max((_begun(text, value) for value in values), default=0)
+    """Return the length of the longest end of the text that may be the beginning of a value."""
+    return max((_length_of_beginning(text, value) for value in values), default=0)
 
 
-def _begun(text: AnyStr, value: AnyStr) -> int:
+def _length_of_beginning(text: AnyStr, value: AnyStr) -> int:
     at = text.find(value[:1], max(0, len(text) - len(value) + 1))
     while at >= 0:
         if value.startswith(text[at:]):
@@ -71,13 +67,13 @@ class _MaskedSink:
     flow: Flow[bytes]
 
     def write(self, data: bytes, /) -> None:
-        if known := self.flow.add(data):
-            self.sink.write(known)
+        if safe := self.flow.add(data):
+            self.sink.write(safe)
 
 
 @contextmanager
 def masked(sink: Sink, values: Sequence[bytes]) -> Iterator[Sink]:
-    """The sink, as whoever may print the values is given it."""
+    """Wrap the sink so that the values are removed from everything that is written to it."""
     if not values:
         yield sink
         return
@@ -94,9 +90,9 @@ _MOST_MASKED = 64 << 20
 
 
 def read_written(path: Path, most: int = MOST_BYTES) -> bytes | Malformed | None:
-    """The bytes of a file that something in the sandbox may have written. None: it was not."""
+    """Read a file that a program in the sandbox may have written. Return None if it does not exist."""
     try:
-        # NONBLOCK: opening a pipe would wait for somebody to write to it.
+        # NONBLOCK, because opening a pipe would wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
@@ -105,7 +101,7 @@ def read_written(path: Path, most: int = MOST_BYTES) -> bytes | Malformed | None
     try:
         info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode):
-            return Malformed(f"it is a {_kind(info.st_mode)}, not a file")
+            return Malformed(f"it is a {_describe_kind(info.st_mode)}, not a file")
         if info.st_size > most:
             return Malformed(f"it has {info.st_size} bytes; {most} are allowed")
         return os.read(descriptor, most)
@@ -114,7 +110,7 @@ def read_written(path: Path, most: int = MOST_BYTES) -> bytes | Malformed | None
 
 
 def mask_written(path: Path, mask: SecretMask) -> None:
-    """Take secrets out of a file that something in the sandbox may have written. What is not read is not masked."""
+    """Remove secrets from a file that a program in the sandbox may have written. An unreadable file is left alone."""
     written = read_written(path, _MOST_MASKED) if mask.spellings else None
     if not isinstance(written, bytes) or (safe := mask(written)) == written:
         return
@@ -123,12 +119,12 @@ def mask_written(path: Path, mask: SecretMask) -> None:
         file.write(safe)
 
 
-def _kind(mode: int) -> str:
+def _describe_kind(mode: int) -> str:
     return "directory" if stat.S_ISDIR(mode) else "pipe" if stat.S_ISFIFO(mode) else "special file"
 
 
 class Tail:
-    """The last of what a program printed, for an error message."""
+    """Keeps the end of a program's output for an error message."""
 
     def __init__(self, size: int = 4096) -> None:
         self._size = size

@@ -1,8 +1,8 @@
-"""`human`: a person edits the work tree and says when they are finished, on this terminal or with `proofstone done`.
+"""`human`: a person as an executor or an architect.
 
-There is no deadline. Reading the terminal never keeps anything else waiting.
-
-`human` as an architect: a question on the terminal. Where nobody can be asked, the task waits for a person.
+An executor edits the work tree and says when they are finished, on the terminal or with `proofstone done`. There is no
+time limit, and reading the terminal never blocks anything else. An architect answers a question on the terminal; if
+there is no terminal, the task waits for a person.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ from proofstone.agents.roles.models.gate import (
 from proofstone.common.models import Confidence
 
 TICK = 0.5
-_ENDS = 20
-"""So many ends of the input in a row, and there is nobody any more."""
+_MOST_ENDS = 20
+"""After so many ends of input in a row, the terminal counts as closed."""
 
 Listen = Callable[[float], str | None]
-"""Waits for so many seconds for a line from the person; None: nothing was said."""
+"""Waits the given number of seconds for a line from the person, and returns None if there was none."""
 
 
 class Terminal:
-    """A person at a terminal, line by line."""
+    """Reads lines from a person at a terminal."""
 
     def __init__(self, descriptor: int = 0) -> None:
         self._descriptor = descriptor
         self._open = os.isatty(descriptor)
-        self._begun = b""
+        self._buffer = b""
         self._ends = 0
 
     def __call__(self, seconds: float) -> str | None:
-        line, found, rest = self._begun.partition(b"\n")
-        if found:
-            self._begun = rest
+        line, newline, rest = self._buffer.partition(b"\n")
+        if newline:
+            self._buffer = rest
             return line.decode("utf-8", "replace").rstrip()
         if not self._open:
             time.sleep(seconds)
         elif select.select([self._descriptor], [], [], seconds)[0]:
             data = self._read()
-            # Ctrl-D at the beginning of a line is an end that is none; a terminal that is gone says nothing for ever.
+            # Ctrl-D at the start of a line only looks like the end of input; a closed terminal is at its end forever.
             self._ends = 0 if data else self._ends + 1
-            self._open = self._ends < _ENDS
-            self._begun += data
-            return self(0) if b"\n" in self._begun else None
+            self._open = self._ends < _MOST_ENDS
+            self._buffer += data
+            return self(0) if b"\n" in self._buffer else None
         return None
 
     def _read(self) -> bytes:
@@ -68,7 +68,7 @@ class Terminal:
 
 
 def drain(listen: Listen | None) -> None:
-    """What was typed before the question was put answers nothing."""
+    """Discard lines that were typed before the question was asked."""
     while listen is not None and listen(0) is not None:
         continue
 
@@ -76,7 +76,7 @@ def drain(listen: Listen | None) -> None:
 @dataclass(frozen=True)
 class HumanExecutor:
     listen: Listen | None = None
-    """None: there is no terminal to ask at."""
+    """None if there is no terminal."""
     spec: str = "human"
 
     def execute(self, assignment: Assignment, site: Site) -> Ran:
@@ -84,22 +84,22 @@ class HumanExecutor:
         for line in self._instructions(assignment, site):
             site.say(line)
         drain(self.listen)
-        claim = self._await(site)
+        claim = self._wait_for_claim(site)
         duration = round((time.monotonic() - started) * 1000)
         if claim is None:
             return Ran(None, cancelled=True, duration_ms=duration, ended="interrupted")
         return Ran(claim, duration_ms=duration)
 
     def _instructions(self, assignment: Assignment, site: Site) -> list[str]:
-        words = "press Enter here (or write `failed WHY`, `blocked WHY`), or run " if self.listen else "run "
+        action = "press Enter here (or write `failed WHY`, `blocked WHY`), or run " if self.listen else "run "
         return [
             f"{assignment.task_id} ({assignment.task_name}) is yours. Work in {site.work_tree}",
-            f"It may change: {', '.join(assignment.files) or 'nothing'}. It is verified by: "
+            f"You may change: {', '.join(assignment.files) or 'nothing'}. Your work is verified by: "
             + "; ".join(assignment.verify),
-            f"When you are finished, {words}`proofstone done {assignment.run_id} {assignment.task_id}`",
+            f"When you are finished, {action}`proofstone done {assignment.run_id} {assignment.task_id}`",
         ]
 
-    def _await(self, site: Site) -> ExecutorResult | None:
+    def _wait_for_claim(self, site: Site) -> ExecutorResult | None:
         while not site.cancel.is_set():
             if site.heard():
                 return ExecutorResult(status=ExecutorStatus.SUCCESS)
@@ -107,15 +107,15 @@ class HumanExecutor:
                 site.cancel.wait(TICK)
                 continue
             word = self.listen(TICK)
-            claim = _claim(word) if word is not None else None
+            claim = _parse_claim(word) if word is not None else None
             if claim:
                 return claim
             if word is not None:
-                site.say(f"`{word}` says nothing here: press Enter, or write `failed WHY` or `blocked WHY`")
+                site.say(f"`{word}` is not an answer: press Enter, or write `failed WHY` or `blocked WHY`")
         return None
 
 
-def _claim(word: str) -> ExecutorResult | None:
+def _parse_claim(word: str) -> ExecutorResult | None:
     first, _, why = word.strip().partition(" ")
     why = why.strip()
     match first.rstrip(":").lower():
@@ -128,44 +128,44 @@ def _claim(word: str) -> ExecutorResult | None:
     return None
 
 
-_WORDS = "`approve`, `reject WHY`, or `manual` (a person looks into it first)"
+_ANSWERS = "`approve`, `reject WHY`, or `manual` (a person looks into it first)"
 
 
 @dataclass(frozen=True)
 class HumanArchitect:
     listen: Listen | None = None
-    """None: there is no terminal to ask at."""
+    """None if there is no terminal."""
     spec: str = "human"
 
     def review(self, request: ReviewRequest, site: Site) -> Reviewed:
         question = f"{request.task_id} ({request.task_name}), attempt {request.attempt}: is it what the plan asks for?"
         if self.listen is None:
             return Waiting(question=question)
-        for line in (request.diff.rstrip(), *_summary(request), f"{question} Answer {_WORDS}"):
+        for line in (request.diff.rstrip(), *_summarize(request), f"{question} Answer {_ANSWERS}"):
             if line:
                 site.say(line)
         drain(self.listen)
         while not site.cancel.is_set():
             if site.heard():
-                return Waiting(question=question)  # they have said it elsewhere
+                return Waiting(question=question)  # they have answered in another process
             word = self.listen(TICK)
-            verdict = _verdict(word) if word is not None else None
+            verdict = _parse_verdict(word) if word is not None else None
             if verdict:
                 return verdict
             if word is not None:
-                site.say(f"`{word}` is no answer here: {_WORDS}")
+                site.say(f"`{word}` is not an answer: write {_ANSWERS}")
         return NoVerdict(why="interrupted", cancelled=True)
 
 
-def _summary(request: ReviewRequest) -> list[str]:
+def _summarize(request: ReviewRequest) -> list[str]:
     checks = [
         f"{check.name}: {check.verdict}{f' ({check.reason})' if check.reason else ''}" for check in request.checks
     ]
-    criteria = [f"only your word can meet: {criterion}" for criterion in request.criteria]
+    criteria = [f"only you can confirm: {criterion}" for criterion in request.criteria]
     return [*checks, *request.findings, *criteria]
 
 
-def _verdict(word: str) -> ArchitectVerdict | None:
+def _parse_verdict(word: str) -> ArchitectVerdict | None:
     first, _, why = word.strip().partition(" ")
     why = why.strip()
     match first.rstrip(":").lower():
@@ -177,13 +177,13 @@ def _verdict(word: str) -> ArchitectVerdict | None:
                 by="human",
             )
         case "reject" | "rejected" | "r" if why:
-            return _rejected(why, Recommendation.RETRY)
+            return _build_rejection(why, Recommendation.RETRY)
         case "manual" | "m":
-            return _rejected(why or "a person looks into it first", Recommendation.MANUAL_REVIEW)
+            return _build_rejection(why or "a person looks into it first", Recommendation.MANUAL_REVIEW)
     return None
 
 
-def _rejected(why: str, recommendation: Recommendation) -> ArchitectVerdict:
+def _build_rejection(why: str, recommendation: Recommendation) -> ArchitectVerdict:
     return ArchitectVerdict(
         verdict=ArchitectDecision.REJECTED,
         confidence=Confidence.HIGH,

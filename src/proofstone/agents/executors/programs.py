@@ -1,13 +1,11 @@
-"""`cmd:<shell command line>`: any program that edits files in its work tree.
+"""`cmd:<shell command line>`: any program as an executor or an architect.
 
-`PROOFSTONE_TASK` names a file with the assignment, `PROOFSTONE_RESULT` one that it may write. Without a result the
-exit code
-speaks. A result that says success beside an exit code that does not is a failure: it contradicts itself.
+An executor edits files in its work tree. `PROOFSTONE_TASK` names a file with the assignment, `PROOFSTONE_RESULT` a file
+that it may write. Without a result the exit code decides. A result that says success together with an exit code other
+than 0 contradicts itself and counts as a failure.
 
-`cmd:<shell command line>` as an architect: it reads `PROOFSTONE_REVIEW` and writes its verdict to
-`PROOFSTONE_VERDICT`.
-
-An exit code approves nothing. A verdict that approves beside an exit code other than 0 does not count.
+An architect reads `PROOFSTONE_REVIEW` and writes its verdict to `PROOFSTONE_VERDICT`. An exit code alone approves
+nothing, and an approval together with an exit code other than 0 does not count.
 """
 
 from __future__ import annotations
@@ -56,27 +54,27 @@ class CommandExecutor:
                 on_output=tail.add,
             )
         )
-        return ran(execution) or self._spoken(execution, result, tail)
+        return ran(execution) or self._read_result(execution, result, tail)
 
-    def _spoken(self, execution: Execution, result: Path, tail: Tail) -> Ran:
-        """It came to an end of its own: what it says."""
+    def _read_result(self, execution: Execution, result: Path, tail: Tail) -> Ran:
+        """Return the outcome of a program that ended by itself."""
         code, duration = execution.exit_code or 0, execution.duration_ms
         written = read_written(result)
         if written is None:
-            return Ran(_by_exit_code(code, tail), exit_code=code, duration_ms=duration)
+            return Ran(_result_from_exit_code(code, tail), exit_code=code, duration_ms=duration)
         claim = written if isinstance(written, Malformed) else parse(written, ExecutorResult)
         if isinstance(claim, Malformed):
             why = f"the result in $PROOFSTONE_RESULT is malformed: {claim.why}"
             return Ran(None, malformed=why, exit_code=code, duration_ms=duration)
         if code and claim.status is ExecutorStatus.SUCCESS:
-            error = f"it says success but ended with exit code {code}"
+            error = f"the result says success, but the program ended with exit code {code}"
             claim = claim.model_copy(update={"status": ExecutorStatus.FAILURE, "error": error})
         return Ran(claim, exit_code=code, duration_ms=duration)
 
 
 def ran(execution: Execution) -> Ran | None:
-    """What came of an execution that did not end as its program wanted; None if it did, or had nothing left to do and
-    was ended for that."""
+    """Return the outcome of an execution that was ended from outside. Return None if the program ended by itself, or
+    was ended because it was no longer needed."""
     code, duration = execution.exit_code, execution.duration_ms
     if execution.ended:
         return None
@@ -85,11 +83,11 @@ def ran(execution: Execution) -> Ran | None:
     if execution.timed_out:
         why = execution.limit or f"not finished after {duration / 1000:.0f} s"
         return Ran(None, timed_out=True, duration_ms=duration, ended=why)
-    crashed = _crash(execution)
-    return Ran(None, exit_code=code, crashed=crashed, duration_ms=duration, ended=crashed) if crashed else None
+    crash = _describe_crash(execution)
+    return Ran(None, exit_code=code, crashed=crash, duration_ms=duration, ended=crash) if crash else None
 
 
-def _crash(execution: Execution) -> str:
+def _describe_crash(execution: Execution) -> str:
     if execution.setup_error:
         return f"the sandbox could not start it: {execution.setup_error}"
     if execution.limit:
@@ -100,19 +98,19 @@ def _crash(execution: Execution) -> str:
     return ""
 
 
-def _by_exit_code(code: int, tail: Tail) -> ExecutorResult:
+def _result_from_exit_code(code: int, tail: Tail) -> ExecutorResult:
     if code == 0:
         return ExecutorResult(status=ExecutorStatus.SUCCESS)
-    said = tail.lines(_SHOWN_LINES)
+    output = tail.lines(_SHOWN_LINES)
     if code in (126, 127):
-        said += "\nthe command cannot be started: it sees committed files only, and a /tmp of its own; see docs/gate.md"
-    last = said.rpartition("\n")[2]
-    error = f"exit code {code}" + (f": {last}" if last else "") + (f"\n{said}" if said != last else "")
+        output += "\nthe command cannot be started: it sees only committed files and its own /tmp; see docs/gate.md"
+    last = output.rpartition("\n")[2]
+    error = f"exit code {code}" + (f": {last}" if last else "") + (f"\n{output}" if output != last else "")
     return ExecutorResult(status=ExecutorStatus.FAILURE, error=error)
 
 
 def fresh_file(folder: Path, name: str) -> Path:
-    """A file to be written in a folder of its own, with nothing in it: also when the same attempt is made again."""
+    """Return the path of a file in a new, empty folder, also when the same attempt is repeated."""
     if folder.is_dir():
         remove(folder)
     folder.mkdir(mode=0o700, parents=True)
@@ -131,15 +129,15 @@ class CommandArchitect:
         return f"cmd:{self.command}"
 
     def review(self, request: ReviewRequest, site: Site) -> Reviewed:
-        asked, answer = site.scratch / "review.json", fresh_file(site.scratch / "verdict", "verdict.json")
-        asked.write_text(f"{request.model_dump_json(indent=2)}\n", "utf-8")
+        question, answer = site.scratch / "review.json", fresh_file(site.scratch / "verdict", "verdict.json")
+        question.write_text(f"{request.model_dump_json(indent=2)}\n", "utf-8")
         tail = Tail()
         execution = site.run(
             ShellJob(
                 command=self.command,
                 seconds=request.deadline_seconds,
                 env={"PROOFSTONE_ATTEMPT": str(request.attempt), "PROOFSTONE_TASK_ID": request.task_id},
-                reads={"PROOFSTONE_REVIEW": asked},
+                reads={"PROOFSTONE_REVIEW": question},
                 writes={"PROOFSTONE_VERDICT": answer},
                 on_output=tail.add,
             )
@@ -148,14 +146,14 @@ class CommandArchitect:
             return cut_short(ended)
         written = read_written(answer)
         if written is None:
-            said = tail.lines(_CMD_SHOWN_LINES)
+            output = tail.lines(_CMD_SHOWN_LINES)
             why = f"nothing was written to $PROOFSTONE_VERDICT (exit code {execution.exit_code})"
-            return NoVerdict(why=why + (f":\n{said}" if said else ""))
+            return NoVerdict(why=why + (f":\n{output}" if output else ""))
         verdict = verdict_in(written, self.spec)
-        if execution.exit_code and _approves(verdict):
-            return NoVerdict(why=f"it approves but ended with exit code {execution.exit_code}")
+        if execution.exit_code and _is_approval(verdict):
+            return NoVerdict(why=f"it approves, but ended with exit code {execution.exit_code}")
         return verdict
 
 
-def _approves(verdict: ArchitectVerdict | NoVerdict) -> bool:
+def _is_approval(verdict: ArchitectVerdict | NoVerdict) -> bool:
     return isinstance(verdict, ArchitectVerdict) and verdict.verdict is ArchitectDecision.APPROVED

@@ -1,1 +1,1 @@
-"""What is remembered from one task to the next."""
+"""The memory of agents: what is remembered from one task to the next."""

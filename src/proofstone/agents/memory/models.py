@@ -1,4 +1,4 @@
-"""What is remembered from one task to the next."""
+"""The entries of the memory, and the interface of a store."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pydantic import Field
 from proofstone.common.models import Contract
 
 TOOL: Final = "tool:"
-"""A tag that begins so names a tool that worked, or failed: `tool:shell`."""
+"""The prefix of a tag that names a tool that worked or failed: `tool:shell`."""
 TARGET: Final = "target:"
-"""One that begins so names a path."""
+"""The prefix of a tag that names a path."""
 CLASS: Final = "class:"
-"""One that begins so says of what class a failure was."""
+"""The prefix of a tag that names the class of a failure."""
 
 
 class MemoryType(StrEnum):
     EPISODIC = "episodic"
     """How a task went."""
     PROCEDURAL = "procedural"
-    """What to do, or not to do, in the course of one."""
+    """What to do or avoid during a task."""
     SEMANTIC = "semantic"
-    """A lesson that was made of several of the others."""
+    """A lesson that combines several other entries."""
 
 
 class MemoryEntry(Contract):
@@ -33,64 +33,64 @@ class MemoryEntry(Contract):
     type: MemoryType
     content: str
     criteria_met: bool
-    """Whether it worked. A lesson made of what failed is a constraint, and one of what worked a preference."""
+    """Whether it worked. A lesson from failures is a constraint, a lesson from successes a preference."""
     timestamp: str
-    """Of a lesson: when the newest that it was made of came about."""
+    """The time of the entry; for a lesson, the time of its newest source."""
     tags: tuple[str, ...] = ()
     cost: Annotated[float, Field(allow_inf_nan=False)] = 0.0
-    """Of a lesson: of all that it was made of."""
+    """The cost; for a lesson, the cost of all its sources."""
 
     run_id: str = ""
     role: str = ""
-    """Who had it remembered."""
+    """The role that stored the entry."""
     sources: tuple[str, ...] = ()
-    """Entries that a lesson was made of, the oldest first."""
+    """Ids of the entries that a lesson combines, the oldest first."""
     source_runs: tuple[str, ...] = ()
-    """The runs that those came from."""
+    """The runs of those entries."""
     weight: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 1.0
-    """How much of it is left. It halves with the tasks that came since and did not confirm it."""
+    """The remaining weight. It decays with each later task that does not confirm the entry."""
     weighed_at: str = ""
-    """Up to when those were counted; empty: its own time."""
+    """The time up to which later tasks were counted; if empty, the entry's own time."""
 
     @property
     def tools(self) -> tuple[str, ...]:
-        return _tagged(self.tags, TOOL)
+        return _values_of_tags(self.tags, TOOL)
 
     @property
     def targets(self) -> tuple[str, ...]:
-        return _tagged(self.tags, TARGET)
+        return _values_of_tags(self.tags, TARGET)
 
 
 class Revision(Contract):
-    """A change to the whole memory, which is made as one."""
+    """A change to the memory that is applied atomically."""
 
     new: tuple[MemoryEntry, ...] = ()
-    """To be written; one that is there already under the same id is replaced."""
+    """Entries to write. They replace entries with the same id."""
     superseded: tuple[str, ...] = ()
-    """Ids of those to be let go."""
+    """Ids of the entries to remove."""
 
 
 class Memory(Protocol):
-    """A store of entries. Who may call what is `agents.rules.tool_rules`."""
+    """A store of entries. `agents.rules.tool_rules` decides who may use it."""
 
     def write(self, entry: MemoryEntry) -> None: ...
 
     def entries(self) -> tuple[MemoryEntry, ...]:
-        """All of them, in the order in which they were written."""
+        """Return all entries in the order in which they were written."""
         ...
 
     def search(self, words: tuple[str, ...], limit: int = 10) -> tuple[MemoryEntry, ...]:
-        """The entries that share the most words with these, newest first among equals."""
+        """Return the entries that share the most words with these, the newest first among equals."""
         ...
 
     def forget(self, entry_id: str) -> bool:
-        """Whether there was such an entry."""
+        """Remove an entry. Return whether it existed."""
         ...
 
     def revise(self, rule: Callable[[tuple[MemoryEntry, ...]], Revision]) -> Revision:
-        """Make the change that the rule wants, seeing all entries; nobody else writes meanwhile."""
+        """Apply the change that the rule returns for all entries. No other process writes in the meantime."""
         ...
 
 
-def _tagged(tags: tuple[str, ...], kind: str) -> tuple[str, ...]:
+def _values_of_tags(tags: tuple[str, ...], kind: str) -> tuple[str, ...]:
     return tuple(tag.removeprefix(kind) for tag in tags if tag.startswith(kind) and tag != kind)

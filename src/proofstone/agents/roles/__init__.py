@@ -1,1 +1,1 @@
-"""Roles: who takes part in a run, what each is given and must answer, and its prompt."""
+"""The roles of agents: the request, the answer, the tools and the prompt of each."""

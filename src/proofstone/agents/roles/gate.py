@@ -1,6 +1,7 @@
-"""The architect: reviews one attempt at a task, after the rules. What it writes while it looks is thrown away.
+"""The roles of the task gate.
 
-The executor: does the work of one task. What it says of it is a claim, and the gate finds out.
+The executor does the work of one task. Its answer is a claim that the gate verifies. The architect reviews one attempt
+after the rules have been applied; files that it writes during the review are thrown away.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from proofstone.common.models import Contract, Verdict
 from proofstone.errors import InternalError
 
 
-def _completion(output: Contract) -> Completion:
+def _architect_completion(output: Contract) -> Completion:
     if not isinstance(output, ArchitectVerdict):
-        raise InternalError(f"{type(output).__name__} is no verdict of an architect")
-    approved = output.verdict is ArchitectDecision.APPROVED
-    said = output.feedback or "; ".join(output.concerns or output.findings) or output.verdict
+        raise InternalError(f"{type(output).__name__} is not a verdict of an architect")
+    is_approved = output.verdict is ArchitectDecision.APPROVED
+    summary = output.feedback or "; ".join(output.concerns or output.findings) or output.verdict
     return Completion(
-        status=CompletionStatus.DONE if approved else CompletionStatus.NEEDS_REVISION,
-        summary=said[:MOST_SUMMARY],
-        findings_count=len(output.concerns) if approved else len(output.findings),
+        status=CompletionStatus.DONE if is_approved else CompletionStatus.NEEDS_REVISION,
+        summary=summary[:MOST_SUMMARY],
+        findings_count=len(output.concerns) if is_approved else len(output.findings),
     )
 
 
@@ -42,47 +43,47 @@ ARCHITECT = Role(
     tools=READING | {Tool.RUN},
     prompt="architect.md",
     tier=2,
-    completion=_completion,
+    completion=_architect_completion,
     validates=("executor",),
 )
 
 
-def _judged(output: Contract) -> Completion:
+def _judge_completion(output: Contract) -> Completion:
     if not isinstance(output, Judgement):
-        raise InternalError(f"{type(output).__name__} is no judgement")
-    wrong = [item for item in output.items if item.verdict is Verdict.FAIL]
-    said = "; ".join(f"{item.item}: {item.detail}" for item in wrong) or "everything holds"
+        raise InternalError(f"{type(output).__name__} is not a judgement")
+    failures = [judged for judged in output.items if judged.verdict is Verdict.FAIL]
+    summary = "; ".join(f"{failure.item}: {failure.detail}" for failure in failures) or "everything holds"
     return Completion(
-        status=CompletionStatus.NEEDS_REVISION if wrong else CompletionStatus.DONE,
-        summary=said[:MOST_SUMMARY],
-        findings_count=len(wrong),
+        status=CompletionStatus.NEEDS_REVISION if failures else CompletionStatus.DONE,
+        summary=summary[:MOST_SUMMARY],
+        findings_count=len(failures),
     )
 
 
 JUDGE = Role(
     name="architect",
-    title="Says whether an agent has understood its task",
+    title="Judges whether an agent has understood its task",
     input=JudgeRequest,
     output=Judgement,
     tools=READING,
     prompt="understanding.md",
     tier=2,
-    completion=_judged,
+    completion=_judge_completion,
     tool_calls=20,
     validates=("executor",),
     foci=("understanding",),
 )
-"""The same architect, before the work and in the middle of it."""
+"""The architect again, asked before and during the work whether the executor understands its task."""
 
 
 def _executor_completion(output: Contract) -> Completion:
     if not isinstance(output, ExecutorResult):
-        raise InternalError(f"{type(output).__name__} is no answer of an executor")
-    done = output.status is ExecutorStatus.SUCCESS
-    said = output.error or output.evidence or output.status
+        raise InternalError(f"{type(output).__name__} is not an answer of an executor")
+    is_done = output.status is ExecutorStatus.SUCCESS
+    summary = output.error or output.evidence or output.status
     return Completion(
-        status=CompletionStatus.DONE if done else CompletionStatus.ERROR,
-        summary=said[:MOST_SUMMARY],
+        status=CompletionStatus.DONE if is_done else CompletionStatus.ERROR,
+        summary=summary[:MOST_SUMMARY],
         output_paths=output.files_modified or (),
     )
 

@@ -1,14 +1,7 @@
-"""The researcher: looks into the code with one question in mind, and changes nothing.
+"""The roles of the pipeline: researcher, specifier, designer, planner, reviewer and knowledge.
 
-The specifier: turns a wish into requirements and criteria that can be tested, and says what speaks against it.
-
-The designer: decides how it is to be built, with what else was possible.
-
-The planner: cuts a design into tasks that can be done and proven one by one.
-
-The reviewers: three of them, each with an eye for one thing. They read, and change nothing.
-
-The keeper of knowledge: what the next run should know. The engine writes it down, not the agent.
+None of them changes files. The executor and the architect of the gate do the work and review it. Lessons of the
+knowledge role are written by the engine, not by the agent.
 """
 
 from __future__ import annotations
@@ -34,7 +27,7 @@ from proofstone.agents.tools.models import READING
 
 RESEARCHER = Role(
     name="researcher",
-    title="Looks into the code before anything is decided",
+    title="Examines the code before anything is decided",
     input=ResearchRequest,
     output=ResearchOutput,
     tools=READING,
@@ -46,7 +39,7 @@ RESEARCHER = Role(
 
 SPECIFIER = Role(
     name="specifier",
-    title="Says what is wanted, so that it can be tested",
+    title="Specifies what is wanted, so that it can be tested",
     input=SpecRequest,
     output=SpecOutput,
     tools=READING,
@@ -57,7 +50,7 @@ SPECIFIER = Role(
 
 DESIGNER = Role(
     name="designer",
-    title="Decides how it is to be built",
+    title="Decides how to build it",
     input=DesignRequest,
     output=DesignOutput,
     tools=READING,
@@ -68,7 +61,7 @@ DESIGNER = Role(
 
 PLANNER = Role(
     name="planner",
-    title="Cuts a design into tasks",
+    title="Divides a design into tasks",
     input=PlanRequest,
     output=PlanOutput,
     tools=READING,
@@ -79,7 +72,7 @@ PLANNER = Role(
 
 REVIEWER = Role(
     name="reviewer",
-    title="Looks for what must not be let through",
+    title="Looks for problems that must not pass",
     input=PanelRequest,
     output=PanelOutput,
     tools=READING,
@@ -92,7 +85,7 @@ REVIEWER = Role(
 
 KNOWLEDGE = Role(
     name="knowledge",
-    title="Writes down what was learnt",
+    title="Writes down the lessons of a run",
     input=KnowledgeRequest,
     output=KnowledgeOutput,
     tools=READING,

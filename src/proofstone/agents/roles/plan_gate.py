@@ -1,15 +1,8 @@
-"""The challenger: attacks a plan before any work starts, and speaks once more when all is settled.
+"""The roles of the plan gate: challenger, devil's advocate, domain expert, researcher and synthesizer.
 
-The devil's advocate: makes the case against a plan as a whole, and brings only what stands.
-
-The domain expert: challenges a plan with what only those know who have worked in its field.
-
-The researcher at the plan gate, in three modes: it settles what is open, and looks for what was missed or may fail.
-
-One line of the settings serves all of them and the researcher of the pipeline: the name is the same. What they are
-asked and what they answer is not, so these are roles of their own.
-
-The synthesizer: rules on each challenge, from what was found. Whether it may, and what follows, code decides.
+The researcher works in three modes. They share their name, and so one line of the settings, with the researcher of the
+pipeline; their requests and answers differ, so each mode is a role of its own. The synthesizer rules on challenges;
+code decides whether a ruling is allowed and what follows from it.
 """
 
 from __future__ import annotations
@@ -37,11 +30,11 @@ from proofstone.agents.tools.models import READING
 from proofstone.common.models import Contract
 
 CLAIMS: Final = "plan_claims.md"
-"""How to claim something that the engine looks up."""
+"""The prompt file that explains claims, which the engine looks up."""
 CHALLENGES: Final = "plan_challenges.md"
-"""What a challenge is, for all that may bring one."""
+"""The prompt file that explains what a challenge is, for all roles that may bring one."""
 TOOL_CALLS: Final = 20
-"""Of one that challenges: it looks at what the plan rests on, and leaves research to the researchers."""
+"""How many tool calls a challenger may make. It is low because research is left to the researchers."""
 
 CHALLENGER = Role(
     name="challenger",
@@ -58,7 +51,7 @@ CHALLENGER = Role(
 
 CLOSING = Role(
     name="challenger",
-    title="Audits what became of the challenges",
+    title="Audits how the challenges were settled",
     input=PlanAuditRequest,
     output=PlanAuditOutput,
     tools=frozenset(),
@@ -67,7 +60,7 @@ CLOSING = Role(
     validates=("planner",),
     foci=("audit",),
 )
-"""The same challenger, at the close. It has what it needs before it, and looks at nothing else."""
+"""The challenger again, at the end of the plan gate. Its request holds everything it needs, so it has no tools."""
 
 
 DEVILS_ADVOCATE = Role(
@@ -98,7 +91,7 @@ DOMAIN_EXPERT = Role(
 )
 
 
-def _researcher(mode: Mode, title: str, output: type[Contract], *shared: str) -> Role:
+def _build_researcher(mode: Mode, title: str, output: type[Contract], *shared: str) -> Role:
     return Role(
         name="researcher",
         title=title,
@@ -114,9 +107,11 @@ def _researcher(mode: Mode, title: str, output: type[Contract], *shared: str) ->
 
 PLAN_RESEARCHERS: Final[Mapping[Mode, Role]] = MappingProxyType(
     {
-        Mode.RESOLVE: _researcher(Mode.RESOLVE, "Settles what is open against a plan", ResolveOutput, CLAIMS),
-        Mode.SURFACE: _researcher(Mode.SURFACE, "Looks for what a plan has missed", SurfaceOutput, CHALLENGES, CLAIMS),
-        Mode.PROBE: _researcher(
+        Mode.RESOLVE: _build_researcher(Mode.RESOLVE, "Settles open challenges against a plan", ResolveOutput, CLAIMS),
+        Mode.SURFACE: _build_researcher(
+            Mode.SURFACE, "Looks for what a plan missed", SurfaceOutput, CHALLENGES, CLAIMS
+        ),
+        Mode.PROBE: _build_researcher(
             Mode.PROBE, "Looks for what could go wrong with a plan", ProbeOutput, CHALLENGES, CLAIMS
         ),
     }
@@ -125,7 +120,7 @@ PLAN_RESEARCHERS: Final[Mapping[Mode, Role]] = MappingProxyType(
 
 SYNTHESIZER = Role(
     name="synthesizer",
-    title="Rules on what was brought against a plan",
+    title="Rules on the challenges against a plan",
     input=SynthesisRequest,
     output=SynthesisOutput,
     tools=frozenset(),

@@ -1,6 +1,6 @@
-"""Roles: who takes part in a run.
+"""All roles, by name.
 
-The roles of each protocol share a file; their payloads are in `models/` and their prompts in `prompts/`.
+The roles of each protocol share a module; their payloads are in `models/` and their prompts in `prompts/`.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ ROLES: Final[Mapping[str, Role]] = MappingProxyType(
 )
 
 AT_THE_PLAN_GATE: Final[Mapping[str, Role]] = MappingProxyType(
-    {agent: item for item in (*PLAN_RESEARCHERS.values(), CLOSING) for agent in item.agents}
+    {agent: plan_role for plan_role in (*PLAN_RESEARCHERS.values(), CLOSING) for agent in plan_role.agents}
 )
-"""Agents whom the plan gate asks for something else than their role is asked for elsewhere, by name."""
+"""Agents whose request and answer at the plan gate differ from those of their role elsewhere, by name."""
 
 IN_THE_LOOP: Final[Mapping[str, Role]] = MappingProxyType(
     {
@@ -70,12 +70,12 @@ IN_THE_LOOP: Final[Mapping[str, Role]] = MappingProxyType(
         "fail": SOLVE_FAILURE,
     }
 )
-"""Whom the control loop asks, by what for. Its planner and its executor are asked for something else elsewhere."""
+"""The roles of the control loop, by purpose. Its planner and its executor have other requests elsewhere."""
 
 
 def role(name: str) -> Role:
-    """The role of that name; `reviewer:security` is a reviewer."""
-    found = AT_THE_PLAN_GATE.get(name) or ROLES.get(name.partition(":")[0])
-    if found is None:
-        raise InputError(f"{name!r} is no role", hint=f"there are {', '.join(ROLES)}")
-    return found
+    """Return the role with this name; `reviewer:security` is a reviewer."""
+    named_role = AT_THE_PLAN_GATE.get(name) or ROLES.get(name.partition(":")[0])
+    if named_role is None:
+        raise InputError(f"{name!r} is not a role", hint=f"the roles are {', '.join(ROLES)}")
+    return named_role

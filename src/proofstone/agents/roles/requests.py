@@ -1,11 +1,10 @@
-"""From what a person wrote to the request of a role: YAML or JSON, or a sentence where the role needs no more.
+"""Read the request for a role as a person wrote it, and write an example of one.
 
-Nobody pays for a mapping that was taken for a sentence: what begins like one, or comes from a file of that kind, must
-be one, and what is wrong with it is said with its line.
+A request is YAML or JSON, or a plain sentence if the role needs only one text. Text that looks like a mapping, or that
+comes from a YAML or JSON file, must be a valid mapping: otherwise a broken mapping would be sent to a paid model as if
+it were a sentence. Errors name the line.
 
-A request that would do, made from the schema: what a person begins with who has never written one.
-
-What is needed is there, with placeholders; what may be left out stands in comments.
+An example is made from the schema. Required fields have placeholders; optional fields are comments.
 """
 
 from __future__ import annotations
@@ -36,77 +35,79 @@ _NEAR: Final = 0.85
 
 
 def request_in(role: Role, text: str, *, focus: str = "", source: str = "REQUEST") -> Contract:
-    """The request that the text is. `source` names where it stands, for whoever wrote it; `focus` is of the agent."""
+    """Parse `text` as a request for the role. `source` names its origin in messages; `focus` is the agent's focus."""
     if not text.strip():
         raise InputError(f"{source}: the request is empty", hint=_takes(role))
-    said = _mapping(role, text, source)
-    if said is None:
-        said = {_plain_field(role, source): text.strip()}
+    fields = _parse_mapping(role, text, source)
+    if fields is None:
+        fields = {_require_plain_field(role, source): text.strip()}
     try:
-        return role.input.model_validate(_with_focus(role, said, focus))
+        return role.input.model_validate(_add_focus(role, fields, focus))
     except ValidationError as error:
-        wrong = sorted(error.errors(), key=lambda one: one["type"] == "missing")
-        told = "; ".join(_in_words(item) for item in wrong[:_MOST_ERRORS])
-        raise InputError(f"{source}: this is no request for the role {role.name}: {told}", hint=_takes(role)) from error
+        errors = sorted(error.errors(), key=lambda detail: detail["type"] == "missing")
+        reasons = "; ".join(_describe_error(detail) for detail in errors[:_MOST_ERRORS])
+        raise InputError(
+            f"{source}: this is not a request for the role {role.name}: {reasons}", hint=_takes(role)
+        ) from error
 
 
 def plain_field(role: Role) -> str | None:
-    """The field that a sentence would be, if the role needs that text and nothing else."""
+    """Return the field that a plain sentence fills, if the role requires one text and nothing else."""
     needed = [name for name, field in role.input.model_fields.items() if field.is_required() and name != "focus"]
     return needed[0] if len(needed) == 1 and role.input.model_fields[needed[0]].annotation is str else None
 
 
 def answered_by(contract: str) -> str | None:
-    """The role whose answer is of that contract."""
+    """Return the name of the role whose answer has this contract."""
     return next((role.name for role in ROLES.values() if role.output.__name__ == contract), None)
 
 
-def _plain_field(role: Role, source: str) -> str:
+def _require_plain_field(role: Role, source: str) -> str:
     if name := plain_field(role):
         return name
     raise InputError(
-        f"{source}: the request for the role {role.name} is a mapping, and this is none", hint=_takes(role)
+        f"{source}: the request for the role {role.name} must be a mapping, but this is plain text", hint=_takes(role)
     )
 
 
-def _mapping(role: Role, text: str, source: str) -> dict[str, object] | None:
-    """What the text says, field by field; None: it is a sentence."""
+def _parse_mapping(role: Role, text: str, source: str) -> dict[str, object] | None:
+    """Return the fields of the text, or None if it is a sentence."""
     fields = role.input.model_fields
-    must = text.lstrip().startswith(("{", "[")) or PurePath(source).suffix.lower() in _MAPPINGS
+    is_mapping_expected = text.lstrip().startswith(("{", "[")) or PurePath(source).suffix.lower() in _MAPPINGS
     try:
-        found = _parsed(text, source)
+        document = _parse_document(text, source)
     except InputError:
-        if must or _has_a_field(text, fields):
+        if is_mapping_expected or _has_field(text, fields):
             raise
         return None
-    if isinstance(found, Mapping) and (must or any(_is_near(key, fields) for key in found)):
-        return {str(key): value for key, value in found.items()}
-    if must:
-        raise InputError(f"{source}: this is no mapping with the fields of a request", hint=_takes(role))
+    if isinstance(document, Mapping) and (is_mapping_expected or any(_is_near(key, fields) for key in document)):
+        return {str(key): value for key, value in document.items()}
+    if is_mapping_expected:
+        raise InputError(f"{source}: this is not a mapping with the fields of a request", hint=_takes(role))
     return None
 
 
-def _parsed(text: str, source: str) -> object:
+def _parse_document(text: str, source: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         if PurePath(source).suffix.lower() == ".json" and isinstance(error, json.JSONDecodeError):
             raise InputError(f"{source}:{error.lineno}: not JSON: {error.msg}", hint=_QUOTE) from error
     try:
-        found: object = yaml_reader().load(text)
+        document: object = yaml_reader().load(text)
     except (YAMLError, RecursionError, ValueError) as error:
-        line, why = _trouble(text, error)
-        raise InputError(f"{source}:{line}: neither YAML nor JSON: {why}", hint=_QUOTE) from error
-    if not is_bounded(found):
-        raise InputError(f"{source}: its references stand for more than {MOST_VALUES:,} values", hint="write them out")
-    return found
+        line, reason = _locate_error(text, error)
+        raise InputError(f"{source}:{line}: neither YAML nor JSON: {reason}", hint=_QUOTE) from error
+    if not is_bounded(document):
+        raise InputError(f"{source}: its references expand to more than {MOST_VALUES:,} values", hint="write them out")
+    return document
 
 
-_QUOTE: Final = "a text with a colon, a bracket or a quotation mark in it stands in quotation marks"
+_QUOTE: Final = "put a text that contains a colon, a bracket or a quotation mark into quotation marks"
 
 
-def _trouble(text: str, error: Exception) -> tuple[int, str]:
-    """The line, and what is wrong there."""
+def _locate_error(text: str, error: Exception) -> tuple[int, str]:
+    """Return the line of a parsing error and its reason."""
     if isinstance(error, MarkedYAMLError) and error.problem_mark is not None:
         return error.problem_mark.line + 1, str(error.problem).partition("\n")[0]
     if isinstance(error, ReaderError):
@@ -114,8 +115,8 @@ def _trouble(text: str, error: Exception) -> tuple[int, str]:
     return 1, "it is nested too deeply" if isinstance(error, RecursionError) else str(error).partition("\n")[0]
 
 
-def _has_a_field(text: str, fields: Collection[str]) -> bool:
-    """Whether a line of it begins as a mapping with such fields would."""
+def _has_field(text: str, fields: Collection[str]) -> bool:
+    """Return whether a line begins with a key that is, or nearly is, one of the fields."""
     return any(_is_near(key, fields) for key in re.findall(r"^[\"']?(\w+)[\"']?\s*:(?=\s|$)", text, re.MULTILINE))
 
 
@@ -123,120 +124,120 @@ def _is_near(key: object, fields: Collection[str]) -> bool:
     return isinstance(key, str) and bool(get_close_matches(key, fields, n=1, cutoff=_NEAR))
 
 
-def _with_focus(role: Role, said: Mapping[str, object], focus: str) -> Mapping[str, object]:
-    """One focus, whether the agent's name says it or the request."""
+def _add_focus(role: Role, fields: Mapping[str, object], focus: str) -> Mapping[str, object]:
+    """Add the focus, which the agent's name or the request may give, and refuse a contradiction."""
     if not role.foci:
         if focus:
             raise InputError(f"{role.name}:{focus}: a {role.name} has no focus", hint=f"ask for {role.name}")
-        return said
-    there = f"ask for {', '.join(role.agents)}"
-    named = said.get("focus")
+        return fields
+    hint = f"ask for {', '.join(role.agents)}"
+    requested = fields.get("focus")
     if focus and focus not in role.foci:
-        raise InputError(f"{role.name}:{focus}: there is no such focus", hint=there)
-    if focus and named not in (None, focus):
+        raise InputError(f"{role.name}:{focus}: there is no such focus", hint=hint)
+    if focus and requested not in (None, focus):
         raise InputError(
-            f"{role.name}:{focus} is asked, and the request says `focus: {named}`",
-            hint="say one of them, or leave it out",
+            f"you ask {role.name}:{focus}, but the request says `focus: {requested}`",
+            hint="use the same focus in both places, or leave it out of the request",
         )
-    if not focus and named is None:
-        raise InputError(f"a {role.name} has a focus, and none is named", hint=there)
-    return {**said, "focus": focus or named}
+    if not focus and requested is None:
+        raise InputError(f"a {role.name} needs a focus, and you named none", hint=hint)
+    return {**fields, "focus": focus or requested}
 
 
-def _in_words(error: ErrorDetails) -> str:
-    place = ".".join(map(str, error["loc"]))
+def _describe_error(error: ErrorDetails) -> str:
+    location = ".".join(map(str, error["loc"]))
     match error["type"]:
         case "missing":
-            said = "is missing"
+            reason = "is missing"
         case "extra_forbidden":
-            said = "there is no such field"
+            reason = "there is no such field"
         case "model_type" | "model_attributes_type":
-            whose = answered_by(str(error.get("ctx", {}).get("class_name")))
-            said = f"takes a mapping{f', which is what a {whose} answers' if whose else ''}; see --example"
+            author = answered_by(str(error.get("ctx", {}).get("class_name")))
+            reason = f"takes a mapping{f', which is what a {author} answers' if author else ''}; see --example"
         case _:
-            words = error["msg"].removeprefix("Value error, ")
-            said = words[0].lower() + words[1:]
-    return f"{place}: {said}" if place else said
+            message = error["msg"].removeprefix("Value error, ")
+            reason = message[0].lower() + message[1:]
+    return f"{location}: {reason}" if location else reason
 
 
 def _takes(role: Role) -> str:
     fields = role.input.model_fields
     needed = [name for name, field in fields.items() if field.is_required()]
     optional = [name for name in fields if name not in needed]
-    may = f"; it may have {', '.join(optional)}" if optional else ""
-    return f"it needs {', '.join(needed)}{may}; `proofstone ask {role.name} --example` shows one"
+    options = f"; it may have {', '.join(optional)}" if optional else ""
+    return f"it needs {', '.join(needed)}{options}; `proofstone ask {role.name} --example` shows one"
 
 
 _PLACEHOLDER: Final = "…"
 _REFERENCES: Final[Mapping[str, str]] = {"selected": "alternatives"}
-"""Fields that name an entry of a list beside them, which no schema says."""
+"""Fields that name an entry of a sibling list, by the name of that list. A schema cannot express this."""
 
 _Schema = Mapping[str, Any]
 
 
 def example(role: Role, focus: str = "") -> str:
-    """A request for the role as YAML. The focus that the agent's name says is left out of it."""
+    """Return an example request for the role as YAML. A focus given by the agent's name is left out."""
     schema = role.input.model_json_schema()
     agent = f"{role.name}:{focus}" if focus else role.name
     parts = [f"# A request for {agent}: proofstone ask {agent} @FILE.yaml"]
     if plain := plain_field(role):
-        parts[0] += (
-            f"\n# `{plain}` alone may be given as a plain text: proofstone ask {role.agents[0]} '{_PLACEHOLDER}'"
-        )
+        parts[0] += f"\n# `{plain}` alone can be given as plain text: proofstone ask {role.agents[0]} '{_PLACEHOLDER}'"
     for name, field in schema["properties"].items():
         if name == "focus" and focus:
             continue
-        about = "".join(f"# {line}\n" for line in _about(schema, field))
+        comment = "".join(f"# {line}\n" for line in _describe_field(schema, field))
         if name in schema["required"]:
-            parts.append(about + _yaml({name: _value(schema, field, (name,))}))
+            parts.append(comment + _dump_yaml({name: _minimal_value(schema, field, (name,))}))
         else:
-            parts.append(f"{about}# {name}: {json.dumps(field.get('default'), ensure_ascii=False)}")
+            parts.append(f"{comment}# {name}: {json.dumps(field.get('default'), ensure_ascii=False)}")
     return "\n\n".join(parts) + "\n"
 
 
 def schemas(role: Role) -> dict[str, object]:
-    """What the role is given and what it answers, as JSON Schemas."""
+    """Return the JSON Schemas of the role's request and answer."""
     return {"request": role.input.model_json_schema(), "answer": role.output.model_json_schema()}
 
 
-def _about(schema: _Schema, field: _Schema) -> list[str]:
-    """What is to be said of a field: its description, what it may be, and who can write it."""
-    said = [field["description"]] if "description" in field else []
-    kind = _resolved(schema, field)
-    if "enum" in kind:
-        said.append(f"One of {', '.join(map(str, kind['enum']))}.")
-    many = "items" in kind
-    inside = _resolved(schema, kind["items"]) if many else kind
-    if whose := answered_by(inside.get("title", "")):
-        each = "Each is" if many else "It is"
-        said.append(f"{each} what a {whose} answers: proofstone ask {whose} {_PLACEHOLDER} --json | jq .output")
-    return said
+def _describe_field(schema: _Schema, field: _Schema) -> list[str]:
+    """Return comment lines for a field: its description, its allowed values, and which role can write it."""
+    lines = [field["description"]] if "description" in field else []
+    definition = _resolve_reference(schema, field)
+    if "enum" in definition:
+        lines.append(f"One of {', '.join(map(str, definition['enum']))}.")
+    is_list = "items" in definition
+    value = _resolve_reference(schema, definition["items"]) if is_list else definition
+    if author := answered_by(value.get("title", "")):
+        subject = "Each is" if is_list else "It is"
+        lines.append(f"{subject} what a {author} answers: proofstone ask {author} {_PLACEHOLDER} --json | jq .output")
+    return lines
 
 
-def _value(schema: _Schema, field: _Schema, place: tuple[str | int, ...]) -> object:
-    """The least that the schema takes."""
-    field = _resolved(schema, field)
+def _minimal_value(schema: _Schema, field: _Schema, place: tuple[str | int, ...]) -> object:
+    """Return the smallest value that the schema accepts."""
+    field = _resolve_reference(schema, field)
     if "enum" in field:
         return field["enum"][0]
     if "anyOf" in field:
-        ways = field["anyOf"]
-        return None if {"type": "null"} in ways else _value(schema, ways[0], place)
+        options = field["anyOf"]
+        return None if {"type": "null"} in options else _minimal_value(schema, options[0], place)
     match field["type"]:
         case "array":
-            return [_value(schema, field["items"], (*place, n)) for n in range(field.get("minItems", 0))]
+            return [_minimal_value(schema, field["items"], (*place, n)) for n in range(field.get("minItems", 0))]
         case "object":
-            inside = field.get("properties", {})
-            return {name: _value(schema, inside[name], (*place, name)) for name in field.get("required", ())}
+            properties = field.get("properties", {})
+            return {
+                name: _minimal_value(schema, properties[name], (*place, name)) for name in field.get("required", ())
+            }
         case "integer" | "number":
             return field.get("minimum", 1)
         case "boolean":
             return False
         case _:
-            return _text(place)
+            return _placeholder_text(place)
 
 
-def _text(place: tuple[str | int, ...]) -> str:
-    """Ids are told apart by where they stand."""
+def _placeholder_text(place: tuple[str | int, ...]) -> str:
+    """Return a placeholder. Ids get the position of their entry, so that they are unique."""
     match place:
         case (*_, str(entries), int(number), "id"):
             return f"{entries}-{number + 1}"
@@ -246,14 +247,14 @@ def _text(place: tuple[str | int, ...]) -> str:
             return _PLACEHOLDER
 
 
-def _resolved(schema: _Schema, field: _Schema) -> _Schema:
+def _resolve_reference(schema: _Schema, field: _Schema) -> _Schema:
     if "$ref" not in field:
         return field
-    found: _Schema = schema["$defs"][field["$ref"].removeprefix("#/$defs/")]
-    return found
+    definition: _Schema = schema["$defs"][field["$ref"].removeprefix("#/$defs/")]
+    return definition
 
 
-def _yaml(value: object) -> str:
+def _dump_yaml(value: object) -> str:
     yaml = YAML(typ="rt", pure=True)
     yaml.indent(mapping=2, sequence=4, offset=2)
     text = StringIO()

@@ -1,16 +1,10 @@
-"""The agent-validator: judges what came of one subtask, and only what nobody can look up. The rest the engine runs.
+"""The roles of the control loop: perceiver, planner, executor, agent-validator and meta-validator.
 
-The meta-validator: merges what the subtasks gave, and holds it against the criteria and the person's own words.
+The planner writes both the plan and the criteria. A weak meta-validator could be talked into accepting a result that
+meets only their letter, so a model weaker than the planner's is refused, not only recorded.
 
-The planner wrote both the plan and the criteria. A weaker model could be talked into a result that keeps to their
-letter, so it is refused and not only recorded.
-
-The perceiver: takes in what a person wants. It restates and resolves nothing; their words are carried on by code.
-
-The planner and the executor in the control loop.
-
-One line of the settings serves each here and elsewhere: the names are the same. What they are asked and what they
-answer is not, so these are roles of their own.
+The planner and the executor share their names, and so one line of the settings each, with those of the pipeline and
+the gate; their requests and answers differ, so they are roles of their own.
 """
 
 from __future__ import annotations
@@ -34,7 +28,7 @@ from proofstone.agents.tools.models import READING, Tool
 
 AGENT_VALIDATOR = Role(
     name="agent_validator",
-    title="Judges what came of one subtask",
+    title="Judges the result of one subtask",
     input=JudgementRequest,
     output=JudgementOutput,
     tools=READING,
@@ -46,7 +40,7 @@ AGENT_VALIDATOR = Role(
 
 META_VALIDATOR = Role(
     name="meta_validator",
-    title="Merges what the subtasks gave, and verifies it",
+    title="Merges the results of the subtasks and verifies them",
     input=MergeRequest,
     output=MergeOutput,
     tools=READING,
@@ -59,7 +53,7 @@ META_VALIDATOR = Role(
 
 PERCEIVER = Role(
     name="perceiver",
-    title="Takes in what a person wants",
+    title="Restates what a person wants",
     input=PerceiveRequest,
     output=PerceivedOutput,
     tools=frozenset(),
@@ -70,7 +64,7 @@ PERCEIVER = Role(
 
 SOLVE_PLANNER = Role(
     name="planner",
-    title="Says what success means, and plans the way to it",
+    title="Defines success and plans the way to it",
     input=SolvePlanRequest,
     output=SolvePlanOutput,
     tools=READING,
@@ -80,7 +74,7 @@ SOLVE_PLANNER = Role(
 
 SOLVE_FAILURE = Role(
     name="planner",
-    title="Hands over what was done when a task is abandoned",
+    title="Reports what was achieved when a task is abandoned",
     input=FailureRequest,
     output=FailureOutput,
     tools=frozenset(),
@@ -88,7 +82,7 @@ SOLVE_FAILURE = Role(
     tier=3,
     foci=("failure",),
 )
-"""The same planner, at the end. It has what it needs before it, and looks at nothing else."""
+"""The planner again, at the end of an abandoned task. Its request holds everything it needs, so it has no tools."""
 
 SOLVE_EXECUTOR = Role(
     name="executor",

@@ -1,7 +1,7 @@
-"""From what an agent wrote to a contract, or the reason why it is none. Pure.
+"""Parse the answer of an agent into a contract, or say why it is malformed. Pure.
 
-What stands around the one object (a fence, a `<think>` block, prose, a second object) is left out; what is in it must
-be of the schema.
+Anything around the one JSON object (a fence, a `<think>` block, prose, a second object) is ignored. The object itself
+must match the schema.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 _MOST_TRIES = 64
-"""Openings of an object that are tried: each try may read all of the text."""
+"""How many opening braces are tried, because each try may read the whole text."""
 _MOST_ERRORS = 5
 _SHOWN = 60
 _THOUGHTS: Final = ("think", "thinking", "reasoning")
@@ -29,55 +29,55 @@ class Malformed:
 
 
 def parse(data: bytes, contract: type[Said]) -> Said | Malformed:
-    """The contract that is written there."""
+    """Return the contract that is written in the data, or why it is malformed."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return Malformed(f"line {line}: byte {error.start} is not UTF-8")
-    found = _object(text, _first_field(contract))
-    return found if isinstance(found, Malformed) else validated(found, contract)
+    answer = _find_object(text, _first_field(contract))
+    return answer if isinstance(answer, Malformed) else validated(answer, contract)
 
 
 def validated(found: Mapping[str, object], contract: type[Said]) -> Said | Malformed:
-    """The object, if it is of the contract."""
+    """Return the object as a contract, or why it does not match the schema."""
     try:
-        # JSON can spell half a character, and a number without end, which nothing can hold.
+        # JSON can spell half a character and an infinite number, which nothing can store.
         json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
         return contract.model_validate(found)
     except UnicodeEncodeError as error:
-        return Malformed(f"{_shown(error.object[error.start])} is half of a character")
+        return Malformed(f"{_abbreviate(error.object[error.start])} is half of a character")
     except ValidationError as error:
-        return Malformed(_in_words(error.errors()))
+        return Malformed(_describe_errors(error.errors()))
     except ValueError:
         return Malformed("a number in it is not one that JSON has")
 
 
 def _first_field(contract: type[BaseModel]) -> str:
-    """By its first field, the one that it must have, the object is known among others."""
+    """Return the first, required field. It identifies the answer among several objects."""
     return next(iter(contract.model_fields))
 
 
-def _object(text: str, field: str) -> dict[str, object] | Malformed:
-    """The whole text if it is JSON; else the first object in it that has the field, else the first one."""
+def _find_object(text: str, field: str) -> dict[str, object] | Malformed:
+    """Return the whole text if it is JSON; else the first object in it with the field; else the first object."""
     if not text.strip():
         return Malformed("it is empty")
     try:
         whole = json.loads(text)
-    except (ValueError, RecursionError):  # then for what stands around it; a text inside the object is left alone
+    except (ValueError, RecursionError):  # only now look around the object, so that texts inside it are left alone
         return _object_around(_without_thoughts(text).strip(), field)
-    return whole if isinstance(whole, dict) else Malformed(f"it is JSON, but not an object: {_shown(whole)}")
+    return whole if isinstance(whole, dict) else Malformed(f"it is JSON, but not an object: {_abbreviate(whole)}")
 
 
 def _object_around(text: str, field: str) -> dict[str, object] | Malformed:
-    """The object in a text without blocks of thoughts. Of a block whose beginning the provider has swallowed, only the
-    end is there: what stands behind it goes before, if it holds an object at all."""
+    """Return the object in a text without reasoning blocks. If a provider has dropped the opening tag of a block, only
+    the closing tag is there: the text after it is then tried first."""
     for tag in _THOUGHTS:
         _, closing, rest = text.rpartition(f"</{tag}>")
-        found = _object_within(rest.strip(), field) if closing else Malformed("")
-        if not isinstance(found, Malformed):
-            return found
-    return _object_within(text, field) if text else Malformed("it holds thoughts and no answer")
+        candidate = _object_within(rest.strip(), field) if closing else Malformed("")
+        if not isinstance(candidate, Malformed):
+            return candidate
+    return _object_within(text, field) if text else Malformed("it contains only thoughts and no answer")
 
 
 def _object_within(text: str, field: str) -> dict[str, object] | Malformed:
@@ -86,57 +86,57 @@ def _object_within(text: str, field: str) -> dict[str, object] | Malformed:
     except RecursionError:
         return Malformed("it is nested too deeply")
     except json.JSONDecodeError as error:
-        found = list(_objects(text))
-        said = f"line {error.lineno}, column {error.colno}: it is not JSON ({error.msg})"
-        return next((item for item in found if field in item), found[0]) if found else Malformed(said)
+        objects = list(_iterate_objects(text))
+        reason = f"line {error.lineno}, column {error.colno}: it is not JSON ({error.msg})"
+        return next((item for item in objects if field in item), objects[0]) if objects else Malformed(reason)
     except ValueError as error:  # an integer with thousands of digits
-        return Malformed(f"it is not JSON that can be read ({error})")
-    return whole if isinstance(whole, dict) else Malformed(f"it is JSON, but not an object: {_shown(whole)}")
+        return Malformed(f"the JSON cannot be read ({error})")
+    return whole if isinstance(whole, dict) else Malformed(f"it is JSON, but not an object: {_abbreviate(whole)}")
 
 
 def _without_thoughts(text: str) -> str:
-    """Without reasoning blocks; one that is not closed is left for the JSON reader to stumble over."""
+    """Remove reasoning blocks. A block without a closing tag is left in and makes the JSON invalid."""
     for tag in _THOUGHTS:
         opening, closing = f"<{tag}>", f"</{tag}>"
-        kept, at = [], 0
+        outside, at = [], 0
         while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start)) >= 0:
-            kept.append(text[at:start])
+            outside.append(text[at:start])
             at = end + len(closing)
-        text = "".join((*kept, text[at:]))
+        text = "".join((*outside, text[at:]))
     return text
 
 
-def _objects(text: str) -> Iterator[dict[str, object]]:
+def _iterate_objects(text: str) -> Iterator[dict[str, object]]:
     decoder = json.JSONDecoder()
     at = text.find("{")
     for _ in range(_MOST_TRIES):
         if at < 0:
             return
         try:
-            found, end = decoder.raw_decode(text, at)
+            decoded, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
             end = at + 1
         else:
-            yield found
+            yield decoded
         at = text.find("{", end)
 
 
-def _in_words(errors: Sequence[ErrorDetails]) -> str:
-    said = [_one_error(error) for error in errors[:_MOST_ERRORS]]
-    left = len(errors) - len(said)
-    return "; ".join((*said, *((f"and {left} more",) if left > 0 else ())))
+def _describe_errors(errors: Sequence[ErrorDetails]) -> str:
+    reasons = [_describe_error(error) for error in errors[:_MOST_ERRORS]]
+    remaining = len(errors) - len(reasons)
+    return "; ".join((*reasons, *((f"and {remaining} more",) if remaining > 0 else ())))
 
 
-def _one_error(error: ErrorDetails) -> str:
+def _describe_error(error: ErrorDetails) -> str:
     place = ".".join(map(str, error["loc"]))
-    said = error["msg"].removeprefix("Value error, ")
+    message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "missing":
         return f"{place}: this field is missing"
     if not place:
-        return said
-    return f"{place}: {said[0].lower()}{said[1:]}, and it is {_shown(error['input'])}"
+        return message
+    return f"{place}: {message[0].lower()}{message[1:]}, and it is {_abbreviate(error['input'])}"
 
 
-def _shown(value: object) -> str:
+def _abbreviate(value: object) -> str:
     text = json.dumps(value, ensure_ascii=True, default=str)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

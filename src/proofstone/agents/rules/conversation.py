@@ -1,16 +1,15 @@
-"""The conversation of one dispatch. Pure: a generator that yields what it needs and is sent what came of it.
+"""The conversation of one dispatch. Pure: a generator that yields its requests and is sent their results.
 
-    think ──► calls of tools? ──► use each, show the results ──► think …
-          └─► an answer? ──► of the schema: done; not: show why, at most twice ──► think …
-          └─► a fault? ──► pause and think again where that may help; else it ends
+    think ──► tool calls? ──► use each tool, show the results ──► think …
+          └─► an answer? ──► it matches the schema: done; it does not: show why, at most twice ──► think …
+          └─► a fault? ──► pause and think again if that may help; else the conversation ends
 
-Where somebody attends to it, each turn boundary is shown to them, the first before anything was said. What they say is
-an aside: until it is settled, what the agent answers is the answer to that, and not the answer that ends the dispatch.
+If the agent is supervised, each turn boundary is passed to the attendant, the first before anything was said. The
+attendant may interject. Until the interjection is settled, the agent's answers belong to it and do not end the
+dispatch.
 
-Every loop is bounded: repairs by REPAIRS, tool calls by the allowance, and an agent that goes on calling tools when it
-has none left, or makes the same call a third time in a row, is stopped. Whoever attends bounds their own questions.
-
-What an agent is told or asked, in one line for whoever watches it. Pure.
+Every loop is bounded: repairs by REPAIRS and tool calls by the allowance. An agent that goes on calling tools without
+any calls left, or makes the same call three times in a row, is stopped. The attendant limits its own questions.
 """
 
 from __future__ import annotations
@@ -39,33 +38,33 @@ from proofstone.plans.fields import shortened
 
 REPAIRS: Final = 2
 SAME_CALL: Final = 3
-"""So often in a row, and the agent is going round in circles; the time before, it is answered from memory."""
+"""An agent that makes the same call so often in a row is stopped. Earlier repetitions return the same result."""
 DEAF: Final = 3
-"""Turns of nothing but refused calls after the allowance is spent."""
+"""How many turns an agent may go on calling tools after its allowance is spent."""
 MOST_CALLS_IN_A_TURN: Final = 32
 _NAME: Final = 200
 _WHY: Final = 1000
-"""Characters: an agent's own words come back to it, and go on record, in no greater length."""
+"""How many characters of an agent's own words are shown to it and recorded."""
 _TOO_MANY: Final = f"at most {MOST_CALLS_IN_A_TURN} calls are carried out in one turn"
 
 
 @dataclass(frozen=True)
 class Think:
-    """Have the backend add a turn. Sent back: a Turn or a Fault."""
+    """Ask the backend for a turn. The reply is a Turn or a Fault."""
 
     conversation: Conversation
 
 
 @dataclass(frozen=True)
 class Use:
-    """Carry out a call. Sent back: its ToolResult, or a Fault that ends the dispatch."""
+    """Carry out a tool call. The reply is its ToolResult, or a Fault that ends the dispatch."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Wait, because of the fault. Sent back: None, or a Fault if it was cut short."""
+    """Wait because of the fault. The reply is None, or a Fault if the pause was cut short."""
 
     seconds: float
     fault: Fault
@@ -73,42 +72,43 @@ class Pause:
 
 @dataclass(frozen=True)
 class Answered:
-    """A call that needs no carrying out: it is refused, or known already. It is recorded all the same. Sent back: None,
-    or a Fault that ends the dispatch."""
+    """Record the result of a call that is not carried out, because it was refused or its result is known. The reply is
+    None, or a Fault that ends the dispatch."""
 
     result: ToolResult
 
 
 @dataclass(frozen=True)
 class Repair:
-    """The agent is shown what is wrong with its answer. It is recorded."""
+    """Record the message that tells the agent what is wrong with its answer."""
 
     told: Told
 
 
 @dataclass(frozen=True)
 class Boundary:
-    """The agent can be spoken to. Sent back: an Aside, None if there is nothing to say, or a Fault that ends the
-    dispatch. A reply must be followed by an Aside: the next question, or that the work goes on."""
+    """A turn boundary, where the attendant may interject. The reply is an Aside, None if there is nothing to say, or a
+    Fault that ends the dispatch. After an answer to an interjection it must be an Aside: the next question, or the
+    message that the work continues."""
 
     turn: Turn | None = None
-    """The turn that has ended; None: nothing was said yet."""
+    """The turn that has ended; None before the first turn."""
     results: tuple[ToolResult, ...] = ()
     reply: bool = False
-    """The turn is the answer to what an aside asked for."""
+    """Whether the turn answers the question of an interjection."""
     output: Contract | None = None
-    """The answer that ends the dispatch, unless something is said to it."""
+    """The answer that ends the dispatch, unless the attendant interjects."""
 
 
 @dataclass(frozen=True)
 class Aside:
-    """Something that the engine says in the middle of the work."""
+    """An interjection: a message of the engine during the work."""
 
     told: Told
     schema: Mapping[str, JsonValue] | None = None
-    """Of what is to be answered, if anything is."""
+    """The schema of the expected answer, if there is one."""
     scope: tuple[str, ...] | None = None
-    """What the agent may change from now on; None: what it could."""
+    """The files that the agent may change from now on; None if that does not change."""
 
 
 Request = Think | Use | Pause | Answered | Repair | Boundary
@@ -124,7 +124,7 @@ class Ended:
 
 
 Check = Callable[[Contract], str]
-"""Why an answer of the schema cannot be meant all the same: it names what there is not. Empty if it can."""
+"""Returns why an answer that matches the schema is wrong, such as an unknown id in it; empty if it is right."""
 
 
 def converse(
@@ -135,46 +135,47 @@ def converse(
     *,
     attended: bool = False,
 ) -> Generator[Request, Sent, Ended]:
-    """The conversation, to its end."""
-    talk = _Talk(tool_calls)
-    answers, at = conversation.output_schema, Boundary()
+    """Run the conversation to its end."""
+    counters = _Counters(tool_calls)
+    output_schema, boundary = conversation.output_schema, Boundary()
     while True:
-        said = (yield at) if attended else None
-        if isinstance(said, Fault):
-            return talk.ended(said)
-        if isinstance(said, Aside):
-            conversation = conversation.plus(said.told).model_copy(update={"output_schema": said.schema or answers})
-        elif at.output is not None:
-            return talk.ended(at.output)
-        elif at.reply:
-            raise TypeError("a reply wants a word, and there is none")
-        turn = yield from talk.think(conversation)
+        reply = (yield boundary) if attended else None
+        if isinstance(reply, Fault):
+            return counters.build_end(reply)
+        if isinstance(reply, Aside):
+            schema = reply.schema or output_schema
+            conversation = conversation.plus(reply.told).model_copy(update={"output_schema": schema})
+        elif boundary.output is not None:
+            return counters.build_end(boundary.output)
+        elif boundary.reply:
+            raise TypeError("an answer to an interjection must be followed by a message")
+        turn = yield from counters.think(conversation)
         if isinstance(turn, Fault):
-            return talk.ended(turn)
+            return counters.build_end(turn)
         if turn.calls:
-            results = yield from talk.use(turn.calls)
+            results = yield from counters.use(turn.calls)
             if isinstance(results, Fault):
-                return talk.ended(results)
-            conversation, at = conversation.plus(turn, Returned(results=results)), Boundary(turn, results)
+                return counters.build_end(results)
+            conversation, boundary = conversation.plus(turn, Returned(results=results)), Boundary(turn, results)
             continue
         if conversation.asked:
-            conversation, at = conversation.plus(turn), Boundary(turn, reply=True)
+            conversation, boundary = conversation.plus(turn), Boundary(turn, reply=True)
             continue
-        answer = _meant(turn, contract, check)
+        answer = _check_answer(turn, contract, check)
         if not isinstance(answer, Malformed):
-            conversation, at = conversation.plus(turn), Boundary(turn, output=answer)
+            conversation, boundary = conversation.plus(turn), Boundary(turn, output=answer)
             continue
-        if talk.repairs == REPAIRS:
+        if counters.repairs == REPAIRS:
             why = f"its answer is not of the schema, after {REPAIRS} repairs: {answer.why}"
-            return talk.ended(Fault(kind=FaultKind.MALFORMED, why=why))
-        talk.repairs += 1
-        told = Told(text=repair_text(answer.why), repair=talk.repairs)
-        yield Repair(told)
-        conversation, at = conversation.plus(turn, told), Boundary(turn)
+            return counters.build_end(Fault(kind=FaultKind.MALFORMED, why=why))
+        counters.repairs += 1
+        message = Told(text=repair_text(answer.why), repair=counters.repairs)
+        yield Repair(message)
+        conversation, boundary = conversation.plus(turn, message), Boundary(turn)
 
 
-def _meant(turn: Turn, contract: type[Contract], check: Check) -> Contract | Malformed:
-    """The answer, if it is of the schema and can be meant."""
+def _check_answer(turn: Turn, contract: type[Contract], check: Check) -> Contract | Malformed:
+    """Return the answer if it matches the schema and passes the check."""
     answer = answer_in(turn, contract)
     if isinstance(answer, Malformed):
         return answer
@@ -182,122 +183,122 @@ def _meant(turn: Turn, contract: type[Contract], check: Check) -> Contract | Mal
 
 
 def answer_in(turn: Turn, contract: type[Contract]) -> Contract | Malformed:
-    """What the turn says, as the contract that is asked for."""
+    """Return the answer in the turn as the contract, or why it is malformed."""
     if turn.answer is not None:
         return validated(turn.answer, contract)
-    found = parse(turn.text.encode("utf-8", "surrogatepass"), contract)
-    if turn.cut and isinstance(found, Malformed):
+    answer = parse(turn.text.encode("utf-8", "surrogatepass"), contract)
+    if turn.cut and isinstance(answer, Malformed):
         return Malformed(
             "it was cut off at the limit of output tokens: be briefer (a person can raise that limit: "
             "`max_output_tokens` of the model)"
         )
-    return found
+    return answer
 
 
 def repair_text(why: str) -> str:
     return (
         f"Your answer could not be used: {why}\n\n"
-        "Give the whole answer again, as one JSON object of the schema you were given, with nothing around it."
+        "Give the whole answer again, as one JSON object that matches the given schema, with nothing around it."
     )
 
 
-class _Talk:
-    """What is counted while a conversation goes on."""
+class _Counters:
+    """The counters of a running conversation."""
 
     def __init__(self, allowance: int) -> None:
         self.allowance = allowance
         self.turns = 0
         self.tool_calls = 0
         self.repairs = 0
-        self._deaf = 0
+        self._turns_after_limit = 0
         self._last: tuple[str, object] | None = None
         self._last_result: ToolResult | None = None
-        self._in_a_row = 0
+        self._repetitions = 0
 
-    def ended(self, output: Contract | Fault) -> Ended:
+    def build_end(self, output: Contract | Fault) -> Ended:
         return Ended(output, self.turns, self.tool_calls, self.repairs)
 
     def think(self, conversation: Conversation) -> Generator[Request, Sent, Turn | Fault]:
         retries = 0
         while True:
-            said = yield Think(conversation)
-            if isinstance(said, Turn):
+            reply = yield Think(conversation)
+            if isinstance(reply, Turn):
                 self.turns += 1
-                return said
-            if not isinstance(said, Fault):
-                raise TypeError(f"a turn is wanted, not {said!r}")
+                return reply
+            if not isinstance(reply, Fault):
+                raise TypeError(f"expected a turn, not {reply!r}")
             retries += 1
-            seconds = pause(said, retries)
+            seconds = pause(reply, retries)
             if seconds is None:
-                return said
-            if isinstance(cut := (yield Pause(seconds, said)), Fault):
+                return reply
+            if isinstance(cut := (yield Pause(seconds, reply)), Fault):
                 return cut
 
     def use(self, calls: tuple[ToolCall, ...]) -> Generator[Request, Sent, tuple[ToolResult, ...] | Fault]:
-        """The results, in the order of the calls."""
+        """Carry out the calls and return the results in their order."""
         results: list[ToolResult] = []
-        spent = self.tool_calls >= self.allowance
+        is_spent = self.tool_calls >= self.allowance
         for call in calls[:MOST_CALLS_IN_A_TURN]:
-            result = yield from self._one(call)
+            result = yield from self._use_tool(call)
             if isinstance(result, Fault):
                 return result
             results.append(result)
         too_many = [refused(call, RefusalRule.BUDGET, _TOO_MANY) for call in calls[MOST_CALLS_IN_A_TURN:]]
-        if too_many and isinstance(cut := (yield Answered(too_many[0])), Fault):  # one word for all of them
+        if too_many and isinstance(cut := (yield Answered(too_many[0])), Fault):  # one record for all of them
             return cut
         results += too_many
-        self._deaf = self._deaf + 1 if spent else 0
-        if self._deaf > DEAF:
-            why = f"it goes on calling tools although its {self.allowance} calls are spent"
+        self._turns_after_limit = self._turns_after_limit + 1 if is_spent else 0
+        if self._turns_after_limit > DEAF:
+            why = f"it keeps calling tools although its {self.allowance} calls are spent"
             return Fault(kind=FaultKind.LOOPING, why=why)
         return tuple(results)
 
-    def _one(self, call: ToolCall) -> Generator[Request, Sent, ToolResult | Fault]:
-        if refusal := self._refusal(call):
+    def _use_tool(self, call: ToolCall) -> Generator[Request, Sent, ToolResult | Fault]:
+        if refusal := self._check_refusal(call):
             cut = yield Answered(refusal)
             return cut if isinstance(cut, Fault) else refusal
         self.tool_calls += 1
-        same = (call.name, call.arguments)
-        self._in_a_row = self._in_a_row + 1 if same == self._last else 1
-        if self._in_a_row >= SAME_CALL:
+        signature = (call.name, call.arguments)
+        self._repetitions = self._repetitions + 1 if signature == self._last else 1
+        if self._repetitions >= SAME_CALL:
             why = f"it called {call.name} with the same arguments {SAME_CALL} times in a row"
             return Fault(kind=FaultKind.LOOPING, why=why)
-        if self._in_a_row > 1 and self._last_result is not None:
-            known = self._last_result.model_copy(update={"call_id": call.id, "repeated": True})
-            cut = yield Answered(known)
-            return cut if isinstance(cut, Fault) else known
+        if self._repetitions > 1 and self._last_result is not None:
+            repeated_result = self._last_result.model_copy(update={"call_id": call.id, "repeated": True})
+            cut = yield Answered(repeated_result)
+            return cut if isinstance(cut, Fault) else repeated_result
         result = yield Use(call)
         if isinstance(result, Fault):
             return result
         if not isinstance(result, ToolResult):
-            raise TypeError(f"a result is wanted, not {result!r}")
-        self._last, self._last_result = same, result
+            raise TypeError(f"expected a tool result, not {result!r}")
+        self._last, self._last_result = signature, result
         return result
 
-    def _refusal(self, call: ToolCall) -> ToolResult | None:
+    def _check_refusal(self, call: ToolCall) -> ToolResult | None:
         if self.tool_calls >= self.allowance:
             why = f"your {self.allowance} tool calls are spent: give your answer now, with what you know"
             return refused(call, RefusalRule.BUDGET, why)
         if call.malformed:
-            self.tool_calls += 1  # else an agent that cannot spell would go on for ever
+            self.tool_calls += 1  # otherwise an agent that writes malformed calls would never stop
             return refused(call, RefusalRule.ARGUMENTS, f"the arguments could not be read: {call.malformed}")
         return None
 
 
 def refused(call: ToolCall, rule: RefusalRule, why: str) -> ToolResult:
-    """A call that is not carried out, as the agent is shown it."""
+    """Return the result that the agent gets for a refused call."""
     return ToolResult(call_id=call.id, name=call.name[:_NAME], text=f"refused: {why[:_WHY]}", ok=False, refused=rule)
 
 
-_KNOWN: Final = ("Phase ", "Target: ")
-"""Fields of a line that whoever watches an agent knows already."""
+_OMITTED_FIELDS: Final = ("Phase ", "Target: ")
+"""Fields of a line that the live view shows elsewhere."""
 
 
 def spoken(told: Told, length: int) -> str:
-    """What an agent is told or asked, in one line for whoever watches it: `? RV-1: [REVERIFY] Level 1 | Reason: …`."""
+    """Return a message to an agent as one line for the live view: `? RV-1: [REVERIFY] Level 1 | Reason: …`."""
     line = told.text.partition("\n")[0]
     head, bracket, rest = line.partition("[")
     tag, _, fields = rest.partition("] ")
-    kept = [part for part in fields.split(" | ") if not part.startswith(_KNOWN)]
-    said = f"[{tag.removesuffix(']')}] {' | '.join(kept)}".strip() if bracket else head
-    return shortened(f"? {told.asked}: {said}" if told.asked else f"» {said}", length)
+    parts = [part for part in fields.split(" | ") if not part.startswith(_OMITTED_FIELDS)]
+    summary = f"[{tag.removesuffix(']')}] {' | '.join(parts)}".strip() if bracket else head
+    return shortened(f"? {told.asked}: {summary}" if told.asked else f"» {summary}", length)

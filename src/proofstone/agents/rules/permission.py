@@ -1,18 +1,18 @@
-"""What a program with tools of its own may do when it asks: by the kind of what it wants and the files it names. Pure.
+"""Decide what a program with its own tools may do when it asks for permission. Pure.
 
-| wanted             | allowed                                                                              |
-|--------------------|--------------------------------------------------------------------------------------|
-| read, search       | if every file it names lies in the project and holds no secret; none named: all of it |
-| edit, delete, move | if it names files, and each is one that the task may change                          |
-| execute            | if the role may run commands: the sandbox and the diff bound them                    |
-| think              | always                                                                               |
-| fetch              | never: nothing but the model can be reached                                          |
-| switch_mode        | never: the mode in which it asks was set on purpose                                  |
-| anything else      | by the name of its tool; else by what it was given: a command, an address, files (as  |
-|                    | an edit, the worst that it could be); what tells nothing is refused                  |
+| action             | allowed                                                                               |
+|--------------------|---------------------------------------------------------------------------------------|
+| read, search       | if every named file is in the project and holds no secrets, or if no file is named    |
+| edit, delete, move | if files are named and the task may change each of them                               |
+| execute            | if the role may run commands: the sandbox and the diff limit what they can do         |
+| think              | always                                                                                |
+| fetch              | never: only the model can be reached                                                  |
+| switch_mode        | never: the mode that asks for permission was set on purpose                           |
+| anything else      | by the name of the tool; else by its arguments: a command, a URL, or files (treated   |
+|                    | as an edit, the worst case); refused if nothing shows what the tool does              |
 
-A permission is not what keeps files as they are: a program that does not ask is bounded by the sandbox, and its work by
-the diff. It tells the program while it works, and puts on record what it tried.
+Permissions do not protect files: the sandbox limits a program that does not ask, and the diff shows its work. They give
+the program feedback while it works, and record what it tried.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_PATHS: Final = 1000
 
 
 class Kind(StrEnum):
-    """As the Agent Client Protocol tells tools apart."""
+    """The kinds of tools in the Agent Client Protocol."""
 
     READ = "read"
     EDIT = "edit"
@@ -49,24 +49,24 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Wish:
-    """What a program wants to do, as it says."""
+    """What a program asks permission for."""
 
     kind: Kind | None
-    """None: it does not say, or in a word that nobody knows."""
+    """None if the program names no kind or an unknown one."""
     tool: str = ""
-    """The name of its tool, if it tells."""
+    """The name of the tool, if the program gives it."""
     paths: tuple[str, ...] = ()
-    """As the program sees them."""
+    """The paths as the program sees them."""
     given: frozenset[str] = frozenset()
-    """What else it was given that has a meaning: `command`, `url`."""
+    """Other arguments that show what the tool does: `command`, `url`."""
 
 
 @dataclass(frozen=True)
 class Bounds:
     root: str
-    """The project, as the program sees it."""
+    """The root of the project as the program sees it."""
     scope: tuple[str, ...]
-    """Paths and patterns that may be changed; empty: none."""
+    """Paths and patterns that may be changed; empty if there are none."""
     may_run: bool
     secret: tuple[str, ...] = ()
     """Further patterns of files that hold secrets."""
@@ -83,7 +83,7 @@ class Refused:
     why: str
 
 
-# What a word in a tool's name says of it, the worst first: `search_replace` edits.
+# What a word in the name of a tool says about it, the most dangerous kinds first: `search_replace` edits.
 _WORDS: Final[tuple[tuple[Kind, frozenset[str]], ...]] = (
     (Kind.FETCH, frozenset({"fetch", "web", "http", "browse", "browser", "url"})),
     (
@@ -104,7 +104,7 @@ _PATHS: Final = frozenset(
         "destination", "source", "directory", "directories", "dir", "dirpath", "folder", "uri",
     }
 )  # fmt: skip
-"""Arguments that name files, without `_`, in small letters."""
+"""Arguments that name files, in lower case and without `_`."""
 _KEYED: Final = frozenset({"changes", "filechanges"})
 """Arguments whose keys name files."""
 _MEANINGS: Final[Mapping[str, str]] = {
@@ -113,23 +113,28 @@ _MEANINGS: Final[Mapping[str, str]] = {
 
 
 def wish_of(kind: str, tool: str, named: Sequence[str], arguments: JsonValue) -> Wish:
-    """`named`: files that the program points out itself; those among the arguments count too."""
-    given = arguments if isinstance(arguments, Mapping) else {}
-    paths = dict.fromkeys((*named, *_paths_in(given)))
-    known = Kind(kind) if kind in set(Kind) else None
-    return Wish(known, tool, tuple(paths)[:_MOST_PATHS], frozenset(_MEANINGS[key] for key in given if key in _MEANINGS))
+    """Build the wish. `named` lists files that the program reports; files in the arguments count too."""
+    parameters = arguments if isinstance(arguments, Mapping) else {}
+    paths = dict.fromkeys((*named, *_find_paths(parameters)))
+    known_kind = Kind(kind) if kind in set(Kind) else None
+    return Wish(
+        known_kind,
+        tool,
+        tuple(paths)[:_MOST_PATHS],
+        frozenset(_MEANINGS[key] for key in parameters if key in _MEANINGS),
+    )
 
 
 def decide(wish: Wish, bounds: Bounds) -> Allowed | Refused:
     try:
-        _require(_kind(wish), wish, bounds)
+        _require_allowed(_infer_kind(wish), wish, bounds)
     except RefusedError as refused:
         return Refused(refused.rule, refused.text)
     return Allowed()
 
 
 def from_root(path: str, root: str) -> str:
-    """A path as the program sees it, from the root of the project. RefusedError: it is not below it."""
+    """Return a path of the program relative to the root of the project. Raise RefusedError if it is outside."""
     plain = path.removeprefix("file://")
     if plain.startswith("~"):
         raise outside(path, "it is not in the project")
@@ -141,11 +146,11 @@ def from_root(path: str, root: str) -> str:
     return "/".join(names(plain))
 
 
-def _kind(wish: Wish) -> Kind | None:
+def _infer_kind(wish: Wish) -> Kind | None:
     if wish.kind is not None:
         return wish.kind
-    words = set(re.findall(r"[a-z]+", _own_name(wish.tool).casefold()))
-    by_name = next((kind for kind, known in _WORDS if words & known), None)
+    words = set(re.findall(r"[a-z]+", _split_name(wish.tool).casefold()))
+    by_name = next((kind for kind, kind_words in _WORDS if words & kind_words), None)
     if by_name is not None:
         return by_name
     if "command" in wish.given:
@@ -155,12 +160,12 @@ def _kind(wish: Wish) -> Kind | None:
     return Kind.EDIT if wish.paths else None
 
 
-def _own_name(tool: str) -> str:
-    """Without the name of the extension that it is of, and in words: `developer__textEditor` → `text Editor`."""
+def _split_name(tool: str) -> str:
+    """Return the name without its extension, split into words: `developer__textEditor` → `text Editor`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", tool.rpartition("__")[2])
 
 
-def _require(kind: Kind | None, wish: Wish, bounds: Bounds) -> None:
+def _require_allowed(kind: Kind | None, wish: Wish, bounds: Bounds) -> None:
     match kind:
         case Kind.READ | Kind.SEARCH:
             for path in wish.paths:
@@ -173,19 +178,21 @@ def _require(kind: Kind | None, wish: Wish, bounds: Bounds) -> None:
             if not bounds.may_run:
                 raise RefusedError(RefusalRule.UNLISTED, "You may not run commands here.")
         case Kind.FETCH:
-            raise RefusedError(RefusalRule.UNLISTED, "There is no network here: work with what is in the project.")
+            raise RefusedError(RefusalRule.UNLISTED, "There is no network here. Work with what is in the project.")
         case Kind.SWITCH_MODE:
-            raise RefusedError(RefusalRule.UNLISTED, "The mode of the session stays as it is.")
+            raise RefusedError(RefusalRule.UNLISTED, "You cannot change the mode of the session.")
         case Kind.THINK:
             return
         case None:
             tool = shown(shortened(wish.tool, 100)) if wish.tool else "this tool"
-            raise RefusedError(RefusalRule.UNLISTED, f"Nothing tells what {tool} would do: it is not allowed here.")
+            raise RefusedError(
+                RefusalRule.UNLISTED, f"It is not clear what {tool} would do, so it is not allowed here."
+            )
 
 
 def _require_named(wish: Wish) -> None:
     if not wish.paths:
-        raise RefusedError(RefusalRule.ARGUMENTS, "It does not say which files it would change.")
+        raise RefusedError(RefusalRule.ARGUMENTS, "The call does not name the files that it would change.")
 
 
 def _require_readable(path: str, bounds: Bounds) -> None:
@@ -197,23 +204,23 @@ def _require_readable(path: str, bounds: Bounds) -> None:
 def _require_writable(path: str, bounds: Bounds) -> None:
     at = from_root(path, bounds.root)
     if not at:
-        raise RefusedError(RefusalRule.ARGUMENTS, "It names the project's root, which is a folder.")
+        raise RefusedError(RefusalRule.ARGUMENTS, "The call names the project's root, which is a folder.")
     if is_secret(at, bounds.secret):
         raise secret(at)
     require_scope(at, bounds.scope)
 
 
-def _paths_in(arguments: Mapping[str, JsonValue]) -> Iterator[str]:
+def _find_paths(arguments: Mapping[str, JsonValue]) -> Iterator[str]:
     for key, value in arguments.items():
         folded = re.sub(r"[_-]", "", key).casefold()
         if folded in _PATHS:
-            yield from _texts(value)
+            yield from _iterate_paths(value)
         elif folded in _KEYED and isinstance(value, Mapping):
             yield from value
 
 
-def _texts(value: JsonValue) -> Iterator[str]:
-    """What can be a path: one, or several."""
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, str) and item and "\n" not in item and len(item) <= _LONGEST_PATH:
-            yield item
+def _iterate_paths(value: JsonValue) -> Iterator[str]:
+    """Yield the texts of an argument that can be paths."""
+    for path in value if isinstance(value, list) else [value]:
+        if isinstance(path, str) and path and "\n" not in path and len(path) <= _LONGEST_PATH:
+            yield path

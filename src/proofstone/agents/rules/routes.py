@@ -1,8 +1,8 @@
-"""Who may say what to whom: a literal table of (from, to, type), and nothing that is not in it is said.
+"""The routes of the bus: a literal table of (from, to, type). A message without a route is refused.
 
-Roles answer the engine and nobody else; in the control loop they hand each other contracts, along the arrows of the
-loop. Nothing leads to the auditor, and from it nothing but a report to the person: it can instruct nobody. Who may use
-the memory follows from here too.
+Roles answer only the engine; in the control loop they pass messages to each other along the routes of the loop. The
+auditor receives no messages and sends only a report to the person, so it can instruct nobody. The table also decides
+who may use the memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SERVED: Final = (
     "agent_validator",
     "meta_validator",
 )
-"""Roles that a backend serves. The controller is code."""
+"""Roles that a backend serves. The controller is code and not among them."""
 
 AGENTS: Final = frozenset((*SERVED, "controller"))
 """Roles that the engine dispatches."""
@@ -35,7 +35,7 @@ AGENTS: Final = frozenset((*SERVED, "controller"))
 ROLES: Final = AGENTS | {"engine", "person", "memory", "auditor"}
 
 REFUSED: Final = "bus.refused"
-"""Type of the event that records a message off the routes, for the auditor to see."""
+"""The type of the event that records a message without a route, for the auditor."""
 
 
 class Route(NamedTuple):
@@ -44,8 +44,8 @@ class Route(NamedTuple):
     type: str
 
 
-_ASKED: Final = ("Dispatch", "ToolResult", "Repair", "Attended", "Aloud")
-_ANSWERED: Final = ("Turn", "Output", "Fault", "Activity")
+_FROM_ENGINE: Final = ("Dispatch", "ToolResult", "Repair", "Attended", "Aloud")
+_TO_ENGINE: Final = ("Turn", "Output", "Fault", "Activity")
 
 _PERSON: Final = (
     Route("engine", "person", "Question"),
@@ -78,8 +78,8 @@ _MEMORY: Final = (
 
 ROUTES: Final[frozenset[Route]] = frozenset(
     (
-        *(Route("engine", role, type) for role, type in product(AGENTS, _ASKED)),
-        *(Route(role, "engine", type) for role, type in product(AGENTS, _ANSWERED)),
+        *(Route("engine", role, type) for role, type in product(AGENTS, _FROM_ENGINE)),
+        *(Route(role, "engine", type) for role, type in product(AGENTS, _TO_ENGINE)),
         *_PERSON,
         *_LOOP,
         *_MEMORY,
@@ -89,7 +89,7 @@ ROUTES: Final[frozenset[Route]] = frozenset(
 
 
 def role_of(name: str) -> str:
-    """The role behind a name on the bus: `reviewer:security` is a reviewer."""
+    """Return the role of a name on the bus: `reviewer:security` is a reviewer."""
     return name.partition(":")[0]
 
 
@@ -98,13 +98,13 @@ def allowed(sender: str, recipient: str, type: str) -> bool:
 
 
 def why_not(sender: str, recipient: str, type: str) -> str:
-    """Why the message may not be sent, in words; empty if it may."""
+    """Return why the message may not be sent, in words; empty if it may."""
     if allowed(sender, recipient, type):
         return ""
     for name in (sender, recipient):
         if role_of(name) not in ROLES:
             return f"nobody is called {name!r}"
-    between = sorted(route.type for route in ROUTES if route[:2] == (role_of(sender), role_of(recipient)))
-    if not between:
+    types = sorted(route.type for route in ROUTES if route[:2] == (role_of(sender), role_of(recipient)))
+    if not types:
         return f"{sender} may say nothing to {recipient}"
-    return f"{sender} may not say {type} to {recipient}, only {', '.join(between)}"
+    return f"{sender} may not say {type} to {recipient}, only {', '.join(types)}"

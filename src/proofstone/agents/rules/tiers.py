@@ -1,17 +1,17 @@
-"""How capable models are, and which of them may judge which. Pure.
+"""The tiers of models, and which model may judge which. Pure.
 
-Tier 1 is small, 2 standard, 3 strong. What a person has set for a model goes before the table below; a model that is in
-neither has no tier, and whatever rests on it is said to be unverifiable.
+Tier 1 is small, 2 standard, 3 strong. A tier that the person has set takes precedence over the table below. A model
+that is in neither has no tier, and a rule that depends on its tier is reported as unverifiable.
 
-| what does not hold                                             | follows                             |
+| rule that is violated                                           | consequence                         |
 |-----------------------------------------------------------------|-------------------------------------|
 | a strict judge at least as capable as those it judges           | refused                             |
 | any other judge at least as capable as those it judges          | recorded                            |
 | a role served by a model of its tier or above                   | recorded                            |
 | the three reviewers of different vendors                        | recorded: perspective-diverse only  |
 
-People are no models and are not measured. Fallbacks count: a judge is as capable as the weakest that may serve it. What
-serves both a judge and those it judges is as capable as itself, whether or not its tier is known.
+People are not models and have no tier. Fallbacks count: a judge is as capable as its weakest fallback. A model that
+serves both a judge and a judged role is as capable as itself, whether or not its tier is known.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SMALL: Final = frozenset(
     {"nano", "mini", "haiku", "flash", "lite", "small", "tiny", "micro", "instant", "gemma", "phi"}
     | {f"{billions}b" for billions in range(1, 10)}
 )
-"""Words of a name, apart from the rest of it, that make a small model: `gpt-5-mini`, but not `gemini`."""
+"""Separate words in a name that mark a small model: `gpt-5-mini`, but not `gemini`."""
 _FAMILIES: Final[tuple[tuple[str, int], ...]] = (
     ("claude-*opus*", 3),
     ("opus*", 3),
@@ -55,13 +55,13 @@ _FAMILIES: Final[tuple[tuple[str, int], ...]] = (
     ("minimax*", 2),
     ("command-*", 2),
 )
-"""The first that matches decides."""
+"""Patterns of names with their tiers. The first match decides."""
 _REVIEWER: Final = "reviewer:"
 UNMEASURED: Final = ("human", "rules")
 
 
 def tier_of(model: str) -> int | None:
-    """By its name alone, whoever serves it; None: not known."""
+    """Return the tier of a model by its name alone, or None if it is not known."""
     name = model.rpartition("/")[2].lower()
     family = next((tier for pattern, tier in _FAMILIES if fnmatchcase(name, pattern)), None)
     return 1 if _SMALL & set(re.split(r"[-_.:@ ]", name)) else family
@@ -69,7 +69,7 @@ def tier_of(model: str) -> int | None:
 
 @dataclass(frozen=True)
 class Served:
-    """One that may serve an agent."""
+    """A backend that may serve an agent."""
 
     spec: str
     vendor: str | None = None
@@ -85,7 +85,7 @@ _Named = tuple[str, Served]
 
 @dataclass(frozen=True)
 class Demand:
-    """What a role asks of who serves it."""
+    """What a role demands of the model that serves it."""
 
     tier: int
     validates: tuple[str, ...] = ()
@@ -99,46 +99,53 @@ class TierProblem:
 
 
 def problems(served: Mapping[str, Sequence[Served]], demands: Mapping[str, Demand]) -> list[TierProblem]:
-    """What does not hold. `served` by agent (`reviewer:security`), `demands` by role."""
+    """Return the violated rules. `served` is by agent (`reviewer:security`), `demands` is by role."""
     found: list[TierProblem] = []
-    for agent, own in served.items():
-        demand = demands.get(_role(agent))
+    for agent, backends in served.items():
+        demand = demands.get(_role_of(agent))
         if demand is not None:
-            found += _too_small(agent, own, demand)
-            found += _weaker_than_judged(agent, own, demand, served)
-    return found + _one_vendor(served)
+            found += _find_small_models(agent, backends, demand)
+            found += _check_judge(agent, backends, demand, served)
+    return found + _find_shared_vendor(served)
 
 
-def _too_small(agent: str, own: Sequence[Served], demand: Demand) -> list[TierProblem]:
+def _find_small_models(agent: str, backends: Sequence[Served], demand: Demand) -> list[TierProblem]:
     return [
-        TierProblem(False, f"{agent} should have a model of tier {demand.tier}; {item.spec} is of tier {item.tier}")
-        for item in own
-        if item.tier is not None and item.tier < demand.tier
+        TierProblem(
+            False, f"{agent} should have a model of tier {demand.tier}; {backend.spec} is of tier {backend.tier}"
+        )
+        for backend in backends
+        if backend.tier is not None and backend.tier < demand.tier
     ]
 
 
-def _weaker_than_judged(
-    agent: str, own: Sequence[Served], demand: Demand, served: Mapping[str, Sequence[Served]]
+def _check_judge(
+    agent: str, backends: Sequence[Served], demand: Demand, served: Mapping[str, Sequence[Served]]
 ) -> list[TierProblem]:
-    judges = [item for item in own if item.is_measured]
+    judges = [backend for backend in backends if backend.is_measured]
     judged = [
-        (name, item)
-        for name, some in served.items()
-        if _role(name) in demand.validates
-        for item in some
-        if item.is_measured
+        (name, backend)
+        for name, candidates in served.items()
+        if _role_of(name) in demand.validates
+        for backend in candidates
+        if backend.is_measured
     ]
     if not judges or not judged:
         return []
-    return [*_weaker(agent, judges, judged, demand.strict), *_unknown(agent, judges, judged, demand.strict)]
+    return [
+        *_find_weaker_judge(agent, judges, judged, demand.strict),
+        *_find_unknown_tiers(agent, judges, judged, demand.strict),
+    ]
 
 
-def _weaker(agent: str, judges: Sequence[Served], judged: Sequence[_Named], strict: bool) -> list[TierProblem]:
-    known = [judge for judge in judges if judge.tier is not None]
-    known_judged = [(name, one) for name, one in judged if one.tier is not None]
-    if not known or not known_judged:
+def _find_weaker_judge(
+    agent: str, judges: Sequence[Served], judged: Sequence[_Named], strict: bool
+) -> list[TierProblem]:
+    known_judges = [judge for judge in judges if judge.tier is not None]
+    known_judged = [(name, backend) for name, backend in judged if backend.tier is not None]
+    if not known_judges or not known_judged:
         return []
-    weakest = min(known, key=_tier)
+    weakest = min(known_judges, key=_tier)
     name, strongest = max(known_judged, key=lambda pair: _tier(pair[1]))
     if _tier(weakest) >= _tier(strongest):
         return []
@@ -146,35 +153,41 @@ def _weaker(agent: str, judges: Sequence[Served], judged: Sequence[_Named], stri
     return [TierProblem(strict, f"{text} (tier {strongest.tier})")]
 
 
-def _unknown(agent: str, judges: Sequence[Served], judged: Sequence[_Named], strict: bool) -> list[TierProblem]:
+def _find_unknown_tiers(
+    agent: str, judges: Sequence[Served], judged: Sequence[_Named], strict: bool
+) -> list[TierProblem]:
     unclear = [
-        (item, name, other)
-        for item in judges
-        for name, other in judged
-        if item.spec != other.spec and None in (item.tier, other.tier)
+        (judge, name, backend)
+        for judge in judges
+        for name, backend in judged
+        if judge.spec != backend.spec and None in (judge.tier, backend.tier)
     ]
     if not unclear:
         return []
-    unknown = dict.fromkeys(item.spec for judge, _, other in unclear for item in (judge, other) if item.tier is None)
+    unknown = dict.fromkeys(
+        backend.spec for judge, _, other in unclear for backend in (judge, other) if backend.tier is None
+    )
     names = ", ".join(dict.fromkeys(name for _, name, _ in unclear))
-    why = f"the tier of {', '.join(unknown)} is not known"
-    return [TierProblem(strict, f"whether {agent} is capable enough to judge {names} cannot be verified: {why}")]
+    reason = f"the tier of {', '.join(unknown)} is not known"
+    return [TierProblem(strict, f"whether {agent} is capable enough to judge {names} cannot be verified: {reason}")]
 
 
-def _one_vendor(served: Mapping[str, Sequence[Served]]) -> list[TierProblem]:
-    """Reviewers of one vendor share their blind spots; only their points of view differ then."""
-    first = {agent: some[0] for agent, some in served.items() if agent.startswith(_REVIEWER) and some}
-    measured = {agent: one for agent, one in first.items() if one.is_measured}
-    vendors = [item.vendor or item.spec for item in measured.values()]
+def _find_shared_vendor(served: Mapping[str, Sequence[Served]]) -> list[TierProblem]:
+    """Report reviewers of the same vendor. They share blind spots, so only their perspectives differ."""
+    first = {agent: backends[0] for agent, backends in served.items() if agent.startswith(_REVIEWER) and backends}
+    measured = {agent: backend for agent, backend in first.items() if backend.is_measured}
+    vendors = [backend.vendor or backend.spec for backend in measured.values()]
     if len(set(vendors)) == len(vendors):
         return []
-    shared = ", ".join(f"{agent.removeprefix(_REVIEWER)} {one.vendor or one.spec}" for agent, one in measured.items())
+    shared = ", ".join(
+        f"{agent.removeprefix(_REVIEWER)} {backend.vendor or backend.spec}" for agent, backend in measured.items()
+    )
     return [TierProblem(False, f"perspective-diverse fallback: the reviewers are not of different vendors ({shared})")]
 
 
-def _role(agent: str) -> str:
+def _role_of(agent: str) -> str:
     return agent.partition(":")[0]
 
 
-def _tier(one: Served) -> int:
-    return one.tier or 0
+def _tier(backend: Served) -> int:
+    return backend.tier or 0

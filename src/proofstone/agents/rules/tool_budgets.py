@@ -1,12 +1,12 @@
-"""How often a researcher may use which tool in one iteration, and what it may search the web for.
+"""How often a researcher may use each tool in one iteration, and what it may search the web for.
 
-The tables are the protocol's own. Rules:
-- a tool without a limit in a mode is not one of that mode's;
-- a budget is raised by a directive of the synthesizer and by nothing else: by so much for the mode and for all modes
-  together, and never past twice what the table says;
-- what the table does not total (`git log`) is the sum of what the modes have.
+The tables are those of the protocol. Rules:
+- a mode does not have a tool that has no limit in its table;
+- only a directive of the synthesizer raises a budget: for the mode and for all modes together, and never beyond twice
+  the limit in the table;
+- where the protocol gives no total (`git log`), it is the sum of the limits of the modes.
 
-What counts is decided where the tool is called (`agents.tools.toolbox`).
+`agents.tools.toolbox` counts the calls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from proofstone.agents.tools.models import Tool
 
 
 class BudgetKind(StrEnum):
-    """What is counted, by the protocol's names."""
+    """What is counted, with the names of the protocol."""
 
     READ = "Read"
     GREP = "Grep"
@@ -80,7 +80,7 @@ KINDS: Final[Mapping[Tool, BudgetKind]] = MappingProxyType(
         Tool.WEB_FETCH: BudgetKind.WEB_FETCH,
     }
 )
-"""What each tool counts as."""
+"""The kind that each tool counts as."""
 SEARCHABLE: Final[Mapping[Mode, tuple[str, ...]]] = MappingProxyType(
     {
         Mode.RESOLVE: ("API_BEHAVIOR", "STALE_KNOWLEDGE", "INTEGRATION_UNKNOWN"),
@@ -88,89 +88,91 @@ SEARCHABLE: Final[Mapping[Mode, tuple[str, ...]]] = MappingProxyType(
         Mode.PROBE: ("TEMPORAL_RISK",),
     }
 )
-"""What the web may be searched for."""
+"""The reasons for which each mode may search the web."""
 _MOST_TIMES: Final = 2
 
 
 @dataclass(frozen=True)
 class ToolBudget:
     raises: tuple[tuple[Mode, BudgetKind, int], ...] = ()
-    """What was granted beyond the tables."""
+    """What was granted beyond the tables: mode, kind and number of calls."""
 
     def limit(self, mode: Mode, kind: BudgetKind) -> int:
-        granted = sum(by for whose, what, by in self.raises if (whose, what) == (mode, kind))
-        return _tabled(mode, kind) + granted
+        granted = sum(by for raised_mode, raised_kind, by in self.raises if (raised_mode, raised_kind) == (mode, kind))
+        return _table_limit(mode, kind) + granted
 
     def combined(self, kind: BudgetKind) -> int:
-        return COMBINED[kind] + sum(by for _, what, by in self.raises if what is kind)
+        return COMBINED[kind] + sum(by for _, raised_kind, by in self.raises if raised_kind is kind)
 
     def raised(self, mode: Mode, kind: BudgetKind, by: int) -> ToolBudget:
-        """With so much more, as far as it may be; itself, if it may not be at all."""
-        room = _MOST_TIMES * _tabled(mode, kind) - self.limit(mode, kind)
+        """Return the budget raised by as much as is allowed, or itself if it may not be raised at all."""
+        room = _MOST_TIMES * _table_limit(mode, kind) - self.limit(mode, kind)
         granted = min(by, room)
         return self if granted <= 0 else replace(self, raises=(*self.raises, (mode, kind, granted)))
 
     def lines(self, mode: Mode, offered: Collection[Tool] = frozenset(Tool)) -> tuple[str, ...]:
-        """In words for the agent; of tools that it is not offered it need not hear."""
-        return tuple(self._line(mode, kind, tools) for kind in LIMITS[mode] if (tools := _counted_as(kind, offered)))
+        """Return the limits in words for the agent. Tools that it is not offered are left out."""
+        return tuple(
+            self._line(mode, kind, tools) for kind in LIMITS[mode] if (tools := _tools_counted_as(kind, offered))
+        )
 
     def all_lines(self) -> tuple[str, ...]:
-        """In words for whoever may have one raised."""
-        modes = (f"{mode}: {_listed({kind: self.limit(mode, kind) for kind in LIMITS[mode]})}" for mode in Mode)
-        return (*modes, f"together: {_listed({kind: self.combined(kind) for kind in BudgetKind})}")
+        """Return all limits in words for the synthesizer, which may have them raised."""
+        modes = (f"{mode}: {_join_limits({kind: self.limit(mode, kind) for kind in LIMITS[mode]})}" for mode in Mode)
+        return (*modes, f"together: {_join_limits({kind: self.combined(kind) for kind in BudgetKind})}")
 
     def _line(self, mode: Mode, kind: BudgetKind, tools: tuple[Tool, ...]) -> str:
         limit = self.limit(mode, kind)
         times = "once" if limit == 1 else f"{limit} times"
-        among = " in all" if len(tools) > 1 else ""
-        only = f", only for {_either(SEARCHABLE[mode])}" if kind is BudgetKind.WEB_SEARCH else ""
-        return f"{kind}: {', '.join(f'`{tool}`' for tool in tools)} {times}{among}{only}"
+        suffix = " in all" if len(tools) > 1 else ""
+        restriction = f", only for {_join_with_or(SEARCHABLE[mode])}" if kind is BudgetKind.WEB_SEARCH else ""
+        return f"{kind}: {', '.join(f'`{tool}`' for tool in tools)} {times}{suffix}{restriction}"
 
 
 def tools_of(mode: Mode) -> frozenset[Tool]:
-    return frozenset(tool for tool, kind in KINDS.items() if _tabled(mode, kind))
+    return frozenset(tool for tool, kind in KINDS.items() if _table_limit(mode, kind))
 
 
 def why_no_search(mode: Mode, reason: str) -> str:
-    """Why the web may not be searched for this; empty if it may."""
+    """Return why the web may not be searched for this reason; empty if it may."""
     allowed = SEARCHABLE[mode]
     if reason in allowed:
         return ""
     if not allowed:
-        return f"The web is never searched in mode {mode}: look into the project, its history and the memory."
+        return f"You may not search the web in mode {mode}: look in the project, its history and the memory."
     return (
-        f"In mode {mode} the web is searched only for {_either(allowed)}, not for {reason}: "
-        "what the project or the memory can answer is looked up there."
+        f"In mode {mode} you may search the web only for {_join_with_or(allowed)}, not for {reason}: "
+        "look up in the project or the memory what they can answer."
     )
 
 
 def kind_named(text: str) -> BudgetKind | None:
-    """What is meant by a name: the protocol's own, or that of a tool which counts as it. None: nothing is."""
-    return _NAMED.get(_plain(text))
+    """Return the kind with this name, or the kind that a tool with this name counts as; None if there is none."""
+    return _KINDS_BY_NAME.get(_normalize(text))
 
 
-def _tabled(mode: Mode, kind: BudgetKind) -> int:
+def _table_limit(mode: Mode, kind: BudgetKind) -> int:
     return LIMITS[mode].get(kind, 0)
 
 
-def _counted_as(kind: BudgetKind, offered: Collection[Tool]) -> tuple[Tool, ...]:
-    return tuple(tool for tool, its in KINDS.items() if its is kind and tool in offered)
+def _tools_counted_as(kind: BudgetKind, offered: Collection[Tool]) -> tuple[Tool, ...]:
+    return tuple(tool for tool, tool_kind in KINDS.items() if tool_kind is kind and tool in offered)
 
 
-def _listed(limits: Mapping[BudgetKind, int]) -> str:
+def _join_limits(limits: Mapping[BudgetKind, int]) -> str:
     return ", ".join(f"{kind} {limit}" for kind, limit in limits.items())
 
 
-def _either(words: tuple[str, ...]) -> str:
+def _join_with_or(words: tuple[str, ...]) -> str:
     *others, last = words
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _plain(name: str) -> str:
-    """However it is spelt: `WebSearch`, `web_search` and `web search` are one."""
+def _normalize(name: str) -> str:
+    """Return a name without case and punctuation: `WebSearch`, `web_search` and `web search` are the same."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-_NAMED: Final[Mapping[str, BudgetKind]] = MappingProxyType(
-    {_plain(tool): kind for tool, kind in KINDS.items()} | {_plain(kind): kind for kind in BudgetKind}
+_KINDS_BY_NAME: Final[Mapping[str, BudgetKind]] = MappingProxyType(
+    {_normalize(tool): kind for tool, kind in KINDS.items()} | {_normalize(kind): kind for kind in BudgetKind}
 )

@@ -1,8 +1,7 @@
-"""What a tool call may ask for, and how a refusal reads. Pure: links and what is really there are `agents.tools`'s.
+"""The rules for tool calls and the texts of refusals, and who may use the memory. Pure.
 
-A refusal tells the agent what it may do instead.
-
-Who may use the memory: whoever has a route to it. Perceiver, executor, agent validator and controller have none.
+A refusal tells the agent what it may do instead. Links and the existence of files are checked in `agents.tools`. A role
+may use the memory if it has a route to it; perceiver, executor, agent validator and controller have none.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ OF_TOOLS: Final = frozenset(
         ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".gradle", ".hg", ".svn",
     }
 )  # fmt: skip
-"""Folders that nobody's own work lies in: a search does not go into them by itself."""
+"""Folders that tools generate. A search skips them unless it names them."""
 
 
 class RefusedError(Exception):
-    """The call is not carried out."""
+    """Raised when a call is refused and not carried out."""
 
     def __init__(self, rule: RefusalRule, text: str) -> None:
         super().__init__(text)
@@ -46,7 +45,7 @@ class RefusedError(Exception):
 
 
 class FailedError(Exception):
-    """The call was carried out, and nothing came of it."""
+    """Raised when a call was carried out and failed."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -59,7 +58,7 @@ def unlisted(name: str, has: Collection[str]) -> RefusedError:
 
 
 def invalid(tool: Tool, why: str) -> RefusedError:
-    return RefusedError(RefusalRule.ARGUMENTS, f"{tool}: the arguments are not right. {why}")
+    return RefusedError(RefusalRule.ARGUMENTS, f"{tool}: the arguments are invalid. {why}")
 
 
 def outside(path: str, why: str) -> RefusedError:
@@ -70,7 +69,7 @@ def outside(path: str, why: str) -> RefusedError:
 def secret(path: str) -> RefusedError:
     text = (
         f"{shown(path)} may hold secrets: it is neither shown nor changed. "
-        "Work without it; if the task cannot be done so, say that in your answer."
+        "Work without it; if the task cannot be done without it, say so in your answer."
     )
     return RefusedError(RefusalRule.SECRET, text)
 
@@ -79,15 +78,15 @@ def require_scope(path: str, scope: Sequence[str]) -> None:
     if any(matches(pattern, path) for pattern in scope):
         return
     allowed = ", ".join(map(shown, scope))
-    said = f"You may change: {allowed}." if scope else "You may not change any file."
-    text = f"{shown(path)} is not yours to change. {said} If it must change too, say so in your answer."
+    permission = f"You may change: {allowed}." if scope else "You may not change any file."
+    text = f"{shown(path)} is not yours to change. {permission} If it must change too, say so in your answer."
     raise RefusedError(RefusalRule.SCOPE, text)
 
 
 def names(path: str) -> tuple[str, ...]:
-    """The names on the way to a path, from the project's root; none for the root itself."""
+    """Return the components of a path from the project's root; none for the root itself."""
     if "\0" in path:
-        raise outside(path.replace("\0", "\\0"), "no name holds a NUL")
+        raise outside(path.replace("\0", "\\0"), "a name cannot contain NUL")
     if path.startswith("/"):
         raise outside(path, "it is an absolute path")
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
@@ -101,7 +100,7 @@ def names(path: str) -> tuple[str, ...]:
 
 
 def refuse_git(name: str, path: str) -> None:
-    """What git keeps for itself is no file of the project."""
+    """Refuse the files of git, which are not part of the project."""
     if is_git(name):
         raise outside(path, "`.git` is not part of the project's files; use the git tools")
 
@@ -111,26 +110,28 @@ def is_git(name: str) -> bool:
 
 
 def require_revision(tool: Tool, revision: str) -> None:
-    """Nothing that git would take for an option, a range, a search or a path."""
+    """Refuse a revision that git would read as an option, a range, a search or a path."""
     if not _REVISION.fullmatch(revision) or ".." in revision:
         raise invalid(tool, f"revision: {shown(revision)} is not the name of one commit, such as `HEAD~2` or an id.")
 
 
 def shown(path: str) -> str:
-    """A path in one piece of one line, as it must be given back in JSON. Bytes that are not UTF-8 appear as `\\xNN`."""
+    """Return a path on one line, as it must be written in JSON. Bytes that are not UTF-8 appear as `\\xNN`."""
     text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return json.dumps(text) if text != text.strip() or not text or _CONTROL.search(text) else text
 
 
 def in_words(error: ValidationError) -> str:
     errors = error.errors(include_url=False, include_input=False)
-    said = [f"{_place(item['loc'])}: {shortened(item['msg'], 200)}" for item in errors[:_MOST_ERRORS]]
-    left = len(errors) - len(said)
-    return shortened("; ".join((*said, *((f"and {left} more",) if left else ()))), _MOST_TEXT) + "."
+    reasons = [
+        f"{_format_location(detail['loc'])}: {shortened(detail['msg'], 200)}" for detail in errors[:_MOST_ERRORS]
+    ]
+    remaining = len(errors) - len(reasons)
+    return shortened("; ".join((*reasons, *((f"and {remaining} more",) if remaining else ()))), _MOST_TEXT) + "."
 
 
-def _place(names: Sequence[str | int]) -> str:
-    """Where in the arguments. What they call a field is theirs, of any length and with anything in it."""
+def _format_location(names: Sequence[str | int]) -> str:
+    """Return a location in the arguments. The names come from the agent, so their length is limited."""
     return shortened(".".join(shown(shortened(str(name), 60)) for name in names), 200) or "all"
 
 
@@ -139,12 +140,12 @@ def shortened(text: str, most: int) -> str:
 
 
 def with_notes(lines: Iterable[str], notes: Iterable[str]) -> str:
-    """What was found, and in square brackets what was not shown."""
+    """Return the lines, followed by the notes in square brackets."""
     return "\n".join((*lines, *(f"[{note}]" for note in notes if note)))
 
 
 ON_ACCEPTANCE: Final = frozenset({"meta_validator"})
-"""Roles that remember nothing but what was accepted."""
+"""Roles that may store only accepted results."""
 
 
 def may_search(role: str) -> bool:

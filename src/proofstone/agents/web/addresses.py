@@ -1,7 +1,7 @@
-"""Which addresses an agent may have fetched: those that anybody on the internet can reach.
+"""Decide which addresses an agent may fetch: only those that anybody on the internet can reach.
 
-An agent chooses the URL, and may have been talked into it by a page. What only this machine or its network can reach
-(its own services, a router, the metadata of a cloud) is none of its business.
+An agent chooses the URL, and a page may have talked it into that. It must not reach what only this machine or its
+network can reach, such as local services, a router, or the metadata service of a cloud.
 """
 
 from __future__ import annotations
@@ -13,33 +13,32 @@ from typing import Final
 
 _ALSO_PRIVATE: Final = (
     ip_network("192.0.0.0/24"),
-    ip_network("168.63.129.16/32"),  # a public address at which a cloud serves its machines
+    ip_network("168.63.129.16/32"),  # a public address at which a cloud provider serves its own machines
 )
 _HOLD_IPV4: Final = (ip_network("64:ff9b::/96"), ip_network("::/96"))
 """IPv6 networks whose last four bytes are an IPv4 address."""
 _6TO4: Final = ip_network("2002::/16")
-_FOR_EVERYBODY: Final = ip_network("2000::/3")
-"""All of IPv6 that is given to anybody on the internet. What lies outside of it is of a link, of a site, or translated
-into something else on the way."""
+_GLOBAL_UNICAST: Final = ip_network("2000::/3")
+"""All public IPv6 addresses. Other addresses belong to a link or a site, or are translated on the way."""
 _LOCAL: Final = frozenset(
     {"localhost", "localdomain", "local", "internal", "intranet", "private", "corp", "home", "lan", "arpa"}
 )
-"""How names end that are never those of a page for everybody."""
+"""The last parts of names that never belong to a public page."""
 
 
 def is_public(address: str) -> bool:
-    """`address` without a zone, as the resolver gives it."""
+    """Return whether an address is public. It has no zone, as the resolver returns it."""
     try:
-        found = _innermost(ip_address(address))
-    except ValueError:  # a zone: it is of this link only
+        innermost = _extract_ipv4(ip_address(address))
+    except ValueError:  # an address with a zone belongs to this link only
         return False
-    if isinstance(found, IPv6Address) and found not in _FOR_EVERYBODY:
+    if isinstance(innermost, IPv6Address) and innermost not in _GLOBAL_UNICAST:
         return False
-    return found.is_global and not found.is_multicast and not any(found in net for net in _ALSO_PRIVATE)
+    return innermost.is_global and not innermost.is_multicast and not any(innermost in net for net in _ALSO_PRIVATE)
 
 
 def is_plainly_private(host: str, trusted: Collection[str] = ()) -> bool:
-    """Whether the host of a URL, before anybody has looked where it leads, cannot be one for everybody."""
+    """Return whether the host of a URL cannot be public, without resolving it."""
     bare = host.removeprefix("[").removesuffix("]").rstrip(".").lower()
     if _is_address(bare):
         return bare not in trusted and not is_public(bare)
@@ -56,7 +55,7 @@ def _is_address(host: str) -> bool:
 
 
 def _is_number(host: str) -> bool:
-    """`127.1`, `0x7f.0.0.1`, `010.0.0.1`: an address, but not everybody who reads it makes the same one of it."""
+    """Return whether a host is a number such as `127.1` or `0x7f.0.0.1`, which programs read differently."""
     try:
         socket.inet_aton(host)
     except OSError:
@@ -64,8 +63,8 @@ def _is_number(host: str) -> bool:
     return True
 
 
-def _innermost(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """The IPv4 address that an IPv6 address leads to, if it does."""
+def _extract_ipv4(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """Return the IPv4 address inside an IPv6 address, or the address itself if there is none."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:

@@ -1,11 +1,11 @@
-"""An MCP server of the person's, as a provider: a program that is spoken to in JSON-RPC, one message a line.
+"""An MCP server of the person as a web provider: a program that speaks JSON-RPC, one message per line.
 
 Rules:
-- it is started at the first call and ended by `close`, with whatever it has started itself; one that has ended by
-  itself is not started again;
-- it is a program of the person's, not of the repository's: it runs in their home folder, where nothing of the
-  repository's can get between, and gets the variables that they name beside the usual ones;
-- calls take turns; each ends by its deadline or when the work is stopped, and what comes later is nobody's answer.
+- it is started at the first call and ended by `close`, with its child processes; a server that has exited is not
+  started again;
+- it is a program of the person, not of the repository: it runs in their home folder, where no file of the repository
+  can interfere, and gets the usual environment variables and those that the person names;
+- calls take turns; each ends by its deadline or when the work is stopped, and later replies are ignored.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from proofstone.agents.rules.tool_rules import FailedError, shortened
 
 SEARCHING: Final = ("query", "q", "queries", "search", "search_query", "search_term", "text", "input")
 FETCHING: Final = ("url", "urls", "uri", "link", "href", "input")
-"""What servers call the one argument that counts."""
+"""The names that servers use for the argument of a search and of a fetch."""
 _PROTOCOL: Final = "2025-06-18"
 _USUAL: Final = ("HOME", "PATH", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LC_ALL", "TMPDIR", "XDG_CACHE_HOME")
-_LOOK: Final = 0.05
-"""Seconds between two looks at whether the work has been stopped."""
-_LEAVE: Final = 1.0
-"""Seconds that it has to end by itself once nothing more is said to it."""
+_POLL_INTERVAL: Final = 0.05
+"""Seconds between two checks whether the work has been stopped."""
+_EXIT_TIMEOUT: Final = 1.0
+"""Seconds that the server has to exit after its input was closed."""
 _PIECE: Final = 1 << 16
 _MOST_PAGES: Final = 20
-"""Of a list of tools."""
+"""How many pages of the list of tools are read."""
 _NO_SUCH_METHOD: Final = -32601
 _WORDS: Final = 500
 
@@ -49,62 +49,62 @@ class McpServer:
         self._argv = shlex.split(command)
         self._environ = {name: environ[name] for name in (*_USUAL, *passed) if name in environ}
         self._mask = Mask.of({f"{name}_KEY": environ[name] for name in passed if name in environ})
-        self._turn = threading.Lock()
-        self._going: _Going | None = None
+        self._call_lock = threading.Lock()
+        self._process: _ServerProcess | None = None
         self._tools: Mapping[str, Mapping[str, JsonValue]] = {}
 
     def call(self, tool: str, names: Sequence[str], wanted: str, seconds: float, cancel: threading.Event) -> str:
-        """What it says. `names`: what the argument may be called that takes what is wanted."""
-        until = _Until(time.monotonic() + seconds, cancel)
-        while not self._turn.acquire(timeout=_LOOK):
+        """Call a tool and return its text. `names` lists possible names of the argument that takes `wanted`."""
+        until = _Deadline(time.monotonic() + seconds, cancel)
+        while not self._call_lock.acquire(timeout=_POLL_INTERVAL):
             until.check()
         try:
-            return self._mask(self._called(tool, names, wanted, until))
+            return self._mask(self._call_tool(tool, names, wanted, until))
         except FailedError as failed:
             raise FailedError(self._mask(failed.text)) from None
         finally:
-            self._turn.release()
+            self._call_lock.release()
 
     def close(self) -> None:
-        with self._turn:
-            if self._going:
-                self._going.end()
-                self._going = None
+        with self._call_lock:
+            if self._process:
+                self._process.end()
+                self._process = None
 
-    def _called(self, tool: str, names: Sequence[str], wanted: str, until: _Until) -> str:
-        going = self._started(until)
+    def _call_tool(self, tool: str, names: Sequence[str], wanted: str, until: _Deadline) -> str:
+        process = self._start(until)
         if tool not in self._tools:
-            there = ", ".join(sorted(self._tools)) or "none"
-            raise FailedError(f"The MCP server has no tool {tool}: {shortened(there, _WORDS)}. The person must say so.")
-        arguments = _arguments(tool, self._tools[tool], names, wanted)
-        answer = going.asked("tools/call", {"name": tool, "arguments": arguments}, until)
+            available = ", ".join(sorted(self._tools)) or "none"
+            raise FailedError(f"The MCP server has no tool {tool}: {shortened(available, _WORDS)}. Tell the person.")
+        arguments = _build_arguments(tool, self._tools[tool], names, wanted)
+        answer = process.request("tools/call", {"name": tool, "arguments": arguments}, until)
         text = "\n\n".join(text_at(part, "text") for part in objects_at(answer, "content") if "text" in part)
         if value_at(answer, "isError") is True:
             raise FailedError(f"{tool} failed: {shortened(text, _WORDS)}")
         return text
 
-    def _started(self, until: _Until) -> _Going:
-        """The server, introduced. One that could not be is ended, and begun anew by the next call."""
-        if self._going is None:
-            going = _Going(self._argv, self._environ, self._mask)
+    def _start(self, until: _Deadline) -> _ServerProcess:
+        """Return the initialized server. If it fails to initialize, it is ended and the next call starts it again."""
+        if self._process is None:
+            process = _ServerProcess(self._argv, self._environ, self._mask)
             try:
-                self._tools = _introduced(going, until)
+                self._tools = _initialize(process, until)
             except BaseException:
-                going.end()
+                process.end()
                 raise
-            self._going = going
-        return self._going
+            self._process = process
+        return self._process
 
 
-def _introduced(going: _Going, until: _Until) -> Mapping[str, Mapping[str, JsonValue]]:
-    """The schemas of its tools' arguments, by name."""
+def _initialize(process: _ServerProcess, until: _Deadline) -> Mapping[str, Mapping[str, JsonValue]]:
+    """Initialize the session and return the argument schemas of the tools, by name."""
     client: JsonValue = {"name": "proofstone", "version": "1"}
-    going.asked("initialize", {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": client}, until)
-    going.tell({"method": "notifications/initialized"})
+    process.request("initialize", {"protocolVersion": _PROTOCOL, "capabilities": {}, "clientInfo": client}, until)
+    process.send({"method": "notifications/initialized"})
     tools: dict[str, Mapping[str, JsonValue]] = {}
     cursor: JsonValue = None
     for _ in range(_MOST_PAGES):
-        page = going.asked("tools/list", {"cursor": cursor} if cursor else {}, until)
+        page = process.request("tools/list", {"cursor": cursor} if cursor else {}, until)
         for tool in objects_at(page, "tools"):
             schema = value_at(tool, "inputSchema")
             tools[text_at(tool, "name")] = schema if isinstance(schema, dict) else {}
@@ -114,22 +114,24 @@ def _introduced(going: _Going, until: _Until) -> Mapping[str, Mapping[str, JsonV
     return tools
 
 
-def _arguments(tool: str, schema: Mapping[str, JsonValue], names: Sequence[str], wanted: str) -> dict[str, JsonValue]:
-    """What is wanted, under the name that the tool has for it: a usual one, or the only one that it requires."""
+def _build_arguments(
+    tool: str, schema: Mapping[str, JsonValue], names: Sequence[str], wanted: str
+) -> dict[str, JsonValue]:
+    """Return the arguments with `wanted` under a usual name, or under the only name that the tool requires."""
     properties = value_at(schema, "properties")
-    known = properties if isinstance(properties, dict) else {}
+    arguments = properties if isinstance(properties, dict) else {}
     required = value_at(schema, "required")
-    only = required if isinstance(required, list) and len(required) == 1 else []
-    usual = [name for name in names if name in known]
-    name = next((item for item in (*usual, *only) if isinstance(item, str)), None)
+    sole_required = required if isinstance(required, list) and len(required) == 1 else []
+    usual = [name for name in names if name in arguments]
+    name = next((candidate for candidate in (*usual, *sole_required) if isinstance(candidate, str)), None)
     if name is None:
-        takes = shortened(", ".join(known) or "nothing", _WORDS)
-        raise FailedError(f"It is not clear which argument of {tool} takes what you want: it has {takes}.")
-    return {name: [wanted] if value_at(known, name, "type") == "array" else wanted}
+        available = shortened(", ".join(arguments) or "nothing", _WORDS)
+        raise FailedError(f"It is not clear which argument of {tool} takes what you want: it has {available}.")
+    return {name: [wanted] if value_at(arguments, name, "type") == "array" else wanted}
 
 
-class _Until:
-    """How long a call may still take."""
+class _Deadline:
+    """The deadline of a call."""
 
     def __init__(self, end: float, cancel: threading.Event) -> None:
         self._end = end
@@ -142,15 +144,15 @@ class _Until:
             raise FailedError("The MCP server did not answer in time.")
 
 
-class _Going:
-    """The program while it goes on."""
+class _ServerProcess:
+    """The running server process."""
 
     def __init__(self, argv: Sequence[str], environ: Mapping[str, str], mask: Mask) -> None:
         self._frames = Frames(mask)
         self._errors = Tail()
-        self._heard: SimpleQueue[Message | None] = SimpleQueue()
-        self._ended = False
-        self._last = 0
+        self._messages: SimpleQueue[Message | None] = SimpleQueue()
+        self._has_ended = False
+        self._last_id = 0
         self._out = Outbox()
         try:
             self._program = subprocess.Popen(
@@ -166,75 +168,75 @@ class _Going:
             self._out.close()
             raise FailedError(f"The MCP server {argv[0]} cannot be started: {error.strerror}.") from error
         self._listeners = [
-            _listener(self._program.stdout, self._hear),
-            _listener(self._program.stderr, self._errors.add),
+            _start_listener(self._program.stdout, self._receive),
+            _start_listener(self._program.stderr, self._errors.add),
         ]
 
-    def tell(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         self._out.send(message)
 
-    def asked(self, method: str, parameters: Mapping[str, JsonValue], until: _Until) -> JsonValue:
-        """What it answers."""
-        self._last += 1
-        self.tell({"id": self._last, "method": method, "params": dict(parameters)})
+    def request(self, method: str, parameters: Mapping[str, JsonValue], until: _Deadline) -> JsonValue:
+        """Send a request and return its result."""
+        self._last_id += 1
+        self.send({"id": self._last_id, "method": method, "params": dict(parameters)})
         try:
-            answer = self._answer(self._last, until)
+            answer = self._wait_for_answer(self._last_id, until)
         except FailedError:
-            self.tell({"method": "notifications/cancelled", "params": {"requestId": self._last}})
+            self.send({"method": "notifications/cancelled", "params": {"requestId": self._last_id}})
             raise
         if "error" in answer:
-            said = shortened(text_at(answer, "error", "message"), _WORDS)
-            raise FailedError(f"The MCP server refused {method}: {said or 'it does not say why'}")
+            reason = shortened(text_at(answer, "error", "message"), _WORDS)
+            raise FailedError(f"The MCP server refused {method}: {reason or 'it does not say why'}")
         return answer.get("result")
 
-    def _answer(self, wanted: int, until: _Until) -> Message:
+    def _wait_for_answer(self, wanted: int, until: _Deadline) -> Message:
         while True:
             until.check()
-            if self._ended:
+            if self._has_ended:
                 raise FailedError(f"The MCP server has ended.\n{self._errors.lines(10)}".rstrip())
             try:
-                message = self._heard.get(timeout=_LOOK)
+                message = self._messages.get(timeout=_POLL_INTERVAL)
             except Empty:
                 continue
             if message is None:
-                self._ended = True
+                self._has_ended = True
             elif "method" in message:
                 self._serve(message)
             elif message.get("id") == wanted:
                 return message
 
     def _serve(self, message: Message) -> None:
-        """It may ask whether we are there, and for nothing else."""
+        """Answer a request of the server. Only `ping` is supported."""
         if "id" not in message:
             return
         unknown: JsonValue = {"code": _NO_SUCH_METHOD, "message": "not served here"}
         answer: Message = {"result": {}} if message["method"] == "ping" else {"error": unknown}
-        self.tell({"id": message["id"], **answer})
+        self.send({"id": message["id"], **answer})
 
-    def _hear(self, data: bytes) -> None:
+    def _receive(self, data: bytes) -> None:
         for message in self._frames.add(data):
-            self._heard.put(message)
+            self._messages.put(message)
         if not data:
-            self._heard.put(None)
+            self._messages.put(None)
 
     def end(self) -> None:
-        """It may end by itself; then it is ended, with what it has started."""
+        """Let the server exit by itself for a moment, then kill it with its child processes."""
         self._out.hang_up()
-        patience = time.monotonic() + _LEAVE
-        while not self._has_left() and time.monotonic() < patience:
-            time.sleep(_LOOK / 5)
-        os.killpg(self._program.pid, signal.SIGKILL)  # it was not waited for yet: the number is still its own
+        give_up_at = time.monotonic() + _EXIT_TIMEOUT
+        while not self._has_exited() and time.monotonic() < give_up_at:
+            time.sleep(_POLL_INTERVAL / 5)
+        os.killpg(self._program.pid, signal.SIGKILL)  # the process was not waited for, so the pid is still its own
         self._program.wait()
         self._out.close()
         for listener in self._listeners:
-            listener.join(_LEAVE)  # who has left its group may hold the pipe open
+            listener.join(_EXIT_TIMEOUT)  # a process that left the group may hold the pipe open
 
-    def _has_left(self) -> bool:
+    def _has_exited(self) -> bool:
         return os.waitid(os.P_PID, self._program.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
-def _listener(stream: IO[bytes] | None, take: Callable[[bytes], None]) -> threading.Thread:
-    """Hands on what comes, and at the end nothing."""
+def _start_listener(stream: IO[bytes] | None, take: Callable[[bytes], None]) -> threading.Thread:
+    """Start a thread that passes on all data of the stream, and empty bytes at its end."""
     if stream is None:
         raise AssertionError("both outputs are pipes")
 

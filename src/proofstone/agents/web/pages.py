@@ -1,18 +1,15 @@
-"""A page, as it was fetched and as it is shown: its addresses, a line each, then a blank line, then what it says.
+"""Fetched pages and search results as text.
 
-Written and read back here: whoever looks up what a page says must not take the page's words for an address.
+A page is shown as its addresses, one per line, a blank line, and its text. It is written and parsed here, so that text
+of a page is never taken for its address.
 
-From what a server sent to text. Nothing that can be sent raises here, and nothing takes longer than it may.
+No response raises an error here or takes longer than allowed. `html.parser` rereads unfinished markup with every piece
+and is slow for text that is not HTML; a hostile page could keep it busy for hours. So parsing stops when one part (a
+script, a comment) does not end within `_UNFINISHED`, and when the time is over.
 
-`html.parser` reads what is unfinished from its beginning with every piece that comes, and is slow at what is no HTML; a
-page made for it could keep it busy for hours. So a page is given up where one piece of it (a script, a comment) does
-not end within `_UNFINISHED`, and when the time is over.
-
-What a search found, in lines. Services agree on little but that each result has an address and some words.
-
-A result is a block that ends with a blank line: its address, its title, an excerpt, each in one line. What a page says
-of itself cannot begin a block, so that it speaks for its own address and for no other. What a service answers in any
-other form is shown as it is, under a line that says so: nobody can tell there whose words are whose.
+A search result is a block that ends with a blank line: its address, its title and an excerpt, one line each. The text
+of a page cannot begin a block, so it cannot pose as another address. Answers of services in any other form are shown
+unchanged, below a line that says so, because the text cannot be attributed to pages.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ from proofstone.agents.rules.tool_rules import shortened
 @dataclass(frozen=True)
 class Page:
     addresses: tuple[str, ...]
-    """Where it was asked for and, if that leads elsewhere, where it was in the end. Without fragments."""
+    """The requested address and, after redirects, the final one. Without fragments."""
     text: str
 
     def shown(self) -> str:
@@ -60,8 +57,8 @@ _TEXTS: Final = re.compile(r"text/.*|application/(.*\+)?(json|xml|yaml|toml|java
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _CHARSET: Final = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9_.:-]+)", re.IGNORECASE)
 _CODECS: Final = ("iso8859", "cp", "koi8", "euc", "gb", "big5", "shift_jis", "utf-16", "mac", "ascii", "hz")
-"""How the names of those begin that spell texts. Python knows others, which would take hours or do something else."""
-_LOOKED_AT: Final = 2048
+"""Prefixes of the names of text codecs. Python's other codecs may take hours or do something else."""
+_CHARSET_SEARCH_BYTES: Final = 2048
 
 
 def media_type(header: str) -> str:
@@ -69,56 +66,56 @@ def media_type(header: str) -> str:
 
 
 def is_text(header: str, body: bytes) -> bool:
-    """By what the server says it is; where it says nothing, by what it sent."""
+    """Return whether a body is text, by its content type, and by its bytes if there is none."""
     return _TEXTS.fullmatch(media_type(header)) is not None and ("utf-16" in header.lower() or b"\0" not in body)
 
 
 def text_of(header: str, body: bytes, over: Callable[[], bool] = lambda: False) -> str:
-    """The text of a body whose content type is `header`; of HTML what a reader would see. `over`: the time is."""
-    text = _decoded(header, body)
-    return _seen(text, over) if media_type(header) in _HTML else text
+    """Return the text of a body with this content type; for HTML, the visible text. `over` says if time is up."""
+    text = _decode(header, body)
+    return _extract_visible(text, over) if media_type(header) in _HTML else text
 
 
-def _decoded(header: str, body: bytes) -> str:
-    said = _CHARSET.search(header) or _CHARSET.search(body[:_LOOKED_AT].decode("ascii", "replace"))
-    return body.decode(_codec(said[1]) if said else "utf-8", "replace").removeprefix("\ufeff")
+def _decode(header: str, body: bytes) -> str:
+    charset = _CHARSET.search(header) or _CHARSET.search(body[:_CHARSET_SEARCH_BYTES].decode("ascii", "replace"))
+    return body.decode(_find_codec(charset[1]) if charset else "utf-8", "replace").removeprefix("\ufeff")
 
 
-def _codec(name: str) -> str:
+def _find_codec(name: str) -> str:
     try:
-        known = codecs.lookup(name).name
+        codec = codecs.lookup(name).name
     except (LookupError, ValueError):
         return "utf-8"
-    return known if known.startswith(_CODECS) else "utf-8"
+    return codec if codec.startswith(_CODECS) else "utf-8"
 
 
-def _seen(html: str, over: Callable[[], bool]) -> str:
-    page = _Page()
+def _extract_visible(html: str, over: Callable[[], bool]) -> str:
+    extractor = _TextExtractor()
     for start in range(0, len(html), _PIECE):
         if over():
-            return f"{page.text()}\n[the rest of the page takes too long to read]"
-        page.feed(html[start : start + _PIECE])
-        if len(page.rawdata) > _UNFINISHED:
-            return f"{page.text()}\n[the rest of the page is not valid HTML]"
-    return page.text()
+            return f"{extractor.text()}\n[the rest of the page takes too long to read]"
+        extractor.feed(html[start : start + _PIECE])
+        if len(extractor.rawdata) > _UNFINISHED:
+            return f"{extractor.text()}\n[the rest of the page is not valid HTML]"
+    return extractor.text()
 
 
-class _Page(HTMLParser):
+class _TextExtractor(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self._parts: list[str] = []
         self._hidden = ""
-        """The outermost tag that nobody sees into, while it is open."""
+        """The outermost open tag whose content is invisible."""
         self._depth = 0
         self._preformatted = 0
 
     def text(self) -> str:
         lines = ("".join(self._parts) + self._rest()).split("\n")
-        kept = [line.rstrip() for line in lines]
-        return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip("\n")
+        stripped = [line.rstrip() for line in lines]
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(stripped)).strip("\n")
 
     def _rest(self) -> str:
-        """What the parser still holds back because a character reference could follow."""
+        """Return the text that the parser holds back because a character reference could follow."""
         return "" if self._hidden or "<" in self.rawdata else self.rawdata
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -152,9 +149,9 @@ class _Page(HTMLParser):
         if self._preformatted:
             self._parts.append(data)
             return
-        words = re.sub(r"\s+", " ", data)
+        excerpt = re.sub(r"\s+", " ", data)
         at_start = not self._parts or self._parts[-1].endswith(("\n", " "))
-        self._parts.append(words.lstrip(" ") if at_start else words)
+        self._parts.append(excerpt.lstrip(" ") if at_start else excerpt)
 
     def _break(self) -> None:
         if self._parts:
@@ -163,7 +160,7 @@ class _Page(HTMLParser):
 
 _MOST: Final = 20
 _LONGEST: Final = 18_000
-"""Characters of all results: what is cut afterwards would be cut without regard to where one ends."""
+"""The length of all results together. Longer text would be cut later, in the middle of a result."""
 _ADDRESS: Final = 2000
 _TITLE: Final = 300
 _EXCERPT: Final = 1000
@@ -171,34 +168,35 @@ _DEEPEST: Final = 8
 _ADDRESSES: Final = ("url", "link", "href")
 _TITLES: Final = ("title", "name")
 _EXCERPTS: Final = ("description", "snippet", "content", "text", "body", "summary", "excerpt")
-_AS_IT_IS: Final = "[as the service put it: which words are those of which page cannot be told]"
+_UNCHANGED: Final = "[as the service put it: which words are those of which page cannot be told]"
+"""Recorded results are read back by this line, so its text is a format and must not change."""
 
 
 def results_in(text: str) -> str:
-    """The results of an answer in JSON, one after another; any other answer as it is."""
+    """Return the results of a JSON answer as blocks; return any other answer unchanged."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):
-        return _as_it_is(text)
-    found = map(_block, islice(_results(answer, 0), _MOST))
-    return "\n\n".join(_fitting(found)) or _as_it_is(text)
+        return _mark_unchanged(text)
+    blocks = map(_format_result, islice(_find_results(answer, 0), _MOST))
+    return "\n\n".join(_limit_length(blocks)) or _mark_unchanged(text)
 
 
 def excerpts_in(shown: str) -> Iterator[Page]:
-    """What is shown of which page; nothing where that cannot be told."""
-    if shown.startswith(_AS_IT_IS):
+    """Yield the page of each result; nothing if the text cannot be attributed to pages."""
+    if shown.startswith(_UNCHANGED):
         return
     for block in shown.split("\n\n"):
-        address, _, words = block.partition("\n")
-        yield Page((address,), words)
+        address, _, excerpt = block.partition("\n")
+        yield Page((address,), excerpt)
 
 
-def _as_it_is(text: str) -> str:
-    return f"{_AS_IT_IS}\n\n{text}" if text.strip() else ""
+def _mark_unchanged(text: str) -> str:
+    return f"{_UNCHANGED}\n\n{text}" if text.strip() else ""
 
 
-def _results(value: JsonValue, depth: int) -> Iterator[Mapping[str, JsonValue]]:
-    """Every object with an address and a title, or some words about it; the outermost."""
+def _find_results(value: JsonValue, depth: int) -> Iterator[Mapping[str, JsonValue]]:
+    """Yield the outermost objects that have an address and a title or an excerpt."""
     if depth > _DEEPEST:
         return
     if isinstance(value, dict):
@@ -207,12 +205,12 @@ def _results(value: JsonValue, depth: int) -> Iterator[Mapping[str, JsonValue]]:
             return
         value = list(value.values())
     if isinstance(value, list):
-        for item in value:
-            yield from _results(item, depth + 1)
+        for element in value:
+            yield from _find_results(element, depth + 1)
 
 
-def _fitting(blocks: Iterable[str]) -> Iterator[str]:
-    """As many whole ones as there is room for."""
+def _limit_length(blocks: Iterable[str]) -> Iterator[str]:
+    """Yield as many whole blocks as fit."""
     room = _LONGEST
     for block in blocks:
         room -= len(block) + 2
@@ -221,13 +219,13 @@ def _fitting(blocks: Iterable[str]) -> Iterator[str]:
         yield block
 
 
-def _block(result: Mapping[str, JsonValue]) -> str:
+def _format_result(result: Mapping[str, JsonValue]) -> str:
     kinds = ((_ADDRESSES, _ADDRESS), (_TITLES, _TITLE), (_EXCERPTS, _EXCERPT))
     lines = (shortened(_first(result, names), longest) for names, longest in kinds)
     return "\n".join(filter(None, lines))
 
 
 def _first(result: Mapping[str, JsonValue], names: tuple[str, ...]) -> str:
-    """In one line."""
+    """Return the first of the fields that has text, in one line."""
     texts = (result.get(name) for name in names)
     return next((" ".join(text.split()) for text in texts if isinstance(text, str) and text.strip()), "")

@@ -1,7 +1,7 @@
-"""The web, as far as the person has said who looks there: nobody, unless their own settings name somebody.
+"""Choose the web providers that the person has configured in their own settings. By default there are none.
 
-`Searching` and `Fetching` are what a provider is; `web_from` chooses them. By HTTP: `http.py`; by an MCP
-server: `mcp.py`.
+`Searching` and `Fetching` are the interfaces of a provider; `web_from` chooses the implementations: `http.py` or an MCP
+server, `mcp.py`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Searching(Protocol):
-    """Searches for something, and gives what it found in the form of `results.py`. What cannot be had is a
-    `FailedError`, what may not be had a `RefusedError`; both in words for the agent, and without any key."""
+    """Searches the web and returns the results as blocks (see `pages.py`). Raises `FailedError` if that fails and
+    `RefusedError` if it is not allowed, both with a text for the agent and without any key."""
 
     def __call__(self, wanted: str, seconds: float, cancel: threading.Event) -> str: ...
 
 
 class Fetching(Protocol):
-    """Fetches the page of an address. What cannot or may not be had: as in a search."""
+    """Fetches the page of an address. Raises the same errors as a search."""
 
     def __call__(self, wanted: str, seconds: float, cancel: threading.Event) -> Page: ...
 
@@ -39,34 +39,34 @@ class Web:
     search: Searching | None = None
     fetch: Fetching | None = None
     close: Callable[[], None] = lambda: None
-    """Nobody looks any more: ends the program behind it, if there is one."""
+    """Ends the program of the provider, if there is one."""
 
 
 def web_from(settings: WebSettings, environ: Mapping[str, str]) -> Web | None:
-    """Whoever the person has named, not yet started; None: nobody. To be closed."""
+    """Return the configured providers, not started yet, or None if there are none. The caller must close them."""
     for variable in settings.keys:
         if not environ.get(variable, "").strip():
             raise ConfigError(
                 f"[web] names the variable {variable}, which is not set",
-                hint=f"export {variable}=…, or take it out of [web] in your own settings",
+                hint=f"export {variable}=…, or remove it from [web] in your own settings",
             )
     if settings.mcp:
-        return _with_mcp(settings, environ)
+        return _build_mcp_web(settings, environ)
     if settings.search or settings.fetch:
         return Web(_http_search(settings, environ), _http_fetch(settings, environ))
     return None
 
 
 def web_in_words(settings: WebSettings) -> str:
-    """One line for a person."""
+    """Describe the providers in one line for a person."""
     search, fetch = settings.served_by("search"), settings.served_by("fetch")
     if not search and not fetch:
         return "no web search is configured: [web] in your own proofstone.toml says who searches and fetches"
-    said = f"web search: {search or 'nobody'}; web fetch: {fetch or 'nobody'}"
-    return f"{said} ([web] in your own proofstone.toml)"
+    providers = f"web search: {search or 'nobody'}; web fetch: {fetch or 'nobody'}"
+    return f"{providers} ([web] in your own proofstone.toml)"
 
 
-def _with_mcp(settings: WebSettings, environ: Mapping[str, str]) -> Web:
+def _build_mcp_web(settings: WebSettings, environ: Mapping[str, str]) -> Web:
     from proofstone.agents.web.mcp import McpServer
 
     server = McpServer(settings.mcp, environ, settings.mcp_pass)
@@ -101,7 +101,9 @@ def _http_search(settings: WebSettings, environ: Mapping[str, str]) -> Searching
 
     if not settings.search:
         return None
-    return Service(settings.search, _key(settings.search_header, settings.search_key, environ), settings.proxy).search
+    return Service(
+        settings.search, _read_key(settings.search_header, settings.search_key, environ), settings.proxy
+    ).search
 
 
 def _http_fetch(settings: WebSettings, environ: Mapping[str, str]) -> Fetching | None:
@@ -111,15 +113,17 @@ def _http_fetch(settings: WebSettings, environ: Mapping[str, str]) -> Fetching |
         return DirectFetch()
     if not settings.fetch:
         return None
-    return Service(settings.fetch, _key(settings.fetch_header, settings.fetch_key, environ), settings.proxy).fetch
+    return Service(settings.fetch, _read_key(settings.fetch_header, settings.fetch_key, environ), settings.proxy).fetch
 
 
-def _key(header: str, variable: str | None, environ: Mapping[str, str]) -> Key | None:
+def _read_key(header: str, variable: str | None, environ: Mapping[str, str]) -> Key | None:
     from proofstone.agents.web.http import Key
 
     if variable is None:
         return None
     value = environ[variable].strip()
     if not (value.isascii() and value.isprintable()):
-        raise ConfigError(f"the key in {variable} holds what no header can", hint=f"export {variable} again")
+        raise ConfigError(
+            f"the key in {variable} contains characters that a header cannot", hint=f"export {variable} again"
+        )
     return Key(header, value)

@@ -1,18 +1,18 @@
-"""What the memory has to say to the planner of a task, without asking a model.
+"""Derive advice for the planner of a task from the memory, and find the entries to forget. Pure.
 
-Of the entries that are about something like the task, the newest; at most MOST of them.
+No model is asked. The newest entries about a similar task are used, at most MOST of them.
 
-| type       | it worked | it failed |
+| type       | worked    | failed    |
 |------------|-----------|-----------|
 | episodic   | prefer    | –         |
 | procedural | –         | must not  |
 | semantic   | prefer    | must not  |
 
-A MUST NOT is told. It blocks the tools and targets that it names once two runs have failed with them, and nothing at
-least as new has worked with them: what failed but once may have been chance, or be gone. What an entry says is data: it
-is shown to the planner, and nothing follows from it but what its tags say.
+A MUST NOT is shown to the planner. It blocks its tools and targets only if two runs have failed with them and nothing
+at least as new has worked with them: a single failure may be a coincidence, or its cause may be gone. The text of an
+entry is data: it is shown to the planner, and only its tags have consequences.
 
-What goes when a person wants something forgotten: the entries, and every lesson that was made of them. Pure.
+When a person wants an entry forgotten, every lesson that combines it is forgotten too.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from proofstone.agents.roles.models.payload import Line
 
 MOST: Final = 10
 ENOUGH: Final = 2
-"""Words that an entry shares with the task, so as to be about something like it; of a task of one word, that one."""
+"""How many words an entry must share with the task to be about it; at most as many as the task has."""
 RUNS: Final = 2
-"""That must have failed with a tool or a target before it is blocked."""
+"""How many runs must have failed with a tool or a target before it is blocked."""
 _LINE: Final = 300
 
 
@@ -58,41 +58,43 @@ class Calibration:
     blocked_tools: tuple[str, ...] = ()
     blocked_targets: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
-    """Ids of the entries behind it, newest first."""
+    """Ids of the entries that were used, the newest first."""
 
 
 def advice(entry: MemoryEntry) -> Advice | None:
-    """None: it has none to give."""
+    """Return what the entry advises, or None if it gives no advice."""
     return ADVICE.get((entry.type, entry.criteria_met))
 
 
 def calibrate(entries: Iterable[MemoryEntry], words: Iterable[str]) -> Calibration:
-    """With the words of the task: its intent, and the person's own."""
-    about = _about(tuple(entries), subject_of(words))
-    used = _distinct(about)[:MOST]
-    forbids = [item for item in used if advice(item) is Advice.MUST_NOT]
-    prefers = [item for item in used if advice(item) is Advice.SHOULD_PREFER]
+    """Derive the advice for a task. `words` are its intent and the person's own words."""
+    relevant = _find_relevant(tuple(entries), subject_of(words))
+    used = _remove_duplicates(relevant)[:MOST]
+    constraints = [entry for entry in used if advice(entry) is Advice.MUST_NOT]
+    preferences = [entry for entry in used if advice(entry) is Advice.SHOULD_PREFER]
     return Calibration(
-        must_not=tuple(map(_line, forbids)),
-        should_prefer=tuple(map(_line, prefers)),
-        blocked_tools=_blocked(forbids, about, lambda one: one.tools),
-        blocked_targets=_blocked(forbids, about, lambda one: one.targets),
-        used=tuple(item.entry_id for item in used),
+        must_not=tuple(map(_format_line, constraints)),
+        should_prefer=tuple(map(_format_line, preferences)),
+        blocked_tools=_find_blocked(constraints, relevant, lambda entry: entry.tools),
+        blocked_targets=_find_blocked(constraints, relevant, lambda entry: entry.targets),
+        used=tuple(entry.entry_id for entry in used),
     )
 
 
-def _about(entries: tuple[MemoryEntry, ...], subject: frozenset[str]) -> list[MemoryEntry]:
-    """Newest first."""
+def _find_relevant(entries: tuple[MemoryEntry, ...], subject: frozenset[str]) -> list[MemoryEntry]:
+    """Return the entries about the subject that give advice and have not faded, the newest first."""
     ages = Ages(entries)
-    about = (entry for entry in entries if advice(entry) and ages.weight(entry) >= FADED and _is_about(entry, subject))
-    return sorted(about, key=lambda one: (one.timestamp, one.entry_id), reverse=True)
+    relevant = (
+        entry for entry in entries if advice(entry) and ages.weight(entry) >= FADED and _is_about(entry, subject)
+    )
+    return sorted(relevant, key=lambda entry: (entry.timestamp, entry.entry_id), reverse=True)
 
 
-def _distinct(about: Iterable[MemoryEntry]) -> list[MemoryEntry]:
-    """What says the same as a newer one takes no place."""
+def _remove_duplicates(entries: Iterable[MemoryEntry]) -> list[MemoryEntry]:
+    """Drop entries that say the same as a newer one."""
     distinct: dict[tuple[Advice | None, Line], MemoryEntry] = {}
-    for item in about:
-        distinct.setdefault((advice(item), _line(item)), item)
+    for entry in entries:
+        distinct.setdefault((advice(entry), _format_line(entry)), entry)
     return list(distinct.values())
 
 
@@ -100,41 +102,44 @@ def _is_about(entry: MemoryEntry, subject: frozenset[str]) -> bool:
     return bool(subject) and len(subject & subject_of_entry(entry)) >= min(ENOUGH, len(subject))
 
 
-def _blocked(
-    forbids: Sequence[MemoryEntry], about: Sequence[MemoryEntry], named: Callable[[MemoryEntry], Iterable[str]]
+def _find_blocked(
+    constraints: Sequence[MemoryEntry],
+    relevant: Sequence[MemoryEntry],
+    get_names: Callable[[MemoryEntry], Iterable[str]],
 ) -> tuple[str, ...]:
-    """Only what is told can be blocked. What says the same in another run takes no place there, and counts here."""
-    worked: dict[str, str] = {}
-    failed: defaultdict[str, set[str]] = defaultdict(set)
-    for item in reversed(about):
-        for name in named(item):
-            if advice(item) is Advice.SHOULD_PREFER:
-                worked[name] = item.timestamp
-                failed.pop(name, None)
-            elif worked.get(name, "") < item.timestamp:
-                failed[name].update(_runs(item))
-    told = {name for forbid in forbids for name in named(forbid)}
-    return tuple(sorted(name for name in told if len(failed.get(name, ())) >= RUNS))
+    """Return the tools or targets to block. Only names in constraints that the planner is shown can be blocked;
+    duplicates that are not shown still count as failed runs."""
+    success_times: dict[str, str] = {}
+    failed_runs: defaultdict[str, set[str]] = defaultdict(set)
+    for entry in reversed(relevant):
+        for name in get_names(entry):
+            if advice(entry) is Advice.SHOULD_PREFER:
+                success_times[name] = entry.timestamp
+                failed_runs.pop(name, None)
+            elif success_times.get(name, "") < entry.timestamp:
+                failed_runs[name].update(_runs_of(entry))
+    names = {name for constraint in constraints for name in get_names(constraint)}
+    return tuple(sorted(name for name in names if len(failed_runs.get(name, ())) >= RUNS))
 
 
-def _runs(entry: MemoryEntry) -> Iterable[str]:
+def _runs_of(entry: MemoryEntry) -> Iterable[str]:
     return (run for run in entry.source_runs or (entry.run_id,) if run)
 
 
-def _line(entry: MemoryEntry) -> Line:
-    """In one line, what is forbidden or preferred before why."""
-    named = (*(f"tool {name}" for name in entry.tools), *(f"target {name}" for name in entry.targets))
-    said = " ".join(": ".join(part for part in (", ".join(named), entry.content) if part).split())
-    return said if len(said) <= _LINE else f"{said[: _LINE - 1]}…"
+def _format_line(entry: MemoryEntry) -> Line:
+    """Return an entry in one line: the tools and targets first, then the reason."""
+    subjects = (*(f"tool {name}" for name in entry.tools), *(f"target {name}" for name in entry.targets))
+    line = " ".join(": ".join(part for part in (", ".join(subjects), entry.content) if part).split())
+    return line if len(line) <= _LINE else f"{line[: _LINE - 1]}…"
 
 
 def named_by(entries: Iterable[MemoryEntry], ids: Collection[str]) -> tuple[MemoryEntry, ...]:
-    """Those with these ids, and lessons made of them. An entry that has been let go lives on in its lesson."""
+    """Return the entries with these ids and the lessons that combine them, even if the entries are gone."""
     return tuple(entry for entry in entries if entry.entry_id in ids or not set(ids).isdisjoint(entry.sources))
 
 
 def from_run(entries: Iterable[MemoryEntry], run_id: str) -> tuple[MemoryEntry, ...]:
-    """Those of the run, and lessons made of them."""
+    """Return the entries of the run and the lessons that combine them."""
     return tuple(entry for entry in entries if run_id in (entry.run_id, *entry.source_runs))
 
 

@@ -1,12 +1,12 @@
-"""What the keeper of knowledge hands over at the end of a run, sorted. Pure; ids and times are the engine's.
+"""Sort the lessons that the knowledge role hands over at the end of a run. Pure; the engine gives ids and times.
 
-| lesson                                   | what becomes of it                                    |
-|------------------------------------------|-------------------------------------------------------|
-| it weakens a check (WEAKENING)           | nothing: it is named, with the reason                 |
-| for the memory                           | an entry, told to planners of something like it       |
-| for a file that agents are told by       | a proposal: a person puts it into the file, or leaves |
+| lesson                                   | consequence                                            |
+|------------------------------------------|--------------------------------------------------------|
+| it weakens a check (WEAKENING)           | it is refused and reported with the reason             |
+| for the memory                           | an entry, which is shown to planners of similar tasks  |
+| for a file that instructs agents         | a proposal: a person decides whether to add it         |
 
-A lesson is an agent's word. It blocks nothing: tags that would are taken off.
+A lesson is only a statement of an agent. It blocks nothing: tags that would block something are removed.
 """
 
 from __future__ import annotations
@@ -30,21 +30,24 @@ _GUARD: Final = (
     r"permissions?|authenti\w+|authori\w+|signatures?|scans?|warnings?)"
 )
 _FORBIDDEN: Final = r"(?<!never )(?<!not )(?<!n't )(?<!avoid )"
-"""What a lesson tells not to do, it may name."""
+"""A lesson may name what it forbids."""
 WEAKENING: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
     (reason, re.compile(pattern, re.IGNORECASE))
     for reason, pattern in (
-        ("it lets go of a check", rf"{_FORBIDDEN}\b{_LET_GO}\s+(?:[\w'-]+\s+){{0,3}}{_GUARD}\b"),
-        ("it goes around git's hooks", r"--no-(?:verify|gpg-sign)\b"),
+        ("it drops or weakens a check", rf"{_FORBIDDEN}\b{_LET_GO}\s+(?:[\w'-]+\s+){{0,3}}{_GUARD}\b"),
+        ("it bypasses git's hooks", r"--no-(?:verify|gpg-sign)\b"),
         (
-            "it turns a verification off",
+            "it turns off a verification",
             r"\bverify\s*=\s*false\b|--insecure\b|\bTLS_REJECT_UNAUTHORIZED|\bchmod\s+777\b",
         ),
-        ("it asks for trust instead of a look", r"\b(?:always|blindly|simply|just)\s+(?:trust|approve|accept|merge)\b"),
-        ("it tells agents to pass over their rules", r"\bignore\s+(?:all\s+|any\s+)?(?:previous|prior|earlier)\s+\w+"),
+        (
+            "it asks for trust instead of verification",
+            r"\b(?:always|blindly|simply|just)\s+(?:trust|approve|accept|merge)\b",
+        ),
+        ("it tells agents to ignore their rules", r"\bignore\s+(?:all\s+|any\s+)?(?:previous|prior|earlier)\s+\w+"),
     )
 )
-"""Words that a filter knows. It errs on the safe side: what it refuses is named, and a person can still write it."""
+"""The filter errs on the safe side: what it refuses is reported, and a person can still add it."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +65,12 @@ class Learnt:
 
 def learnt(output: KnowledgeOutput, run_id: str, at: str) -> Learnt:
     refused = tuple(Refused(update, why) for update in output.updates if (why := weakens_lesson(update)))
-    kept = [update for update in output.updates if not any(update is other.lesson for other in refused)]
-    remembered = [item for item in kept if item.kind == "memory"]
-    entries = tuple(_entry(one, f"{run_id}-k{number:02}", run_id, at) for number, one in enumerate(remembered, start=1))
-    return Learnt(entries, tuple(item for item in kept if item.kind == "instructions"), refused)
+    accepted = [update for update in output.updates if not any(update is other.lesson for other in refused)]
+    memories = [lesson for lesson in accepted if lesson.kind == "memory"]
+    entries = tuple(
+        _build_entry(lesson, f"{run_id}-k{number:02}", run_id, at) for number, lesson in enumerate(memories, start=1)
+    )
+    return Learnt(entries, tuple(lesson for lesson in accepted if lesson.kind == "instructions"), refused)
 
 
 def weakens_lesson(lesson: Lesson) -> str:
@@ -73,18 +78,18 @@ def weakens_lesson(lesson: Lesson) -> str:
 
 
 def weakens(text: str) -> str:
-    """Why a lesson is not taken over; empty: it weakens nothing that we know of."""
+    """Return why a text weakens a check; empty if it weakens none that the filter knows."""
     flat = " ".join(text.split())
     return next((reason for reason, pattern in WEAKENING if pattern.search(flat)), "")
 
 
-def _entry(lesson: Lesson, id: str, run_id: str, at: str) -> MemoryEntry:
+def _build_entry(lesson: Lesson, id: str, run_id: str, at: str) -> MemoryEntry:
     return MemoryEntry(
         entry_id=id,
         task_id=run_id,
         type=MemoryType.SEMANTIC,
         content=" ".join(lesson.content.split()),
-        criteria_met=True,  # advice: it forbids nothing
+        criteria_met=True,  # a preference, which forbids nothing
         timestamp=at,
         tags=tuple(tag for tag in lesson.tags if not tag.startswith(_BINDING)),
         run_id=run_id,

@@ -1,6 +1,7 @@
-"""What is said at the task gate: the executor's claim, the architect's verdict, failures and their reasons.
+"""Requests and answers at the task gate.
 
-What is asked of whoever judges what code cannot: whether an agent has understood.
+They are the assignment and the result of an executor, the request and the verdict of an architect, the failures of
+attempts, and the request to judge whether an agent has understood its task.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class ExecutorStatus(StrEnum):
 
 
 class ClaimedVerification(Contract):
-    """What the executor says its own run of the verify command gave. Data about the executor, nothing else."""
+    """The result that the executor claims for its own run of the verify command. It proves nothing."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -53,16 +54,16 @@ class ClaimedVerification(Contract):
 
 
 class ExecutorResult(Contract):
-    """The executor's claim. Fields that we do not know are left alone."""
+    """The executor's claim about its work. Unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     status: ExecutorStatus
     task_name: str = ""
     files_modified: tuple[str, ...] | None = None
-    """None: it does not say."""
+    """None if the executor does not list them."""
     files_requested: tuple[str, ...] = ()
-    """Files beyond the declared ones that it needed, such as a lock file: `check.rules.file_requests` answers."""
+    """Files that it needs beyond the declared ones, such as a lock file. `check.rules.file_requests` decides."""
     verification: ClaimedVerification | None = None
     done_criteria_met: bool | None = None
     evidence: str = ""
@@ -89,45 +90,45 @@ class Recommendation(StrEnum):
 
 
 class ArchitectVerdict(Contract):
-    """An architect's word about one attempt."""
+    """The verdict of an architect on one attempt."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     verdict: ArchitectDecision
     confidence: Confidence = Confidence.MEDIUM
     findings: tuple[str, ...] = ()
-    """What was seen to be met, criterion by criterion, or what is wrong."""
+    """On approval what shows that each criterion is met; on rejection what is wrong."""
     concerns: tuple[str, ...] = ()
     recommendation: Recommendation = Recommendation.COMMIT
     feedback: str = ""
     by: str = ""
-    """`rules`, `human`, or the command."""
+    """Who gave the verdict: `rules`, `human`, or a command."""
 
     @field_validator("confidence", mode="before")
     @classmethod
-    def _either_spelling(cls, value: object) -> object:
+    def _lower_case(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
 
     @model_validator(mode="before")
     @classmethod
-    def _rejected_is_not_committed(cls, said: object) -> object:
-        """A rejection that recommends nothing recommends another attempt."""
-        if isinstance(said, dict) and said.get("verdict") == ArchitectDecision.REJECTED:
-            return {"recommendation": Recommendation.RETRY, **said}
-        return said
+    def _default_to_retry(cls, data: object) -> object:
+        """Recommend a retry for a rejection that recommends nothing."""
+        if isinstance(data, dict) and data.get("verdict") == ArchitectDecision.REJECTED:
+            return {"recommendation": Recommendation.RETRY, **data}
+        return data
 
 
 class Waiting(Contract):
-    """Instead of a verdict: a person must speak, and there is none to ask right now."""
+    """Returned instead of a verdict when a person must answer and nobody can be asked right now."""
 
     question: str
 
 
 class NoVerdict(Contract):
-    """Instead of a verdict: nothing that counts as one. It approves nothing."""
+    """Returned instead of a verdict when there is no valid one. It approves nothing."""
 
     why: str
-    """Malformed, unless one of these says otherwise."""
+    """The reason. The answer was malformed, unless one of the flags below is set."""
     timed_out: bool = False
     cancelled: bool = False
 
@@ -136,7 +137,7 @@ class Reason(Contract):
     """One reason why an attempt did not pass."""
 
     check: str
-    """The check, the rule of a finding, or the condition of the gate that is not met."""
+    """The check, the rule of a finding, or the condition of the gate that was not met."""
     layer: str = ""
     verdict: Verdict = Verdict.FAIL
     detail: str
@@ -144,18 +145,18 @@ class Reason(Contract):
 
 
 class Direction(Contract):
-    """Where a task stands after an attempt that did not pass, and how another one should go about it. The controller
-    says this; whether there is another one is not for it to say."""
+    """The controller's measurements after an attempt that did not pass, and its advice for the next attempt. Whether
+    there is a next attempt is decided elsewhere."""
 
     directive: DirectiveName
     gradient: Gradient
     loss: Loss
     nabla: Real
-    """By which it was decided."""
+    """The gradient on which the directive is based."""
     grad_l: Real
-    """By which the loss itself has changed."""
+    """The change of the loss itself."""
     failure_class: FailureClass = FailureClass.MIXED
-    """Of most of what failed."""
+    """The class of most of the failures."""
     failed_criterion: str = ""
     """The first thing that failed."""
     suggested_alternatives: tuple[str, ...] = ()
@@ -168,16 +169,16 @@ class Failure(Contract):
     attempt: int = Field(ge=1)
     type: FailureType
     error: str
-    """In one line."""
+    """The error in one line."""
     reasons: tuple[Reason, ...] = ()
     passed: tuple[str, ...] = ()
-    """Checks that passed all the same; none, if it did not come to them."""
+    """Checks that passed nevertheless; empty if the checks did not run."""
     direction: Direction | None = None
-    """None: it was recorded before there was a controller."""
+    """None for a failure that was recorded before there was a controller."""
 
 
 class Assignment(Contract):
-    """What an executor is given: `PROOFSTONE_TASK` names a file with this in it. Held-out commands are not."""
+    """The task for an executor; `PROOFSTONE_TASK` names a file that contains it. It has no held-out commands."""
 
     run_id: str
     task_id: str
@@ -189,7 +190,7 @@ class Assignment(Contract):
     action: str
     verify: tuple[str, ...]
     must_pass: tuple[str, ...] = ()
-    """Tests, by id, that must be there and pass."""
+    """Ids of tests that must exist and pass."""
     done: tuple[str, ...]
     attempt: int
     max_attempts: int
@@ -197,17 +198,17 @@ class Assignment(Contract):
     deadline_seconds: float | None
     previous_failures: tuple[Failure, ...] = ()
     learnings: tuple[str, ...] = ()
-    """What earlier attempts, of this task and of others, have taught."""
+    """Lessons of earlier attempts at this task and at others."""
     directive: str = ""
     """What to do differently this time."""
     direction: Direction | None = None
-    """How to go about it, after an attempt that did not pass."""
+    """The controller's advice after an attempt that did not pass."""
     prompt: str
-    """All of it as one text, for executors that read prose: the retry block first, then the task."""
+    """The whole assignment as one text, for executors that read prose: the retry block first, then the task."""
 
 
 class ReviewedCheck(Contract):
-    """A check of the candidate, as an architect is told of it."""
+    """A check of the candidate, as it is shown to an architect."""
 
     name: str
     verdict: Verdict
@@ -215,28 +216,28 @@ class ReviewedCheck(Contract):
 
 
 class ReviewRequest(Contract):
-    """What an architect is given: `PROOFSTONE_REVIEW` names a file with this in it. Text of the executor's is data."""
+    """The request for an architect; `PROOFSTONE_REVIEW` names a file that contains it. The executor's text is data."""
 
     run_id: str
     task_id: str
     task_name: str
     attempt: int
     round: int = 1
-    """Which look at this attempt: it is looked at again when others were committed before it."""
+    """The number of this review. An attempt is reviewed again when other tasks were committed before it."""
     base_commit: str = ""
-    """What the diff is against."""
+    """The commit that the diff is against."""
     action: str
     done: tuple[str, ...]
     files: tuple[str, ...]
-    """What the task may change."""
+    """The files that the task may change."""
     claim: ExecutorResult | None
     diff: str
-    """Bounded; `[...]` stands for what was left out."""
+    """The diff, bounded; `[...]` marks omissions."""
     checks: tuple[ReviewedCheck, ...]
     findings: tuple[str, ...] = ()
-    """Of the deterministic rules."""
+    """Findings of the deterministic rules."""
     criteria: tuple[str, ...] = ()
-    """Done criteria that no check shows: only an architect's word can."""
+    """Done criteria that no check can show, so that the architect must judge them."""
     deadline_seconds: float | None = None
 
 
@@ -244,7 +245,7 @@ CLAIM_MISMATCH: Final = "claim-mismatch"
 
 
 class ToJudge(Contract):
-    """One thing to be said yes or no to."""
+    """One item to judge."""
 
     item: str
     """`RC-07`, or `answer`."""
@@ -254,27 +255,29 @@ class ToJudge(Contract):
 class JudgeRequest(Contract):
     run_id: str
     agent: str
-    """Whose understanding it is."""
+    """The agent whose understanding is judged."""
     task: str
-    """What that agent was told to do."""
+    """The task as that agent received it."""
     said: str
-    """What it said."""
+    """What that agent said about it."""
     to_judge: tuple[ToJudge, ...]
     base_commit: str = ""
     deadline_seconds: float | None = None
 
 
 class Judged(Part):
-    item: str = Field(description="As it is called in the request.")
+    item: str = Field(description="Its name in the request.")
     verdict: Verdict = Field(
         description="`pass` if it holds, `fail` if it does not, `unverifiable` if you cannot tell."
     )
-    detail: str = Field(default="", description="What is wrong, so that it can be put right; or why nobody can tell.")
+    detail: str = Field(
+        default="", description="What is wrong, so that it can be corrected; or why it cannot be decided."
+    )
 
 
 class Judgement(Contract):
-    """What a judge answers."""
+    """The answer of a judge."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    items: tuple[Judged, ...] = Field(description="One for each that is to be judged.")
+    items: tuple[Judged, ...] = Field(description="One for each item to judge.")

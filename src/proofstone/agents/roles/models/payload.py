@@ -1,4 +1,4 @@
-"""What the payloads have in common."""
+"""Types that the payloads of several roles share."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Text = Annotated[str, Field(min_length=1, max_length=8_000)]
 
 
 class Part(Contract):
-    """A part of an answer. Fields that we do not know are left alone."""
+    """A part of an answer. Unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 def repeated(ids: tuple[str, ...]) -> list[str]:
-    """Those that are there more than once."""
-    return sorted({item for item in ids if ids.count(item) > 1})
+    """Return the ids that occur more than once."""
+    return sorted({id_ for id_ in ids if ids.count(id_) > 1})

@@ -1,15 +1,6 @@
-"""Research: what the code is like, before anything is decided.
+"""Requests and answers of the pipeline: research, specification, review, design, plan and knowledge.
 
-Specification: what is wanted, said so that it can be tested.
-
-Review of a design or of code by a panel of three, each with a focus of their own.
-
-Design: how it is to be built, decision by decision, each with what else was possible.
-
-Plan: tasks that can be done and proven one by one.
-
-Knowledge: what the next run should know. Evidence and figures are the engine's own and no part of the answer's
-weight.
+The descriptions of fields are written for the agents.
 """
 
 from __future__ import annotations
@@ -36,10 +27,10 @@ class ResearchFocus(StrEnum):
 
 
 class ResearchRequest(Contract):
-    """What a researcher is given."""
+    """The request for a researcher."""
 
     request: str = Field(description="What the person wants, in their words.")
-    focus: ResearchFocus = Field(description="What to look at. Others look at the rest.")
+    focus: ResearchFocus = Field(description="What to look at. Other researchers look at the rest.")
     questions: tuple[str, ...] = Field(default=(), description="What earlier research left open.")
 
 
@@ -51,30 +42,30 @@ class ResearchFinding(Part):
     evidence: tuple[Line, ...] = Field(
         min_length=1, description="Where it can be seen: `path:line`, a commit, or a command and what it printed."
     )
-    relevance: Literal["high", "medium", "low"] = Field(description="To the request.")
+    relevance: Literal["high", "medium", "low"] = Field(description="How relevant it is to the request.")
 
 
 class ResearchOutput(Output):
-    """What a researcher answers."""
+    """The answer of a researcher."""
 
     focus: ResearchFocus
     findings: tuple[ResearchFinding, ...] = Field(max_length=40)
     summary: Text
-    source_files_examined: tuple[str, ...] = Field(description="Paths of files that you have opened, and no others.")
+    source_files_examined: tuple[str, ...] = Field(description="Exactly the files that you have opened.")
 
     @model_validator(mode="after")
-    def _ids_are_unique(self) -> ResearchOutput:
-        if twice := repeated(tuple(finding.id for finding in self.findings)):
-            raise ValueError(f"findings: the id {twice[0]} is there more than once")
+    def _check_ids(self) -> ResearchOutput:
+        if duplicates := repeated(tuple(finding.id for finding in self.findings)):
+            raise ValueError(f"findings: the id {duplicates[0]} is used more than once")
         return self
 
 
 class SpecRequest(Contract):
-    """What a specifier is given."""
+    """The request for a specifier."""
 
     request: str = Field(description="What the person wants, in their words.")
     research: tuple[ResearchOutput, ...] = Field(default=(), description="What the researchers found.")
-    answers: tuple[str, ...] = Field(default=(), description="What the person said to earlier concerns.")
+    answers: tuple[str, ...] = Field(default=(), description="The person's answers to your earlier concerns.")
 
 
 class Requirement(Part):
@@ -84,12 +75,12 @@ class Requirement(Part):
 
 class AcceptanceCriterion(Part):
     id: LocalId
-    text: Text = Field(description="One thing that can be observed and is true or false.")
-    test_method: Text = Field(description="How to observe it: a command, a test to write, or what to look at.")
+    text: Text = Field(description="One observation that is true or false.")
+    test_method: Text = Field(description="How to observe it: a command, a test to write, or where to look.")
 
 
 class Concern(Part):
-    """A reason to think again before anything is built."""
+    """A reason to reconsider the request before anything is built."""
 
     severity: Severity
     concern: Text
@@ -97,19 +88,21 @@ class Concern(Part):
 
 
 class SpecOutput(Output):
-    """What a specifier answers."""
+    """The answer of a specifier."""
 
     requirements: tuple[Requirement, ...] = Field(min_length=1, max_length=60)
     acceptance_criteria: tuple[AcceptanceCriterion, ...] = Field(min_length=1, max_length=80)
     edge_cases: tuple[Line, ...] = ()
-    constraints: tuple[Line, ...] = Field(default=(), description="What must not change, and limits to keep to.")
+    constraints: tuple[Line, ...] = Field(default=(), description="What must not change, and limits to respect.")
     pushback: tuple[Concern, ...] = Field(default=(), description="Concerns about the request itself. None is fine.")
 
     @model_validator(mode="after")
-    def _ids_are_unique(self) -> SpecOutput:
-        criteria = tuple(item.id for item in self.acceptance_criteria)
-        if twice := repeated((*(requirement.id for requirement in self.requirements), *criteria)):
-            raise ValueError(f"the id {twice[0]} is there more than once; requirements and criteria share their ids")
+    def _check_ids(self) -> SpecOutput:
+        criteria = tuple(criterion.id for criterion in self.acceptance_criteria)
+        if duplicates := repeated((*(requirement.id for requirement in self.requirements), *criteria)):
+            raise ValueError(
+                f"the id {duplicates[0]} is used more than once; requirements and criteria share their ids"
+            )
         return self
 
 
@@ -133,31 +126,30 @@ class FindingCategory(StrEnum):
 class PanelFinding(Part):
     title: Line
     severity: Severity = Field(
-        description="blocker: must never be let through; critical: must be put right first; major: should be; "
-        "minor: may stay."
+        description="blocker: must never pass; critical: must be fixed first; major: should be fixed; minor: may stay."
     )
     category: FindingCategory
     description: Text = Field(description="What goes wrong, and when.")
     affected: tuple[Line, ...] = Field(min_length=1, description="`path:line`, or a part of the design by its id.")
     recommendation: Text
-    evidence: Text = Field(description="What you have seen that shows it, such as the lines themselves.")
+    evidence: Text = Field(description="What you have seen that shows the problem, such as the lines themselves.")
 
 
 class PanelRequest(Contract):
-    """What a reviewer of the panel is given."""
+    """The request for a reviewer of the panel."""
 
     request: str = Field(description="What the person wants, in their words.")
-    scope: Scope = Field(description="What is reviewed.")
-    focus: ReviewFocus = Field(description="What to look for. Two others look for the rest.")
+    scope: Scope = Field(description="What you review.")
+    focus: ReviewFocus = Field(description="What to look for. Two other reviewers look for the rest.")
     round: int = Field(default=1, ge=1)
-    criteria: tuple[str, ...] = Field(default=(), description="What must hold in the end.")
-    subject: str = Field(description="The design, or the change as a diff. `[...]` stands for what was left out.")
-    checks: tuple[ReviewedCheck, ...] = Field(default=(), description="What the engine's own checks gave.")
-    earlier: tuple[PanelFinding, ...] = Field(default=(), description="Your findings of the round before.")
+    criteria: tuple[str, ...] = Field(default=(), description="What must be true in the end.")
+    subject: str = Field(description="The design, or the change as a diff. `[...]` marks omissions.")
+    checks: tuple[ReviewedCheck, ...] = Field(default=(), description="The results of the engine's own checks.")
+    earlier: tuple[PanelFinding, ...] = Field(default=(), description="Your findings from the round before.")
 
 
 class PanelOutput(Output):
-    """What a reviewer of the panel answers."""
+    """The answer of a reviewer of the panel."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -173,17 +165,17 @@ class PanelOutput(Output):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def findings_count(self) -> dict[Severity, int]:
-        """Counted, whatever the reviewer says."""
-        found = Counter(finding.severity for finding in self.findings)
-        return {severity: found[severity] for severity in Severity}
+        """The number of findings by severity, counted from the findings and not taken from the reviewer."""
+        counts = Counter(finding.severity for finding in self.findings)
+        return {severity: counts[severity] for severity in Severity}
 
     @field_validator("confidence", mode="before")
     @classmethod
-    def _either_spelling(cls, value: object) -> object:
+    def _lower_case(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _the_verdict_follows_from_the_findings(self) -> PanelOutput:
+    def _check_verdict(self) -> PanelOutput:
         blockers = self.findings_count[Severity.BLOCKER]
         if blockers and self.verdict is not ReviewVerdict.BLOCKER:
             raise ValueError(f"a finding is a blocker, so the verdict must be blocker, not {self.verdict}")
@@ -195,12 +187,12 @@ class PanelOutput(Output):
 
 
 class DesignRequest(Contract):
-    """What a designer is given."""
+    """The request for a designer."""
 
     request: str = Field(description="What the person wants, in their words.")
-    spec: SpecOutput = Field(description="What was specified.")
+    spec: SpecOutput = Field(description="The specification.")
     research: tuple[ResearchOutput, ...] = Field(default=(), description="What the researchers found.")
-    reviews: tuple[PanelOutput, ...] = Field(default=(), description="What reviewers said to your earlier design.")
+    reviews: tuple[PanelOutput, ...] = Field(default=(), description="What reviewers said about your earlier design.")
 
 
 class Alternative(Part):
@@ -216,7 +208,7 @@ class Decision(Part):
     title: Line
     context: Text = Field(description="What made a decision necessary.")
     alternatives: tuple[Alternative, ...] = Field(
-        min_length=2, max_length=6, description="All that were weighed, the one that was selected among them."
+        min_length=2, max_length=6, description="All alternatives that you weighed, including the selected one."
     )
     selected: str = Field(description="The id of one of the alternatives.")
     rationale: Text
@@ -228,44 +220,44 @@ class Decision(Part):
 
     @field_validator("confidence", mode="before")
     @classmethod
-    def _either_spelling(cls, value: object) -> object:
+    def _lower_case(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _selected_is_an_alternative(self) -> Decision:
-        there = tuple(alternative.id for alternative in self.alternatives)
-        if self.selected not in there:
-            raise ValueError(f"selected: {self.selected} is none of the alternatives: {', '.join(there)}")
+    def _check_selected(self) -> Decision:
+        ids = tuple(alternative.id for alternative in self.alternatives)
+        if self.selected not in ids:
+            raise ValueError(f"selected: {self.selected} is not one of the alternatives: {', '.join(ids)}")
         return self
 
 
 class DesignOutput(Output):
-    """What a designer answers."""
+    """The answer of a designer."""
 
-    architecture: Text = Field(description="The parts, what each is responsible for, and how they talk.")
+    architecture: Text = Field(description="The parts, what each is responsible for, and how they communicate.")
     decisions: tuple[Decision, ...] = Field(min_length=1, max_length=20)
 
     @model_validator(mode="after")
-    def _ids_are_unique(self) -> DesignOutput:
-        if twice := repeated(tuple(decision.id for decision in self.decisions)):
-            raise ValueError(f"decisions: the id {twice[0]} is there more than once")
+    def _check_ids(self) -> DesignOutput:
+        if duplicates := repeated(tuple(decision.id for decision in self.decisions)):
+            raise ValueError(f"decisions: the id {duplicates[0]} is used more than once")
         return self
 
 
 class PlanRequest(Contract):
-    """What a planner is given."""
+    """The request for a planner."""
 
     request: str = Field(description="What the person wants, in their words.")
-    spec: SpecOutput | None = Field(default=None, description="What was specified.")
-    design: DesignOutput | None = Field(default=None, description="How it is to be built.")
-    reviews: tuple[PanelOutput, ...] = Field(default=(), description="What reviewers said to the design.")
+    spec: SpecOutput | None = Field(default=None, description="The specification.")
+    design: DesignOutput | None = Field(default=None, description="The design to implement.")
+    reviews: tuple[PanelOutput, ...] = Field(default=(), description="What reviewers said about the design.")
     directive: str = Field(default="", description="What to do differently from the plan before this one.")
     failures: tuple[str, ...] = Field(default=(), description="What went wrong with the plan before this one.")
     added: tuple[str, ...] = Field(
-        default=(), description="What the person has added since they made the request: it must be planned, too."
+        default=(), description="What the person has added since the request. Plan it as well."
     )
     learnt: tuple[str, ...] = Field(
-        default=(), description="What earlier runs have learnt about something like it: weigh it, it may be outdated."
+        default=(), description="Lessons of earlier runs about similar work. Weigh them: they may be outdated."
     )
 
 
@@ -282,29 +274,33 @@ class PlannedTask(Part):
     title: Line
     description: Text = Field(description="What to do, for somebody who has read nothing else.")
     size: Literal["Standard", "Large"] = Field(description="Large if any of its files is 🔴.")
-    risk: RiskMark = Field(description="The highest of its files'.")
-    files: tuple[PlannedFile, ...] = Field(min_length=1, description="All that it may change, its tests too.")
-    depends_on: tuple[str, ...] = Field(default=(), max_length=2, description="Ids of tasks that come before it.")
-    acceptance_criteria: tuple[str, ...] = Field(min_length=1, description="Ids of the specification's criteria.")
+    risk: RiskMark = Field(description="The highest risk of its files.")
+    files: tuple[PlannedFile, ...] = Field(
+        min_length=1, description="All files that it may change, including its tests."
+    )
+    depends_on: tuple[str, ...] = Field(
+        default=(), max_length=2, description="Ids of the tasks that must be done before it."
+    )
+    acceptance_criteria: tuple[str, ...] = Field(min_length=1, description="Ids of criteria in the specification.")
     relevant_context: tuple[Line, ...] = Field(
         default=(), description="What its executor must read: ids of decisions and requirements, paths."
     )
-    verify: tuple[Line, ...] = Field(min_length=1, description="Command lines that exit 0 only if it is done.")
+    verify: tuple[Line, ...] = Field(min_length=1, description="Command lines that exit 0 only if the task is done.")
     done: tuple[Line, ...] = Field(min_length=1, description="Criteria, each true or false.")
 
     @model_validator(mode="after")
-    def _risk_makes_large(self) -> PlannedTask:
+    def _check_risk(self) -> PlannedTask:
         order = ("🟢", "🟡", "🔴")
         highest = max((file.risk for file in self.files), key=order.index)
         if order.index(self.risk) < order.index(highest):
-            raise ValueError(f"risk is {self.risk}, but it changes a file of risk {highest}")
+            raise ValueError(f"risk is {self.risk}, but the task changes a file of risk {highest}")
         if self.risk == "🔴" and self.size != "Large":
             raise ValueError("a task of risk 🔴 is Large")
         return self
 
 
 class PlanOutput(Output):
-    """What a planner answers."""
+    """The answer of a planner."""
 
     overall_risk_summary: Text
     tasks: tuple[PlannedTask, ...] = Field(min_length=1, max_length=40)
@@ -314,39 +310,41 @@ class PlanOutput(Output):
     )
 
     @model_validator(mode="after")
-    def _references_lead_somewhere(self) -> PlanOutput:
+    def _check_references(self) -> PlanOutput:
         ids = tuple(task.id for task in self.tasks)
-        if twice := repeated(ids):
-            raise ValueError(f"tasks: the id {twice[0]} is there more than once")
+        if duplicates := repeated(ids):
+            raise ValueError(f"tasks: the id {duplicates[0]} is used more than once")
         for task in self.tasks:
             for other in task.depends_on:
                 if other not in ids:
-                    raise ValueError(f"task {task.id} depends on {other}, which is no task; there are {', '.join(ids)}")
+                    raise ValueError(
+                        f"task {task.id} depends on {other}, which is not a task; the tasks are {', '.join(ids)}"
+                    )
         try:
             TopologicalSorter({task.id: task.depends_on for task in self.tasks}).prepare()
         except CycleError as error:
-            raise ValueError(f"tasks wait for each other: {' → '.join(error.args[1])}") from error
+            raise ValueError(f"tasks depend on each other in a cycle: {' → '.join(error.args[1])}") from error
         return self
 
 
 class KnowledgeRequest(Contract):
-    """What the keeper of knowledge is given."""
+    """The request for the knowledge role."""
 
     request: str = Field(description="What the person wanted, in their words.")
     outcome: str = Field(description="How the run ended.")
     events: tuple[str, ...] = Field(default=(), description="What happened, from the ledger, in order.")
     findings: tuple[str, ...] = Field(default=(), description="What checks and reviewers found.")
-    change: str = Field(default="", description="What the run changed. `[...]` stands for what was left out.")
+    change: str = Field(default="", description="What the run changed. `[...]` marks omissions.")
 
 
 class Lesson(Part):
     kind: Literal["memory", "instructions"] = Field(
-        description="memory: for the agents of later runs; instructions: a change to a file that agents are told by, "
+        description="memory: for the agents of later runs; instructions: a change to a file that instructs agents, "
         "which a person must approve."
     )
-    path: str = Field(default="", max_length=300, description="Of the instruction file; empty for memory.")
+    path: str = Field(default="", max_length=300, description="The path of the instruction file; empty for memory.")
     content: Text
-    reason: Text = Field(description="What of this run shows it.")
+    reason: Text = Field(description="What in this run shows it.")
     tags: tuple[Line, ...] = Field(default=(), max_length=10)
 
 
@@ -357,9 +355,11 @@ class LoggedDecision(Part):
 
 
 class KnowledgeOutput(Output):
-    """What the keeper of knowledge answers."""
+    """The answer of the knowledge role."""
 
     updates: tuple[Lesson, ...] = Field(default=(), max_length=20)
     decision_log_entries: tuple[LoggedDecision, ...] = Field(default=(), max_length=20)
-    evidence_bundle: str = Field(default="", description="Leave it out: it is made from the ledger.")
-    telemetry: Mapping[str, JsonValue] = Field(default={}, description="Leave it out: it is made from the ledger.")
+    evidence_bundle: str = Field(default="", description="Leave it out: the engine makes it from the ledger.")
+    telemetry: Mapping[str, JsonValue] = Field(
+        default={}, description="Leave it out: the engine makes it from the ledger."
+    )

@@ -1,8 +1,7 @@
-"""What the agents of the plan gate answer. They number nothing: ids, status and origin are the engine's.
+"""Requests and answers of the agents at the plan gate.
 
-Where an answer speaks of a challenge it names the id that it was shown.
-
-What the agents of the plan gate are asked. The descriptions are written for them.
+The engine assigns ids, status and origin; agents do not. An answer refers to a challenge by the id in the request. The
+descriptions of fields are written for the agents.
 """
 
 from __future__ import annotations
@@ -31,34 +30,39 @@ from proofstone.agents.roles.models.plan_gate_records import (
 from proofstone.common.models import Contract
 
 MOST_DRAFTS = 12
-Shown = Annotated[str, Field(pattern=r"^C[1-9][0-9]*$", description="The id of a challenge that you were shown: `C3`.")]
+Shown = Annotated[
+    str, Field(pattern=r"^C[1-9][0-9]*$", description="The id of a challenge in your request, such as `C3`.")
+]
 Evidence = Annotated[
     tuple[RepositoryClaim, ...],
-    Field(max_length=10, description="What it rests on, as claims to be looked up. A false one is held against you."),
+    Field(
+        max_length=10,
+        description="The claims that this rests on. The engine looks them up; a false claim is reported against you.",
+    ),
 ]
 
 
 class Mode(StrEnum):
-    """Of a researcher at the plan gate."""
+    """The mode of a researcher at the plan gate."""
 
     RESOLVE = "resolve"
-    """Settles open challenges."""
+    """Settle open challenges."""
     SURFACE = "surface"
-    """Looks for what was missed."""
+    """Look for what the plan missed."""
     PROBE = "probe"
-    """Looks for what could go wrong."""
+    """Look for what could go wrong."""
 
 
 class ChallengeDraft(Part):
-    """A challenge, before the engine has taken it."""
+    """A challenge that the engine has not accepted yet."""
 
     claim: Line = Field(description="What the plan assumes: `The plan assumes X`.")
-    concern: Text = Field(description="When that fails, and why.")
+    concern: Text = Field(description="When that assumption fails, and why.")
     failure_scenario: Text = Field(description="Concretely: if this happens, that breaks, with this consequence.")
-    alternative: Text = Field(description="What to do instead, and how that avoids it.")
+    alternative: Text = Field(description="What to do instead, and how that avoids the failure.")
     severity: PlanSeverity
     confidence: ChallengeConfidence
-    mitigation: str = Field(default="", max_length=2000, description="What, taken into the plan, would answer it.")
+    mitigation: str = Field(default="", max_length=2000, description="The addition to the plan that would answer it.")
     evidence: Evidence = ()
 
 
@@ -68,7 +72,7 @@ class Withdrawal(Part):
 
 
 class ChallengesOutput(Output):
-    """What a challenger, a domain expert or a devil's advocate answers."""
+    """The answer of a challenger, a domain expert or a devil's advocate."""
 
     challenges: tuple[ChallengeDraft, ...] = Field(max_length=MOST_DRAFTS)
     withdrawals: tuple[Withdrawal, ...] = Field(
@@ -77,19 +81,19 @@ class ChallengesOutput(Output):
 
 
 class UnknownDraft(Part):
-    description: Text = Field(description="What was not known and had to be.")
+    description: Text = Field(description="What was not known and had to be found out.")
     type: UnknownType
     affects_challenge: Shown
-    suggested_query: Line = Field(description="What you searched for, or would.")
+    suggested_query: Line = Field(description="What you searched for, or would search for.")
     resolution: UnknownResolution
-    source: Line = Field(description="Where it is seen: a path, a symbol, a commit, a URL.")
+    source: Line = Field(description="Where it can be seen: a path, a symbol, a commit, a URL.")
     finding: Text = Field(description="What was found.")
     impact: Line = Field(description="What that means for the challenge.")
     evidence: Evidence = ()
 
 
 class ResolveOutput(Output):
-    """What a researcher answers who settles open challenges."""
+    """The answer of a researcher that settles open challenges."""
 
     unknowns: tuple[UnknownDraft, ...] = Field(max_length=16)
 
@@ -100,13 +104,13 @@ class SurfacedDraft(Part):
     relevance: Text = Field(description="Why it matters to this plan.")
     impact: SurfacedImpact
     challenge: ChallengeDraft | None = Field(
-        default=None, description="The challenge that follows from it; always where it contradicts the plan."
+        default=None, description="The challenge that follows from it; required if it contradicts the plan."
     )
     evidence: Evidence = ()
 
 
 class SurfaceOutput(Output):
-    """What a researcher answers who looks for what was missed."""
+    """The answer of a researcher that looks for what the plan missed."""
 
     surfaced: tuple[SurfacedDraft, ...] = Field(max_length=MOST_DRAFTS)
 
@@ -118,28 +122,28 @@ class RiskDraft(Part):
     probability: Literal["LOW", "MED"]
     severity: PlanSeverity
     challenge: ChallengeDraft | None = Field(
-        default=None, description="The challenge that follows from it; always if it is at least SIGNIFICANT."
+        default=None, description="The challenge that follows from it; required if the risk is at least SIGNIFICANT."
     )
     evidence: Evidence = ()
 
 
 class ProbeOutput(Output):
-    """What a researcher answers who looks for what could go wrong."""
+    """The answer of a researcher that looks for what could go wrong."""
 
     risks: tuple[RiskDraft, ...] = Field(max_length=MOST_DRAFTS)
 
 
 class Ruling(Part):
-    """What becomes of one challenge. Code decides whether it may."""
+    """The synthesizer's decision on one challenge. Code decides whether the ruling is allowed."""
 
     challenge: Shown
     status: Literal["OPEN", "RESOLVED", "UNRESOLVED", "DEFERRED", "WITHDRAWN"]
-    resolution: str = Field(default="", max_length=4000, description="How it was settled, or why it is not.")
-    mitigation: str = Field(default="", max_length=2000, description="What is to be taken into the plan.")
+    resolution: str = Field(default="", max_length=4000, description="How it was settled, or why it was not.")
+    mitigation: str = Field(default="", max_length=2000, description="What to add to the plan.")
     evidence: tuple[str, ...] = Field(
         default=(),
         max_length=20,
-        description="Ids of what speaks against it: `U2`, `S1`, or `person` for their answer.",
+        description="Ids of the evidence against the challenge: `U2`, `S1`, or `person` for the person's answer.",
     )
 
 
@@ -151,7 +155,7 @@ class DirectiveKind(StrEnum):
 
 
 class DirectiveReason(StrEnum):
-    """When a sweep or a probe may be done again."""
+    """The conditions under which a sweep or a probe may be repeated."""
 
     NEW_BLOCKING_CONTRADICTS_CONTEXT = "new-blocking-contradicts-context"
     RESPONSE_CHANGES_SCOPE = "response-changes-scope"
@@ -160,18 +164,20 @@ class DirectiveReason(StrEnum):
 
 
 class Directive(Part):
-    """What the next iteration is told."""
+    """An instruction for the next iteration."""
 
     kind: DirectiveKind
-    reason: DirectiveReason | None = Field(default=None, description="Of RE-SWEEP and RE-PROBE: which condition holds.")
-    text: Line = Field(description="What exactly is to be looked at.")
-    mode: Mode | None = Field(default=None, description="Of RAISE-BUDGET: whose.")
-    tool: str = Field(default="", max_length=40, description="Of RAISE-BUDGET: of which tool, as in the budgets shown.")
-    by: int = Field(default=0, ge=0, le=8, description="Of RAISE-BUDGET: how many calls more.")
+    reason: DirectiveReason | None = Field(
+        default=None, description="For RE-SWEEP and RE-PROBE: the condition that holds."
+    )
+    text: Line = Field(description="What exactly to look at.")
+    mode: Mode | None = Field(default=None, description="For RAISE-BUDGET: the mode.")
+    tool: str = Field(default="", max_length=40, description="For RAISE-BUDGET: the tool, as named in the budgets.")
+    by: int = Field(default=0, ge=0, le=8, description="For RAISE-BUDGET: how many more calls.")
 
 
 class QuestionDraft(Part):
-    """What only the person can answer."""
+    """A question that only the person can answer."""
 
     challenge: Shown
     question: Text
@@ -194,26 +200,28 @@ class DimensionScore(Part):
 
 
 class Dispute(Part):
-    """Where those who were asked do not agree."""
+    """A challenge on which agents disagree."""
 
     challenge: Shown
     text: Text
 
 
 class SynthesisOutput(Output):
-    """What a synthesizer answers."""
+    """The answer of a synthesizer."""
 
     rulings: tuple[Ruling, ...] = Field(max_length=60)
     directives: tuple[Directive, ...] = Field(default=(), max_length=10)
     questions: tuple[QuestionDraft, ...] = Field(
         default=(), max_length=10, description="One for each BLOCKING challenge that you call UNRESOLVED."
     )
-    scores: tuple[DimensionScore, ...] = Field(default=(), max_length=6, description="Of the plan, one per dimension.")
+    scores: tuple[DimensionScore, ...] = Field(
+        default=(), max_length=6, description="Scores of the plan, one for each dimension."
+    )
     disputes: tuple[Dispute, ...] = Field(default=(), max_length=20)
 
 
 class PlanAuditOutput(Output):
-    """What the challenger says at the close."""
+    """The answer of the challenger at the end of the plan gate."""
 
     scores: tuple[DimensionScore, ...] = Field(default=(), max_length=6)
     disputes: tuple[Dispute, ...] = Field(
@@ -222,50 +230,59 @@ class PlanAuditOutput(Output):
     summary: Text
 
 
-_PLAN = Field(description="The plan, with the number of each line before it.")
-_CHALLENGES = Field(default=(), description="What has been brought against the plan so far, and what became of it.")
+_PLAN = Field(description="The plan, with line numbers.")
+_CHALLENGES = Field(default=(), description="The challenges so far, and how each was settled.")
 
 
 class Discussed(Contract):
-    """What every agent of the plan gate is shown."""
+    """The fields that every request at the plan gate has."""
 
     plan_path: str
     plan: str = _PLAN
     plan_quality: PlanQuality
-    iteration: int = Field(ge=1, le=3, description="Of at most 3.")
+    iteration: int = Field(ge=1, le=3, description="The number of this iteration, of at most 3.")
     challenges: tuple[Challenge, ...] = _CHALLENGES
     responses: tuple[str, ...] = Field(default=(), description="What the person has answered.")
 
 
 class ChallengeRequest(Discussed):
-    at_most: int = Field(ge=0, description="So many new challenges are taken; of more, the weakest are left out.")
-    directives: tuple[str, ...] = Field(default=(), description="What you are asked to mind, and why.")
+    at_most: int = Field(
+        ge=0, description="How many new challenges you may bring. If you bring more, the weakest are dropped."
+    )
+    directives: tuple[str, ...] = Field(default=(), description="What to pay attention to, and why.")
     findings: tuple[Unknown, ...] = Field(default=(), description="What was found out so far.")
 
 
 class ResearchPlanRequest(Discussed):
-    """Of a researcher, in each of the three modes."""
+    """The request for a researcher, in each of the three modes."""
 
-    targets: tuple[str, ...] = Field(default=(), description="The challenges that are still open: settle these.")
+    targets: tuple[str, ...] = Field(default=(), description="The ids of the open challenges: settle these.")
     findings: tuple[Unknown, ...] = Field(default=(), description="What was found out so far.")
     surfaced: tuple[SurfacedContext, ...] = Field(default=(), description="What was surfaced so far.")
     risks: tuple[ProbedRisk, ...] = Field(default=(), description="What was probed so far.")
-    directives: tuple[str, ...] = Field(default=(), description="What you are asked to look at again, and why.")
-    tool_budget: tuple[str, ...] = Field(default=(), description="How often you may use each tool; more is refused.")
+    directives: tuple[str, ...] = Field(default=(), description="What to look at again, and why.")
+    tool_budget: tuple[str, ...] = Field(
+        default=(), description="How often you may use each tool. Further calls are refused."
+    )
 
 
 class SynthesisRequest(Discussed):
-    last: bool = Field(default=False, description="Whether there is no iteration after this one.")
+    last: bool = Field(default=False, description="Whether this is the last iteration.")
     findings: tuple[Unknown, ...] = Field(
-        default=(), description="`[VERIFIED: …]` was seen by the engine itself; `[UNVERIFIED: …]` is an agent's word."
+        default=(),
+        description="`[VERIFIED: …]` was checked by the engine; `[UNVERIFIED: …]` is only an agent's statement.",
     )
     surfaced: tuple[SurfacedContext, ...] = ()
     risks: tuple[ProbedRisk, ...] = ()
-    directives: tuple[str, ...] = Field(default=(), description="What you have directed so far.")
-    notes: tuple[str, ...] = Field(default=(), description="What the engine has seen: failures, false claims, caps.")
-    tool_budgets: tuple[str, ...] = Field(default=(), description="By mode and tool; only RAISE-BUDGET raises one.")
+    directives: tuple[str, ...] = Field(default=(), description="Your directives so far.")
+    notes: tuple[str, ...] = Field(
+        default=(), description="What the engine has observed: failures, false claims, limits."
+    )
+    tool_budgets: tuple[str, ...] = Field(
+        default=(), description="The budgets by mode and tool. Only RAISE-BUDGET raises one."
+    )
 
 
 class PlanAuditRequest(Discussed):
     findings: tuple[Unknown, ...] = ()
-    verdict: str = Field(description="What the table of the runtime has decided.")
+    verdict: str = Field(description="The verdict that the table of the runtime has decided.")

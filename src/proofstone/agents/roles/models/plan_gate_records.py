@@ -1,6 +1,7 @@
-"""Claims that the engine can look up itself, and what it saw. A finding is verified when what it rests on holds.
+"""The records of the plan gate: claims, challenges, unknowns, surfaced context, risks and the state of an iteration.
 
-The records of the protocol, field by field. Ids are the engine's; nobody else writes these.
+The engine writes these records and assigns their ids. It looks up claims itself; a finding is verified if the claims
+that it rests on are true.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from proofstone.common.models import Contract
 
 class ClaimKind(StrEnum):
     FILE = "file"
-    """`path` is there."""
+    """`path` exists."""
     SYMBOL = "symbol"
     """`name` is defined, in `path` if one is given."""
     TEXT = "text"
-    """`path` holds `text`."""
+    """`path` contains `text`."""
     COMMIT = "commit"
-    """The message or the change of commit `revision` holds `text`."""
+    """The message or the diff of commit `revision` contains `text`."""
     MEMORY = "memory"
-    """The memory has the entry `entry`, and `text` is in it."""
+    """The memory has the entry `entry`, which contains `text`."""
     WEB = "web"
-    """A web tool of this very conversation has shown `url`, and `text` in it."""
+    """A web tool has shown `url`, containing `text`, in this conversation."""
 
 
 NEEDED = {
@@ -40,22 +41,26 @@ NEEDED = {
 
 
 class RepositoryClaim(Part):
-    """Something that the engine looks up before it believes it. A false one is held against whoever made it."""
+    """A claim that the engine looks up before it counts. A false claim is reported against its author."""
 
     kind: ClaimKind = Field(
-        description="file: `path` is there; symbol: `name` is defined (in `path`); text: `path` holds `text`; commit: "
-        "`revision` says or changes `text`; memory: `entry` holds `text`; web: `url`, which you have seen, says `text`."
+        description="file: `path` exists; symbol: `name` is defined (in `path`); text: `path` contains `text`; commit: "
+        "`revision` says or changes `text`; memory: `entry` contains `text`; web: `url`, which a tool showed you, says "
+        "`text`."
     )
-    path: str = Field(default="", max_length=1000, description="From the project's root.")
+    path: str = Field(default="", max_length=1000, description="Relative to the project's root.")
     name: str = Field(default="", max_length=200, description="`parse`, or `Parser.parse`.")
     revision: str = Field(default="", max_length=200)
     entry: str = Field(default="", max_length=200)
     url: str = Field(default="", max_length=2000)
     text: str = Field(default="", max_length=2000, description="Word for word, at least 8 characters.")
-    absent: bool = Field(default=False, description="The opposite: it is not there, not defined, does not hold it.")
+    absent: bool = Field(
+        default=False,
+        description="Claim the opposite: it does not exist, is not defined, or does not contain the text.",
+    )
 
     @model_validator(mode="after")
-    def _has_what_it_needs(self) -> RepositoryClaim:
+    def _check_required_fields(self) -> RepositoryClaim:
         missing = [name for name in NEEDED[self.kind] if not getattr(self, name).strip()]
         if missing:
             raise ValueError(f"a claim of kind {self.kind} needs {', '.join(missing)}")
@@ -63,13 +68,13 @@ class RepositoryClaim(Part):
 
 
 class LookedUp(Contract):
-    """What the engine saw when it looked."""
+    """The result of looking up a claim."""
 
     claim: RepositoryClaim
     holds: bool | None
-    """None: it cannot be looked up here."""
+    """None if the claim cannot be looked up here."""
     saw: str
-    """In words, for a person: `src/app.py is there`."""
+    """The result in words for a person, such as `src/app.py is there`."""
 
 
 ChallengeId = Annotated[str, Field(pattern=r"^C[1-9][0-9]*$")]
@@ -78,12 +83,12 @@ SurfacedId = Annotated[str, Field(pattern=r"^S[1-9][0-9]*$")]
 RiskId = Annotated[str, Field(pattern=r"^P[1-9][0-9]*$")]
 
 
-def _null(written: object) -> object:
-    """`null` as a word means none."""
-    return None if written == "null" else written
+def _read_null(value: object) -> object:
+    """Read the word `null` as None."""
+    return None if value == "null" else value
 
 
-Generated = Annotated[ChallengeId | None, BeforeValidator(_null)]
+Generated = Annotated[ChallengeId | None, BeforeValidator(_read_null)]
 
 
 class Origin(StrEnum):
@@ -93,7 +98,7 @@ class Origin(StrEnum):
     SURFACED = "surfaced"
     PROBED = "probed"
     RULES = "rules"
-    """Found by code, without any model."""
+    """Found by code, without a model."""
 
 
 class PlanSeverity(StrEnum):
@@ -103,12 +108,12 @@ class PlanSeverity(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> PlanSeverity | None:
-        """The words of the rest of the runtime are read too; `critical` has none of its own here."""
+        """Also accept the severities of the rest of the runtime. `critical` is read as BLOCKING."""
         return _AS_SEVERITY.get(value.lower()) if isinstance(value, str) else None
 
     @property
     def rank(self) -> int:
-        """The gravest first."""
+        """The rank for sorting, the gravest first."""
         return tuple(PlanSeverity).index(self)
 
 
@@ -129,7 +134,7 @@ class ChallengeConfidence(StrEnum):
 
     @property
     def rank(self) -> int:
-        """The surest first."""
+        """The rank for sorting, the surest first."""
         return tuple(ChallengeConfidence).index(self)
 
 
@@ -140,16 +145,16 @@ class ChallengeStatus(StrEnum):
     DEFERRED = "DEFERRED"
     WITHDRAWN = "WITHDRAWN"
     DEFERRED_SURFACED = "DEFERRED_SURFACED"
-    """There was no room for it: it stands in the report and was not discussed."""
+    """There was no room for it in the iteration: it is reported and was not discussed."""
 
     @property
     def is_open(self) -> bool:
-        """Whether it still stands against the plan."""
+        """Whether the challenge is not settled yet."""
         return self in (ChallengeStatus.OPEN, ChallengeStatus.UNRESOLVED)
 
     @property
     def is_put_off(self) -> bool:
-        """Whether it was left for later, for whatever reason."""
+        """Whether the challenge was postponed, for any reason."""
         return self in (ChallengeStatus.DEFERRED, ChallengeStatus.DEFERRED_SURFACED)
 
 
@@ -165,7 +170,7 @@ class Challenge(Contract):
     status: ChallengeStatus
     resolution: str = ""
     mitigation: str = ""
-    """What would keep it from happening, to be taken into the plan."""
+    """The addition to the plan that would prevent the failure."""
     iteration_introduced: int = Field(ge=1)
 
 
@@ -192,15 +197,15 @@ class Unknown(Contract):
     suggested_query: str
     resolution: UnknownResolution
     finding: str
-    """`[VERIFIED: source | finding | impact]` where the engine saw for itself what it rests on; its source is then what
-    was seen."""
+    """`[VERIFIED: source | finding | impact]` if the engine has checked its evidence; the source is then what the
+    engine saw."""
 
 
 class SurfacedSource(StrEnum):
     MEMORY = "memory"
     CODEBASE = "codebase"
     CLAUDE_MD = "claude_md"
-    """The project's instruction files, whatever they are called."""
+    """The project's instruction files, whatever their names are."""
     GIT_HISTORY = "git_history"
 
 

@@ -1,4 +1,4 @@
-"""What the roles of the control loop hand each other on the bus. Ids and times are the engine's."""
+"""The messages of the control loop on the bus. The engine assigns ids and times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Real = Annotated[float, Field(allow_inf_nan=False)]
 
 class CriterionMode(StrEnum):
     VERIFIABLE = "verifiable"
-    """The engine looks itself; no model is asked."""
+    """The engine checks it itself; no model is asked."""
     PLAUSIBLE = "plausible"
     """A model judges."""
 
@@ -24,32 +24,32 @@ class FailureClass(StrEnum):
     LOGICAL = "logical"
     """The approach is wrong."""
     ENVIRONMENTAL = "environmental"
-    """Something was in the way of it."""
+    """Something in the environment was in the way."""
     MIXED = "mixed"
-    """Of several failures: as many of the one as of the other."""
+    """There are as many logical failures as environmental ones."""
 
 
 class PredicateKind(StrEnum):
     EXISTS = "exists"
-    """The file `path` is there."""
+    """The file `path` exists."""
     ABSENT = "absent"
     CONTAINS = "contains"
-    """The file `path` holds `text`."""
+    """The file `path` contains `text`."""
     MATCHES = "matches"
     """A line of the file `path` matches the regular expression `text`."""
     OUTPUT_CONTAINS = "output_contains"
-    """What the subtask, or the merged result, says holds `text`."""
+    """The output of the subtask, or the merged result, contains `text`."""
 
 
 class Predicate(Contract):
-    """Something about files or the result that code can look at."""
+    """A property of files or of the result that code can check."""
 
     kind: PredicateKind
     path: str = ""
     text: str = ""
 
     @model_validator(mode="after")
-    def _has_what_it_needs(self) -> Predicate:
+    def _check_required_fields(self) -> Predicate:
         if self.kind is not PredicateKind.OUTPUT_CONTAINS and not self.path:
             raise ValueError(f"{self.kind} needs a path")
         if self.kind not in (PredicateKind.EXISTS, PredicateKind.ABSENT) and not self.text:
@@ -57,13 +57,13 @@ class Predicate(Contract):
         return self
 
 
-def _plain(written: object) -> object:
-    """A plain text is a criterion that is judged."""
-    return {"criterion": written} if isinstance(written, str) else written
+def _read_text(value: object) -> object:
+    """Read a plain text as a criterion that a model judges."""
+    return {"criterion": value} if isinstance(value, str) else value
 
 
 class Criterion(Contract):
-    """What must be so. A verifiable one says how the engine can see it: by a command that exits 0, or a predicate."""
+    """A criterion. A verifiable one says how the engine checks it: by a command that exits 0, or by a predicate."""
 
     criterion: str = Field(min_length=1, max_length=1000)
     mode: CriterionMode = CriterionMode.PLAUSIBLE
@@ -71,16 +71,16 @@ class Criterion(Contract):
     predicate: Predicate | None = None
 
     @model_validator(mode="after")
-    def _can_be_seen(self) -> Criterion:
-        seen = bool(self.command.strip()) + (self.predicate is not None)
-        if self.mode is CriterionMode.VERIFIABLE and seen != 1:
-            raise ValueError("a verifiable criterion has a command or a predicate, and one of them only")
-        if self.mode is CriterionMode.PLAUSIBLE and seen:
-            raise ValueError("what has a command or a predicate is verifiable: nobody judges it")
+    def _check_mode(self) -> Criterion:
+        checks = bool(self.command.strip()) + (self.predicate is not None)
+        if self.mode is CriterionMode.VERIFIABLE and checks != 1:
+            raise ValueError("a verifiable criterion needs either a command or a predicate, and not both")
+        if self.mode is CriterionMode.PLAUSIBLE and checks:
+            raise ValueError("a criterion with a command or a predicate must be verifiable: no model judges it")
         return self
 
 
-Criteria = Annotated[tuple[Annotated[Criterion, BeforeValidator(_plain)], ...], Field(min_length=1, max_length=40)]
+Criteria = Annotated[tuple[Annotated[Criterion, BeforeValidator(_read_text)], ...], Field(min_length=1, max_length=40)]
 
 
 class Constraints(Contract):
@@ -89,7 +89,7 @@ class Constraints(Contract):
 
 
 class TaskSpec(Contract):
-    """The person's words, carried into the loop. It has no criteria: what success means is for the planner to say."""
+    """The task in the person's words. It has no criteria: the planner defines what success means."""
 
     task_id: str
     intent: str
@@ -97,7 +97,7 @@ class TaskSpec(Contract):
     raw_input: str
     """Verbatim, never summarised."""
     clarification: str = ""
-    """What the person answered to the perceiver's question, where there was one: verbatim too."""
+    """The person's answer to the perceiver's question, if there was one, also verbatim."""
 
 
 class SubTask(Contract):
@@ -107,13 +107,13 @@ class SubTask(Contract):
     success_criteria: Criteria
     context: str = ""
     deadline: str | None = None
-    """Nobody sets one here: what the person said of time is in the task, and how long it may take is the engine's."""
+    """Never set: the person's deadline is part of the task, and the engine limits how long a subtask may take."""
     sequence: int = Field(ge=1)
-    """Those of one number run beside each other; the next number waits for all of them."""
+    """Subtasks with the same number run in parallel; the next number waits for all of them."""
     tools: tuple[str, ...] = ()
-    """That it means to use: what the plan validator holds against what is blocked."""
+    """The tools that it is going to use. The plan validator compares them with the blocked tools."""
     files: tuple[str, ...] = ()
-    """That it means to change or to rest on."""
+    """The paths that it is going to change or rely on."""
 
 
 class DispatchManifest(Contract):
@@ -122,7 +122,7 @@ class DispatchManifest(Contract):
     task_spec: TaskSpec | None = None
     dispatched_at: str
     task_criteria: Criteria
-    """About the combined result."""
+    """Criteria for the combined result."""
 
 
 class ExecutionStatus(StrEnum):
@@ -135,9 +135,9 @@ class ExecutionResult(Contract):
     status: ExecutionStatus
     output: JsonValue = None
     tool_calls: tuple[str, ...] = ()
-    """Each with the name of its tool first: `grep TODO src`. The engine's own record of them."""
+    """The engine's record of the calls, each with the name of its tool first: `grep TODO src`."""
     crashed: str = ""
-    """Why there is no result of its own: a crash, a timeout, a budget, an answer that could not be read."""
+    """Why the executor gave no result: a crash, a timeout, a spent budget, an unreadable answer."""
 
 
 class CorrectionSignal(Contract):
@@ -157,9 +157,9 @@ class CriterionVerdict(Contract):
     evidence: str = ""
 
     @model_validator(mode="after")
-    def _a_failure_has_a_class(self) -> CriterionVerdict:
+    def _check_failure_class(self) -> CriterionVerdict:
         if (self.verdict == "fail") != (self.failure_class is not None):
-            raise ValueError("what failed has a failure_class, and nothing else has one")
+            raise ValueError("a failed criterion needs a failure_class, and a passed one must not have any")
         return self
 
     @property
@@ -173,7 +173,7 @@ class FailedCriterion(Contract):
 
 
 class Gap(Contract):
-    """What had failed after one attempt."""
+    """The criteria that failed in one attempt."""
 
     attempt: int = Field(ge=1)
     failed_criteria: tuple[FailedCriterion, ...] = ()
@@ -193,16 +193,16 @@ class SubTaskOutcome(Contract):
     criteria_verdicts: tuple[CriterionVerdict, ...] = ()
     gap_trajectory: tuple[Gap, ...] = ()
     tools: tuple[str, ...] = ()
-    """Names of the tools that it used."""
+    """Names of the tools that the subtask used."""
     targets: tuple[str, ...] = ()
-    """Paths that they were used on."""
+    """Paths that the tools were used on."""
     obstacles: tuple[str, ...] = ()
-    """Those of them at which a tool failed: what was in the way, if something was."""
+    """The targets at which a tool failed, which may have been in the way."""
 
     @model_validator(mode="after")
-    def _what_matched_has_not_failed(self) -> SubTaskOutcome:
+    def _check_verdicts(self) -> SubTaskOutcome:
         if self.matched and any(verdict.failed for verdict in self.criteria_verdicts):
-            raise ValueError("what matched has no criterion that failed")
+            raise ValueError("a matched outcome must not have a failed criterion")
         return self
 
     @property
@@ -218,12 +218,12 @@ class ReplanRequest(Contract):
     elapsed_ms: int = Field(ge=0)
     outcomes: tuple[SubTaskOutcome, ...]
     merged_verdicts: tuple[CriterionVerdict, ...] = ()
-    """Of the merged result, where it came to that: what was rejected there counts like any other failure."""
+    """The verdicts on the merged result, if there was one. A rejection there counts like any other failure."""
     recommendation: Literal["replan", "abandon"] = "replan"
 
 
 class OutcomeSummary(Contract):
-    """Everything matched and the merged result was verified."""
+    """The outcome of a task whose subtasks all matched and whose merged result was verified."""
 
     task_id: str
     summary: str
@@ -235,7 +235,7 @@ class OutcomeSummary(Contract):
 
 class Loss(Contract):
     D: Share
-    """Distance of the result from what was asked for."""
+    """The distance of the result from the request."""
     P: Share
     """How far the approach itself is to blame: 0 all environmental, 1 all logical."""
     Omega: Share
@@ -246,10 +246,10 @@ class Loss(Contract):
 class Gradient(StrEnum):
     IMPROVING = "improving"
     STABLE = "stable"
-    """Flat, and near."""
+    """The loss does not change, and the goal is near."""
     WORSENING = "worsening"
     PLATEAU = "plateau"
-    """Flat, and far."""
+    """The loss does not change, and the goal is far."""
 
     @property
     def arrow(self) -> str:
@@ -275,12 +275,12 @@ class PlanDirective(Contract):
     blocked_tools: tuple[str, ...] = ()
     blocked_targets: tuple[str, ...] = ()
     failed_criterion: str = ""
-    """The first of those that drive D."""
+    """The first failed criterion that contributes to D."""
     failure_class: FailureClass = FailureClass.MIXED
     budget_pressure: Share
     grad_l: Real
     suggested_alternatives: tuple[str, ...] = ()
-    """Where the path hint travels."""
+    """Hints for another path."""
     rationale: str
 
 
@@ -292,7 +292,7 @@ class FinalStatus(StrEnum):
 
 
 class FinalResult(Contract):
-    """Only the controller says this."""
+    """The final result of a task, which only the controller publishes."""
 
     task_id: str
     status: FinalStatus
@@ -302,11 +302,11 @@ class FinalResult(Contract):
     grad_l: Real
     replans: int = Field(ge=0)
     partial: tuple[str, ...] = ()
-    """What was done, subtask by subtask, where it was abandoned."""
+    """The finished subtasks of an abandoned task."""
     next_moves: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _distance_says_whether_it_was_accepted(self) -> FinalResult:
+    def _check_distance(self) -> FinalResult:
         if (self.loss.D == 0) != (self.status is FinalStatus.ACCEPTED):
-            raise ValueError("D is 0 exactly where it was accepted")
+            raise ValueError("D must be 0 exactly if the result was accepted")
         return self
