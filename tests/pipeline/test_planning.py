@@ -83,7 +83,7 @@ FOUR = ("a.py", "b.py", "c.py", "d.py")
         (plan(task(files=("a.py, b.py",))), "task T1: 'a.py, b.py' is no plain path: name one file or glob each"),
         (plan(task(files=("src/{a,b}.py",))), "is no plain path"),
         (plan(task(files=("/etc/passwd",))), "task T1: '/etc/passwd' is absolute"),
-        (plan(task(files=(".git/config",))), "task T1: '.git/config' is git's own"),
+        (plan(task(files=(".git/config",))), "task T1: '.git/config' belongs to git"),
         (plan(task(title="  ")), "this task has no <name>"),
         (plan(task("a", title="task-02"), task("b"), task("c", after=("b",))), "is taken for an id: give it another"),
     ],
