@@ -1,10 +1,9 @@
-"""What is at stake with each rule: why code objects, what will happen, and what to do instead. One literal table.
+"""The objection of each rule, and the words by which code recognises subjects and open points in a plan.
 
-The severity counts where the plan can be run all the same. What makes `proofstone gate` refuse a plan is BLOCKING
-always.
+An objection says why code objects, what will happen, and what to do instead. Its severity applies if the plan can still
+be run; a problem for which `proofstone gate` refuses a plan is always BLOCKING.
 
-The words by which code sees what a plan touches, and where it is still open. Whole words, in any case; what
-parts words (a hyphen, a slash) is a blank here.
+Words are matched whole, in any case. A hyphen or a slash between words counts as a blank.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ BLOCKING, SIGNIFICANT, MINOR = PlanSeverity.BLOCKING, PlanSeverity.SIGNIFICANT, 
 
 
 class Objection(NamedTuple):
+    """Why code objects, what will happen, and what to do instead."""
+
     concern: str
     failure_scenario: str
     alternative: str
@@ -33,7 +34,7 @@ FORM = Objection(
 SIZE = Objection(
     "A plan of this size cannot be read, run and reviewed as a whole.",
     "The plan is refused before its first task.",
-    "Split it into several plans, each of which can be judged and taken back.",
+    "Split it into several plans, each of which can be reviewed and reverted.",
 )
 ORDER = Objection(
     "No order of the tasks satisfies what they say of each other.",
@@ -61,7 +62,7 @@ PATHS = Objection(
     "Name every file from the repository's root.",
 )
 UNNAMED = Objection(
-    "It is not said which files this may change.",
+    "The plan does not say which files this may change.",
     "Nothing that is changed can be within what was declared, so every change is rejected.",
     "Name the files, or say that there are none.",
 )
@@ -71,7 +72,7 @@ MISSING = Objection(
     "Name the file that is meant, or say that it is to be created.",
 )
 UNDECLARED = Objection(
-    "The task is told to change a file that it does not list.",
+    "The task says to change a file that it does not list.",
     "The change falls outside what was declared and is rejected, or the task leaves out what it was told to do.",
     "List the file, or leave its change to the task that lists it.",
 )
@@ -91,9 +92,9 @@ SHARED = Objection(
     "Say which comes first, or part the files.",
 )
 BROAD = Objection(
-    "The command says little of this task.",
+    "The command says little about this task.",
     "It passes although the task added nothing, because everything else still does.",
-    "Name the tests of this task; the whole suite is run in any case.",
+    "Name the tests of this task; Proofstone runs the whole suite anyway.",
 )
 LARGE = Objection(
     "The task changes too much to be judged at once.",
@@ -101,14 +102,14 @@ LARGE = Objection(
     "Split it into tasks of a few files each.",
 )
 DETAIL = Objection(
-    "What is written here is not taken as it may be meant.",
-    "The plan can be run, but a part of it has no effect or another one than expected.",
+    "This text is not read as you may mean it.",
+    "The plan can be run, but a part of it has no effect, or not the expected one.",
     "Write it as the hint says.",
 )
 OUTSIDE = Objection(
     "The command leaves the copy of the repository in which the work is checked.",
     "It looks at another copy, and passes or fails for reasons that have nothing to do with the work.",
-    "Let commands begin in the repository's root.",
+    "Start commands in the root of the repository.",
 )
 OPEN = Objection(
     "The plan leaves something undecided.",
@@ -121,9 +122,9 @@ SHAPELESS = Objection(
     "Say the steps as a numbered list, or as <task> elements.",
 )
 SEVERAL = Objection(
-    "Several small things are not as they should be.",
+    "There are several small problems.",
     "Each costs whoever carries the plan out a question or a wrong guess, and together they hide what matters.",
-    "Put each of them right as its hint says.",
+    "Fix each of them as its hint says.",
 )
 
 RULES: Final[Mapping[str, tuple[PlanSeverity, Objection]]] = {
@@ -247,52 +248,56 @@ _LABEL = re.compile(
     r"(?!\s{1,3}(?:apps?|lists?|items?|comments?|entries|entry|markers?)\b)"
     r"|[:(\[]\s{0,3}(?P<alone>TODO|FIXME|XXX)(?=[).;,\]|*]|\s{0,9}(?:$|</))"
 )
-"""Where a line, an item, an element or what follows a colon begins with it. Elsewhere it is a word: `a TODO column`."""
-_SOUGHT = re.compile(
+"""A marker that begins a line, an item, an element or the text after a colon. Elsewhere it is a word: `a TODO
+column`.
+"""
+_SEARCHED_FOR = re.compile(
     r"\b(?:(?:remov|resolv|delet|drop|find|fix|clear|clean|address|refus|reject)(?:e|es|ed|s|p?ing|ped)?(?: up| out)?"
     r"|no|every|all|each|any|without)\s{1,3}"
     r"(?:(?:all|every|each|any|the|an?|of|old|remaining|and|or|TODO|FIXME|XXX)[\s,/]{1,3}){0,8}$",
     re.IGNORECASE,
 )
-"""Before a marker that somebody is to look for."""
+"""Text before a marker that somebody should search for."""
 _DOUBT = re.compile(
     r"\b(?:still|yet|currently)\s{1,3}open\b|\bunclear\s{1,3}if\b|[:(]\s{0,3}(?:unknown|unclear|undecided)\b",
     re.IGNORECASE,
 )
-"""Said of a file or a key it leaves nothing open: `the handle is still open`."""
+"""Said of a file or a key, this leaves nothing open: `the handle is still open`."""
 _ENDS = re.compile(r"[\s).;,!*_]{0,9}(?:$|</)")
-_ABSTRACT = re.compile(
+_ABSTRACT_SUBJECT = re.compile(
     r"\b(?:whether|question|decision|choice)\b[^.;!?]{0,200}$"
     r"|\b(?:it|this|that|which|how|who|what|when|where|points?|details?|owners?|dates?|deadlines?|formats?|limits?"
     r"|costs?|prices?|reasons?|causes?|scope|approach|design)(?:\s{1,3}(?:is|are|remains?))?(?:\s{1,3}still)?\s{0,3}$",
     re.IGNORECASE,
 )
-"""What one decides, and not what one opens."""
-_BEFORE = 240
-"""Characters before a word that say what it is about."""
+"""A subject that somebody decides rather than opens."""
+_CONTEXT_LENGTH = 240
+"""Characters before a word that show what it is about."""
 
 
-def marker(said: str) -> str | None:
-    """The words of a line that say that something is not known yet."""
-    found = _MARKER.search(said) or next(chain(_labels(said), _doubts(said)), None)
-    return found[found.lastgroup or 0].strip(" :().;,[") if found else None
+def marker(line: str) -> str | None:
+    """Return the words of a line that say that something is not known yet."""
+    match = _MARKER.search(line) or next(chain(_find_labels(line), _find_doubts(line)), None)
+    return match[match.lastgroup or 0].strip(" :().;,[") if match else None
 
 
-def _labels(said: str) -> Iterator[re.Match[str]]:
-    return (found for found in _LABEL.finditer(said) if not _SOUGHT.search(_before(said, found)))
+def _find_labels(line: str) -> Iterator[re.Match[str]]:
+    return (match for match in _LABEL.finditer(line) if not _SEARCHED_FOR.search(_text_before(line, match)))
 
 
-def _doubts(said: str) -> Iterator[re.Match[str]]:
-    for found in _DOUBT.finditer(said):
-        if _ENDS.match(said, found.end()) or _ABSTRACT.search(_before(said, found)):
-            yield found
+def _find_doubts(line: str) -> Iterator[re.Match[str]]:
+    for match in _DOUBT.finditer(line):
+        if _ENDS.match(line, match.end()) or _ABSTRACT_SUBJECT.search(_text_before(line, match)):
+            yield match
 
 
-def _before(said: str, found: re.Match[str]) -> str:
-    return said[max(0, found.start() - _BEFORE) : found.start()]
+def _text_before(line: str, match: re.Match[str]) -> str:
+    return line[max(0, match.start() - _CONTEXT_LENGTH) : match.start()]
 
 
 def found(table: Mapping[str, str], text: str) -> tuple[str, ...]:
-    """What of a table the text names, each once, in the table's order."""
-    said = f" {' '.join(_WORD.findall(text.lower()))} "
-    return tuple(name for name, words in table.items() if any(f" {word} " in said for word in words.split("|")))
+    """Return the entries of a table that the text names, each once, in the order of the table."""
+    normalized_text = f" {' '.join(_WORD.findall(text.lower()))} "
+    return tuple(
+        name for name, words in table.items() if any(f" {word} " in normalized_text for word in words.split("|"))
+    )
