@@ -69,7 +69,7 @@ class Attending:
             board=self.board,
             knows=self._known_version(task.id),
             judge=Judge(occasion, assignment.prompt, assignment.base_commit, self._make_judge(site)),
-            answers=lambda asked: self.backend.identity.answers(_ROLE, asked),
+            answers=lambda question: self.backend.identity.answers(_ROLE, question),
             id=task.id,
             name=task.name,
             number=number,

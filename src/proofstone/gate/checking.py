@@ -164,9 +164,10 @@ def _build_conflict_failure(record: TaskRecord, conflicts: Sequence[Conflict], o
         Reason(
             check="merge-conflict",
             layer="gate",
-            detail=f"{item.path} ({item.kind}): on the branch\n{item.ours}\nin this task\n{item.theirs}",
+            detail=f"{conflict.path} ({conflict.kind}): on the branch\n{conflict.ours}\n"
+            f"in this task\n{conflict.theirs}",
         )
-        for item in conflicts[:_MAX_CONFLICTS]
+        for conflict in conflicts[:_MAX_CONFLICTS]
     )
     names = ", ".join(conflict.path for conflict in conflicts[:_MAX_CONFLICTS])
     error = f"it conflicts with the latest commits ({onto[:12]}) in {names}"

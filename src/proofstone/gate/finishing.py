@@ -137,7 +137,7 @@ def _check_must_haves(gate: GateWorld, tip: str) -> tuple[MustHaveResult, ...]:
         for number, result in enumerate(results, start=1)
     ]
     gate.world.ledger.append(*rows)
-    gate.journal.note("run.must-haves", results=[item.model_dump(mode="json") for item in results])
+    gate.journal.note("run.must-haves", results=[result.model_dump(mode="json") for result in results])
     return results
 
 

@@ -224,7 +224,7 @@ class GateRun:
             self._advance(task_id)
         return bool(changed)
 
-    # Executors.
+    # Executors
 
     def _start_executors(self) -> None:
         records, slots, now = self.journal.records, self.gate.setup.slots, time.monotonic()
@@ -273,7 +273,7 @@ class GateRun:
             self._not_before[record.id] = time.monotonic() + self.gate.gate.retry_delay_seconds
         self._record(record.id, Retried(by=POLICY))
 
-    # Checks, architects, the commit.
+    # Checks, architects, the commit
 
     def _start_check(self) -> None:
         if not self._check_queue or any(stage.name == "check" for stage in self._stages.values()):

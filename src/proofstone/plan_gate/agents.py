@@ -72,7 +72,7 @@ class PlanAsking(Asking):
         seen = self.seen
         findings = [
             *(unknown.id for unknown in seen.unknowns),
-            *(item.id for item in seen.surfaced),
+            *(context.id for context in seen.surfaced),
             *(risk.id for risk in seen.risks),
         ]
         unknown_ids = dangling(_find_challenge_ids(output), challenges)
@@ -92,44 +92,46 @@ def asking(effect: AskAgent, discussion: Discussion, served: Collection[Tool] = 
         "challenges": effect.seen.challenges,
         "responses": effect.seen.responses,
     }
-    seen, step = effect.seen, f"plan/i{effect.seen.iteration}"
+    snapshot, step = effect.seen, f"plan/i{effect.seen.iteration}"
     match effect:
         case AskChallenges():
             role = ROLES[ROLE_OF[effect.origin]]
             request: Contract = ChallengeRequest(
-                **shown, at_most=effect.at_most, directives=effect.directives, findings=seen.unknowns
+                **shown, at_most=effect.at_most, directives=effect.directives, findings=snapshot.unknowns
             )
-            return PlanAsking(role, request, _make_occasion(discussion, role, step, seen), seen)
+            return PlanAsking(role, request, _make_occasion(discussion, role, step, snapshot), snapshot)
         case AskResearch():
             role = PLAN_RESEARCHERS[effect.mode]
             request = ResearchPlanRequest(
                 **shown,
                 targets=effect.targets,
-                findings=seen.unknowns,
-                surfaced=seen.surfaced,
-                risks=seen.risks,
+                findings=snapshot.unknowns,
+                surfaced=snapshot.surfaced,
+                risks=snapshot.risks,
                 directives=effect.directives,
-                tool_budget=seen.budget.lines(effect.mode, served),
+                tool_budget=snapshot.budget.lines(effect.mode, served),
             )
             return PlanAsking(
-                role, request, _make_occasion(discussion, role, step, seen, effect.mode), seen, effect.mode
+                role, request, _make_occasion(discussion, role, step, snapshot, effect.mode), snapshot, effect.mode
             )
         case AskSynthesis():
             role = ROLES["synthesizer"]
             request = SynthesisRequest(
                 **shown,
-                last=seen.last,
-                findings=seen.unknowns,
-                surfaced=seen.surfaced,
-                risks=seen.risks,
-                directives=seen.directives,
-                notes=seen.notes,
-                tool_budgets=seen.budget.all_lines(),
+                last=snapshot.last,
+                findings=snapshot.unknowns,
+                surfaced=snapshot.surfaced,
+                risks=snapshot.risks,
+                directives=snapshot.directives,
+                notes=snapshot.notes,
+                tool_budgets=snapshot.budget.all_lines(),
             )
-            return PlanAsking(role, request, _make_occasion(discussion, role, step, seen), seen)
+            return PlanAsking(role, request, _make_occasion(discussion, role, step, snapshot), snapshot)
         case AskAudit():
-            request = PlanAuditRequest(**shown, findings=seen.unknowns, verdict=effect.verdict)
-            return PlanAsking(CLOSING, request, _make_occasion(discussion, CLOSING, step, seen, CLOSING.foci[0]), seen)
+            request = PlanAuditRequest(**shown, findings=snapshot.unknowns, verdict=effect.verdict)
+            return PlanAsking(
+                CLOSING, request, _make_occasion(discussion, CLOSING, step, snapshot, CLOSING.foci[0]), snapshot
+            )
 
 
 def numbered(text: str) -> str:
@@ -141,11 +143,11 @@ def numbered(text: str) -> str:
 
 def claims_in(output: object) -> Iterator[RepositoryClaim]:
     """Yield every claim in an answer that Proofstone should look up, each once."""
-    yield from dict.fromkeys(item for item in _walk_models(output) if isinstance(item, RepositoryClaim))
+    yield from dict.fromkeys(model for model in _walk_models(output) if isinstance(model, RepositoryClaim))
 
 
-def _make_occasion(discussion: Discussion, role: Role, step: str, seen: Seen, focus: str | None = None) -> Occasion:
-    return Occasion(run_id=discussion.run_id, role=role.name, step=step, focus=focus, iteration=seen.iteration)
+def _make_occasion(discussion: Discussion, role: Role, step: str, snapshot: Seen, focus: str | None = None) -> Occasion:
+    return Occasion(run_id=discussion.run_id, role=role.name, step=step, focus=focus, iteration=snapshot.iteration)
 
 
 def _find_challenge_ids(output: Contract) -> Iterator[str]:
@@ -167,8 +169,8 @@ def _walk_models(value: object) -> Iterator[BaseModel]:
         for name in type(value).model_fields:
             yield from _walk_models(getattr(value, name))
     elif isinstance(value, tuple):
-        for item in value:
-            yield from _walk_models(item)
+        for child in value:
+            yield from _walk_models(child)
 
 
 def _join_ids(ids: Collection[str]) -> str:

@@ -172,13 +172,15 @@ def _look_up_memory(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolR
         return _Result(None, f"the memory cannot be read: {error.message}")
     except OSError as error:
         return _Result(None, f"the memory cannot be read: {error.strerror}")
-    entry = next((item for item in entries if item.entry_id == claim.entry), None)
+    entry = next((candidate for candidate in entries if candidate.entry_id == claim.entry), None)
     if entry is None:
         return _Result(False, f"the memory has no entry {_format_name(claim.entry)}")
     match = quoted(claim.text, "\n".join((entry.content, *entry.tags)))
     verb = "holds" if match else "does not hold"
-    saw = f"the memory's entry {_format_name(claim.entry)} {verb} {_quote(claim.text)}{_note_white_space(match)}"
-    return _Result(bool(match), saw)
+    observation = (
+        f"the memory's entry {_format_name(claim.entry)} {verb} {_quote(claim.text)}{_note_white_space(match)}"
+    )
+    return _Result(bool(match), observation)
 
 
 def _look_up_web(claim: RepositoryClaim, _place: Place, shown: Sequence[ToolResult]) -> _Result:

@@ -49,9 +49,9 @@ class PlanJournal:
             journal._iterations.add(IterationState.model_validate(stored.row.payload["state"]).iteration)
         return journal
 
-    def recall(self, step: str, asked: str, output: type[Contract]) -> Heard | Failed | None:
+    def recall(self, step: str, request: str, output: type[Contract]) -> Heard | Failed | None:
         """Return the result of a step, if it is recorded."""
-        payload = self._steps.recall(step, asked)
+        payload = self._steps.recall(step, request)
         if payload is None:
             return None
         if "why" in payload:
@@ -63,27 +63,27 @@ class PlanJournal:
             tuple(map(str, refusals)) if isinstance(refusals, list) else (),
         )
 
-    def keep(self, step: str, asked: str, came: Heard | Failed, agent: str, iteration: int) -> None:
+    def keep(self, step: str, request: str, result: Heard | Failed, agent: str, iteration: int) -> None:
         """Record the result of a step together with the findings against its author."""
         payload: dict[str, JsonValue] = {"agent": agent}
         rows: list[EventRow] = []
-        if isinstance(came, Failed):
-            payload |= {"why": came.why, "unreadable": came.unreadable}
+        if isinstance(result, Failed):
+            payload |= {"why": result.why, "unreadable": result.unreadable}
         else:
             payload |= {
-                "output": came.output.model_dump(mode="json"),
-                "looked": [item.model_dump(mode="json") for item in came.looked],
-                "refusals": list(came.refusals),
+                "output": result.output.model_dump(mode="json"),
+                "looked": [lookup.model_dump(mode="json") for lookup in result.looked],
+                "refusals": list(result.refusals),
             }
             rows = [
                 self._event(
                     AGAINST,
-                    HeldAgainst(agent=agent, iteration=iteration, about=step, looked=item).model_dump(mode="json"),
+                    HeldAgainst(agent=agent, iteration=iteration, about=step, looked=lookup).model_dump(mode="json"),
                 )
-                for item in came.looked
-                if item.holds is False
+                for lookup in result.looked
+                if lookup.holds is False
             ]
-        self._steps.keep(step, asked, payload, *rows)
+        self._steps.keep(step, request, payload, *rows)
 
     def iterated(self, state: IterationState) -> None:
         """Record an iteration, once."""

@@ -248,6 +248,6 @@ def _summarize(result: Heard | Failed) -> str:
         return result.why
     parts = [(name.removesuffix("s"), getattr(result.output, name)) for name in type(result.output).model_fields]
     parts_text = [counted(len(value), name) for name, value in parts if isinstance(value, tuple) and value]
-    false = sum(item.holds is False for item in result.looked)
+    false = sum(lookup.holds is False for lookup in result.looked)
     parts_text += [counted(false, "false claim")] if false else []
     return ", ".join(parts_text) or "nothing to say"

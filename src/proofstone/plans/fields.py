@@ -46,21 +46,21 @@ def is_none(text: str) -> bool:
 def paths(text: str) -> tuple[str, ...]:
     """Return the paths of a `<files>` element, each once, in order."""
     result: dict[str, None] = {}
-    for item in _split(_FILE_TAG.sub("\n", text), _SEPARATORS["files"], keep="({["):
-        for path in _read_item_paths(_BULLET.sub("", item)):
+    for file_item in _split(_FILE_TAG.sub("\n", text), _SEPARATORS["files"], keep="({["):
+        for path in _read_item_paths(_BULLET.sub("", file_item)):
             result.update(dict.fromkeys(_expand_braces(path)))
     return tuple(result)
 
 
-def _read_item_paths(item: str) -> Iterator[str]:
-    if code := _CODE.findall(item):
+def _read_item_paths(file_item: str) -> Iterator[str]:
+    if code := _CODE.findall(file_item):
         yield from (cleaned for fragment in code if (cleaned := _clean_path(fragment)))
         return
-    item = _LABEL.sub("", _COMMENT.sub("", " " + " ".join(item.split())).strip()).strip()
-    words = item.split()
+    file_item = _LABEL.sub("", _COMMENT.sub("", " " + " ".join(file_item.split())).strip()).strip()
+    words = file_item.split()
     if len(words) > 1 and all(_ENDS_LIKE_A_PATH.search(word) for word in words):
         yield from (cleaned for word in words if (cleaned := _clean_path(word)))
-    elif cleaned := _clean_path(item):
+    elif cleaned := _clean_path(file_item):
         yield cleaned
 
 
@@ -112,8 +112,8 @@ def tests(text: str) -> tuple[str, ...]:
 
 def references(text: str) -> tuple[str, ...]:
     """Return the names in a `depends_on`: separated by commas, with or without brackets and quotes."""
-    items = (item.strip().strip("\"'`").strip() for item in re.split(r"[,\n;]", text.strip().strip("[]()")))
-    return tuple(item for item in (_BULLET.sub("", entry) for entry in items) if not is_none(item))
+    items = (reference.strip().strip("\"'`").strip() for reference in re.split(r"[,\n;]", text.strip().strip("[]()")))
+    return tuple(reference for reference in (_BULLET.sub("", stripped) for stripped in items) if not is_none(reference))
 
 
 def _split(text: str, separators: str, keep: str = '([{`"“„«「') -> Iterator[str]:
@@ -235,12 +235,12 @@ _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 
 def is_command(line: str) -> bool:
     """Whether Proofstone should run the line as it is."""
-    written = _split_unquoted(line)
-    words = [*dropwhile(_ASSIGNMENT.match, written)]
+    unquoted_words = _split_unquoted(line)
+    words = [*dropwhile(_ASSIGNMENT.match, unquoted_words)]
     if not words:
-        return bool(written)
+        return bool(unquoted_words)
     bracketed = words[0][0] in "!({"
-    assigned = len(words) < len(written)
+    assigned = len(words) < len(unquoted_words)
     words = [*dropwhile(lambda word: not word.strip("!({"), words)]
     if not words:
         return False
@@ -297,14 +297,14 @@ def _is_sentence(words: list[str]) -> bool:
     first, rest = words[0], _plain_arguments(words[1:])
     if len(words) > 1 and _SENTENCE_END.search(words[-1]) and not _PATH.fullmatch(words[-1]):
         return True
-    named = first[0].isupper() and first.isalpha() and not _is_program(first)
+    is_capitalized = first[0].isupper() and first.isalpha() and not _is_program(first)
     if first.lower() in _OUTCOMES and not _is_program(first):
         return True
-    lowered = [word.strip(",.;:()").lower() for word in (words[1:] if named else rest)]
+    lowered = [word.strip(",.;:()").lower() for word in (words[1:] if is_capitalized else rest)]
     outcomes = sum(word in _OUTCOMES for word in lowered)
     small = sum(word in _FUNCTION_WORDS for word in lowered)
     shell = any(_SIGN.search(word) or _PATH.fullmatch(word) for word in words)
-    if named:
+    if is_capitalized:
         return bool(outcomes or small) or not shell
     if not first.isascii() and not shell:
         return True

@@ -83,12 +83,12 @@ def _find_opening(lines: list[str], at: int) -> int | None:
 
 def _find_lone_surrogate(root: Node) -> int | None:
     """Return the line of a value that no file can hold, counted from 0. YAML can spell half of a surrogate pair."""
-    pending, seen = [root], set()
+    pending, visited = [root], set()
     while pending:
         node = pending.pop()
-        if id(node) in seen:
+        if id(node) in visited:
             continue  # an alias
-        seen.add(id(node))
+        visited.add(id(node))
         if isinstance(node, MappingNode):
             pending += [part for pair in node.value for part in pair]
         elif isinstance(node, SequenceNode):
@@ -153,10 +153,10 @@ class _FrontmatterParser:
                 setattr(self.found, key, self._read_text(key, keys[key]))
         if "depends_on" in keys:
             texts = self._read_texts("depends_on", keys["depends_on"])
-            self.found.depends_on = tuple(reference for item in texts for reference in references(item))
+            self.found.depends_on = tuple(reference for text in texts for reference in references(text))
         if "files_modified" in keys:
             texts = self._read_texts("files_modified", keys["files_modified"])
-            self.found.files_modified = tuple(dict.fromkeys(path for item in texts for path in paths(item)))
+            self.found.files_modified = tuple(dict.fromkeys(path for text in texts for path in paths(text)))
         if "autonomous" in keys:
             self._read_autonomous(keys["autonomous"])
         if "must_haves" in keys and not _is_empty(keys["must_haves"]):
@@ -208,8 +208,8 @@ class _FrontmatterParser:
 
     def _read_each(self, node: Node | None, reader: Callable[[Node], Iterator[_Item]]) -> Iterator[_Item]:
         if node is not None and not _is_empty(node):
-            for item in node.value if isinstance(node, SequenceNode) else [node]:
-                yield from reader(item)
+            for child in node.value if isinstance(node, SequenceNode) else [node]:
+                yield from reader(child)
 
     def _read_artifacts(self, node: Node) -> Iterator[RequiredArtifact]:
         if isinstance(node, ScalarNode):

@@ -110,9 +110,9 @@ class _Linter:
         yield from self._lint_paths(task)
 
     def lint_names(self) -> Iterator[PlanProblem]:
-        seen: dict[str, PlanTask] = {}
+        first_by_name: dict[str, PlanTask] = {}
         for task in self._plan.tasks:
-            first = seen.setdefault(task.name.casefold(), task)
+            first = first_by_name.setdefault(task.name.casefold(), task)
             if first is not task:
                 message = f"{task.name!r} has the same name as the task on line {first.line}"
                 yield warning("duplicate-name", task.line, message, "give each task its own name", task.id)
@@ -227,8 +227,8 @@ def _suggest_command(task: PlanTask) -> str:
     return f"`grep -q 'what must be in it' {file}`, or run its tests" if file else "`pytest -q tests/test_thing.py`"
 
 
-def _list_shared_files(one: PlanTask, other: PlanTask) -> str:
-    shared = [path for path in one.files if overlap([path], other.files)]
+def _list_shared_files(task: PlanTask, other: PlanTask) -> str:
+    shared = [path for path in task.files if overlap([path], other.files)]
     return shortened(", ".join(shared), 80)
 
 

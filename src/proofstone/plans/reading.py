@@ -275,8 +275,8 @@ class _TaskParser:
 
     def _read_name(self, heading: str, kind: TaskType) -> str:
         attributes = self.element.attributes
-        written = [part.content for part in self._find_parts("name", "title")]
-        candidates = [*written, attributes.get("name", ""), attributes.get("title", ""), heading]
+        element_names = [part.content for part in self._find_parts("name", "title")]
+        candidates = [*element_names, attributes.get("name", ""), attributes.get("title", ""), heading]
         if kind.is_checkpoint:
             candidates += [part.content for part in self._find_parts("decision", "what-built", "action")]
         for text in candidates:
@@ -316,9 +316,9 @@ class _TaskParser:
         return action
 
     def _read_criteria(self, name: str) -> tuple[str, ...]:
-        found_criteria = tuple(item for part in self._find_parts("done") for item in criteria(part.content))
+        found_criteria = tuple(criterion for part in self._find_parts("done") for criterion in criteria(part.content))
         found_criteria = found_criteria or tuple(
-            item for part in self._find_parts("acceptance_criteria") for item in criteria(part.content)
+            criterion for part in self._find_parts("acceptance_criteria") for criterion in criteria(part.content)
         )
         if not found_criteria:
             hint = (

@@ -126,15 +126,15 @@ class Verify:
             fenced.update(range(fence.first, fence.last + 1))
             language = lines[fence.first].text.strip().lstrip("`~").strip().partition(" ")[0].lower()
             if language in _SHELLS or not language:
-                inside = Line(dedented("\n".join(item.text for item in lines[fence.first + 1 : fence.last])), 0)
+                inside = Line(dedented("\n".join(line.text for line in lines[fence.first + 1 : fence.last])), 0)
                 self._read_lines([*_number_lines(inside._replace(number=lines[fence.first].number + 1))])
         outside = [line for at, line in enumerate(lines) if at not in fenced and words_of(line.text)]
         if self.commands and outside:
             message = f"only the fenced code is run, not: {shortened(outside[0].text, 50)}"
             self._add_warning("prose-in-verify", outside[0].number, message, _DONE_HINT)
 
-    def _read_lines(self, written: list[Line]) -> None:
-        lines = [*_strip_comments(written)]
+    def _read_lines(self, raw_lines: list[Line]) -> None:
+        lines = [*_strip_comments(raw_lines)]
         if lines and _BULLET.match(lines[0].text):
             self._read_items([*_join_items(lines)])
         elif len(lines) < 2 or all(map(_is_standalone, lines, [*lines[1:], None])):
@@ -142,9 +142,9 @@ class Verify:
             if len(plain) > 1 and all(is_command(line.text) for line in plain):
                 self._read_commands([line.text for line in plain])
             else:
-                self._read_items([*_join_items(plain)] if any(_BULLET.match(item.text) for item in plain) else plain)
+                self._read_items([*_join_items(plain)] if any(_BULLET.match(line.text) for line in plain) else plain)
         else:
-            self._read_script(written, lines)
+            self._read_script(raw_lines, lines)
 
     def _read_commands(self, commands: list[str]) -> None:
         """Read one command per line, unless a line changes the shell state for the lines after it."""
@@ -153,9 +153,9 @@ class Verify:
         else:
             self.commands += commands
 
-    def _read_script(self, written: list[Line], lines: list[Line]) -> None:
+    def _read_script(self, raw_lines: list[Line], lines: list[Line]) -> None:
         """Read the lines as written, with comments and blank lines: a heredoc may contain them."""
-        script = "\n".join(_PROMPT.sub("", line.text, count=1) for line in written).strip("\n")
+        script = "\n".join(_PROMPT.sub("", line.text, count=1) for line in raw_lines).strip("\n")
         script = re.sub(r"\n[ \t]*(?=&&|\|)", " ", script)
         try:
             parts = statements(script)

@@ -50,7 +50,7 @@ def assignment(
         max_attempts=max_attempts,
         base_commit=base_commit,
         deadline_seconds=seconds,
-        # Which checks passed is not told: held-out ones may be among them.
+        # The executor does not learn which checks passed: held-out ones may be among them.
         previous_failures=tuple(failure.model_copy(update={"passed": ()}) for failure in record.failures),
         learnings=learnings,
         directive=next_step,

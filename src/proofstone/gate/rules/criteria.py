@@ -58,8 +58,8 @@ def _find_check(text: str, passed: Sequence[CheckLine], report: CheckReport, pre
     if match and match["path"].removeprefix("./") in present:
         return TREE
     tests = [line for line in passed if line.tests]
-    named = [test for test in (*report.fixed, *report.sensitive) if _mentions_test(text, test)]
-    if named and tests:
+    named_tests = [test for test in (*report.fixed, *report.sensitive) if _mentions_test(text, test)]
+    if named_tests and tests:
         return tests[0].name
     for words, kinds in _WORDS:
         if words.match(text.strip()):

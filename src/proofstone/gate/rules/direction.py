@@ -1,4 +1,4 @@
-"""Where a task stands after a failed attempt, how the next attempt should proceed, and the confidence in a run. Pure.
+"""The state of a task after a failed attempt, how the next attempt should proceed, and the confidence in a run. Pure.
 
 Whether there is a next attempt is decided in `machine`. How it should proceed is decided by the controller of the
 control loop (`solve.rules.gradient`): an attempt is a round, the requirements of the gate are the criteria, and another

@@ -139,7 +139,7 @@ def delays(failures: Sequence[Failure]) -> bool:
 def escalation(record: TaskRecord) -> str:
     """Explain why a person is asked; "" while the gate can continue by itself."""
     if record.state is TaskState.BLOCKED:
-        return f"the executor is blocked: {record.blocked_by}"
+        return f"it is blocked: {record.blocked_by}"
     if record.state is not TaskState.FAILED or may_retry(record):
         return ""
     kinds = [failure.type for failure in record.failures]

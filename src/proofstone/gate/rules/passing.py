@@ -235,7 +235,7 @@ def _list_verify_runs(task: PlanTask, report: CheckReport) -> Iterable[VerifyRun
 
 
 def _list_failing_checks(report: CheckReport, verify: Sequence[VerifyRun]) -> Iterable[Reason]:
-    """Yield everything that speaks against the task besides the exit code of the verify command.
+    """Yield all reasons against the task besides the exit code of the verify command.
 
     The exit code is a condition of its own.
     """

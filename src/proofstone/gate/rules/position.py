@@ -92,9 +92,9 @@ def position(task: TaskView) -> Position:
 
 def bar(task_position: Position) -> str:
     """Format `[####----]`: a finished step counts fully, a running one half."""
-    done = sum(word in _DONE_WORDS or word == "skipped" for word in task_position.words)
+    finished_steps = sum(word in _DONE_WORDS or word == "skipped" for word in task_position.words)
     half = any(word in _RUNNING_WORDS for word in task_position.words)
-    filled = round(_BAR_WIDTH * (2 * done + half) / (2 * STEPS))
+    filled = round(_BAR_WIDTH * (2 * finished_steps + half) / (2 * STEPS))
     return f"[{'#' * filled}{'-' * (_BAR_WIDTH - filled)}]"
 
 

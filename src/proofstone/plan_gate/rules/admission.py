@@ -101,16 +101,20 @@ def to_take_in(challenges: Iterable[Challenge]) -> tuple[Challenge, ...]:
     Hints of the rules are for the author, who follows them in the text of the plan; they are not quoted there.
     """
     settled = (ChallengeStatus.RESOLVED, ChallengeStatus.OPEN, ChallengeStatus.UNRESOLVED)
-    return tuple(item for item in _select_serious(challenges) if _is_mitigated(item) and item.status in settled)
+    return tuple(
+        challenge
+        for challenge in _select_serious(challenges)
+        if _is_mitigated(challenge) and challenge.status in settled
+    )
 
 
 def without_mitigation(challenges: Iterable[Challenge]) -> tuple[Challenge, ...]:
     """Return the open challenges for which there is no mitigation to add."""
     undiscussed = ChallengeStatus.DEFERRED_SURFACED
     return tuple(
-        item
-        for item in _select_serious(challenges)
-        if item.status is undiscussed or (item.status.is_open and not _is_mitigated(item))
+        challenge
+        for challenge in _select_serious(challenges)
+        if challenge.status is undiscussed or (challenge.status.is_open and not _is_mitigated(challenge))
     )
 
 

@@ -55,7 +55,7 @@ class Entering:
     @property
     def false(self) -> tuple[LookedUp, ...]:
         """The claims that are false."""
-        return tuple(item for item in self.looked if item.holds is False)
+        return tuple(lookup for lookup in self.looked if lookup.holds is False)
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,12 @@ class Board:
 
     @property
     def active(self) -> tuple[Challenge, ...]:
-        return tuple(item for item in self.all if item.status.is_open)
+        return tuple(challenge for challenge in self.all if challenge.status.is_open)
 
     @property
     def open_to_discussion(self) -> tuple[Challenge, ...]:
         """Active challenges that somebody could settle."""
-        return tuple(item for item in self.active if item.id not in self._final)
+        return tuple(challenge for challenge in self.active if challenge.id not in self._final)
 
     # Admission
 
@@ -132,9 +132,9 @@ class Board:
 
     def readmit(self) -> None:
         """Activate deferred BLOCKING challenges as soon as there is room, so that nothing that blocks is lost."""
-        for item in self.all:
-            if item.status is ChallengeStatus.DEFERRED_SURFACED and item.severity is PlanSeverity.BLOCKING:
-                self._activate(item.id)
+        for challenge in self.all:
+            if challenge.status is ChallengeStatus.DEFERRED_SURFACED and challenge.severity is PlanSeverity.BLOCKING:
+                self._activate(challenge.id)
 
     def _add_challenge(self, entering: Entering) -> str:
         id = f"C{len(self.challenges) + 1}"
@@ -159,7 +159,7 @@ class Board:
         if entering.final:
             self._final.add(id)
         if entering.looked and not entering.false:
-            self.evidence[id] = "; ".join(seen.saw for seen in entering.looked)
+            self.evidence[id] = "; ".join(lookup.saw for lookup in entering.looked)
         return id
 
     def _check_refuted(self, id: str, entering: Entering) -> bool:
@@ -241,10 +241,10 @@ class Board:
 
     def close(self) -> None:
         """Defer the MINOR challenges that are still open at the end."""
-        for item in self.active:
-            if item.severity is PlanSeverity.MINOR:
+        for challenge in self.active:
+            if challenge.severity is PlanSeverity.MINOR:
                 self._set_status(
-                    item.id, ChallengeStatus.DEFERRED, resolution=item.resolution or "still open at the end"
+                    challenge.id, ChallengeStatus.DEFERRED, resolution=challenge.resolution or "still open at the end"
                 )
 
     def note(self, kind: EventKind, text: str) -> None:

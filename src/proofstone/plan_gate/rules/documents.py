@@ -73,9 +73,7 @@ def from_text(text: str, source: str) -> Record:
 def all_from_text(text: str, source: str) -> tuple[Record, ...]:
     """Read all records of the text, in order: one after another, in a list, or in several YAML documents."""
     if len(text) > _MAX_LENGTH:
-        raise InputError(
-            f"{source}: larger than {_MAX_LENGTH // 1024} KiB", hint="read_read only a few records at a time"
-        )
+        raise InputError(f"{source}: larger than {_MAX_LENGTH // 1024} KiB", hint="read only a few records at a time")
     reader = _RecordReader(source)
     records = tuple(record for root in reader.compose(text) for record in reader.read_records(root))
     if not records:
@@ -124,8 +122,8 @@ class _RecordReader:
     def read_records(self, node: Node) -> Iterator[Record]:
         self._refuse_anchor(node)
         if isinstance(node, SequenceNode):
-            for item in node.value:
-                yield from self.read_records(item)
+            for child in node.value:
+                yield from self.read_records(child)
             return
         if not isinstance(node, MappingNode):
             raise self._make_error(node, "this is not a record", _RECORD_HINT)
@@ -155,7 +153,7 @@ class _RecordReader:
         if isinstance(node, MappingNode):
             return {key: self._read_value(value) for key, value in self._read_items(node).items()}
         if isinstance(node, SequenceNode):
-            return [self._read_value(item) for item in node.value]
+            return [self._read_value(child) for child in node.value]
         return None if _is_null(node) else self._read_text(node)
 
     def _refuse_anchor(self, node: Node) -> None:

@@ -186,7 +186,9 @@ class _Loop:
                 text = f"{origin} brought what is MINOR or of LOW confidence, which it may not: {draft.claim}"
                 self.board.note(EventKind.REFUSED, text)
             drafts = tuple(draft for draft in drafts if not too_weak(draft))
-        ids = self.board.admit([Entering(item, origin, lookups(item.evidence)) for item in drafts], limit)
+        ids = self.board.admit(
+            [Entering(new_draft, origin, lookups(new_draft.evidence)) for new_draft in drafts], limit
+        )
         for id, draft in zip(ids, drafts, strict=True):
             self._research.hold_against(origin, id, lookups(draft.evidence))
         for withdrawal in output.withdrawals:
@@ -207,14 +209,14 @@ class _Loop:
             self._research.generated(finding, id)
 
     def _research_needs(self) -> tuple[AskResearch, ...]:
-        seen = self._make_snapshot()
-        targets = tuple(item.id for item in self.board.open_to_discussion)
+        snapshot = self._make_snapshot()
+        targets = tuple(challenge.id for challenge in self.board.open_to_discussion)
         notes = tuple(self._granted.get(DirectiveKind.NOTE, ()))
-        needs = [AskResearch(Mode.RESOLVE, targets, notes, seen)] if targets else []
+        needs = [AskResearch(Mode.RESOLVE, targets, notes, snapshot)] if targets else []
         for mode, kind in ((Mode.SURFACE, DirectiveKind.RE_SWEEP), (Mode.PROBE, DirectiveKind.RE_PROBE)):
             directed = tuple(self._granted.get(kind, ()))
             if self._iteration == 1 or directed:
-                needs.append(AskResearch(mode, targets, (*directed, *notes), seen))
+                needs.append(AskResearch(mode, targets, (*directed, *notes), snapshot))
         return tuple(needs)
 
     def _handle_research(self, need: AskResearch, answer: Sent) -> list[tuple[Entering, str]]:
@@ -396,20 +398,20 @@ class _Loop:
             plan_quality=self.subject.quality,
             team_mode=self.subject.mode,
             challenges=tuple(
-                ChallengeLine(id=item.id, status=item.status, severity=item.severity) for item in self.board.all
+                ChallengeLine(id=entry.id, status=entry.status, severity=entry.severity) for entry in self.board.all
             ),
             unknowns=tuple(
                 UnknownLine(id=unknown.id, resolution=unknown.resolution) for unknown in self._research.new_unknowns
             ),
             surfaced_contexts=tuple(
-                SurfacedLine(id=item.id, impact=item.impact, generates_challenge=item.generates_challenge)
-                for item in self._research.new_surfaced
+                SurfacedLine(id=entry.id, impact=entry.impact, generates_challenge=entry.generates_challenge)
+                for entry in self._research.new_surfaced
             ),
             probed_risks=tuple(
                 RiskLine(id=risk.id, generates_challenge=risk.generates_challenge) for risk in self._research.new_risks
             ),
             convergence=convergence_of(standing, decision.status),
-            user_responses=tuple(f"{item.challenge}: {item.text}" for item in answers),
+            user_responses=tuple(f"{entry.challenge}: {entry.text}" for entry in answers),
             synthesizer_directives=tuple(self._new_directives),
             quality_score=score.total if score else None,
         )

@@ -128,7 +128,7 @@ SEVERAL = Objection(
 )
 
 RULES: Final[Mapping[str, tuple[PlanSeverity, Objection]]] = {
-    # what the reader says
+    # problems of the parser
     "frontmatter": (BLOCKING, FORM),
     "no-task": (BLOCKING, FORM),
     "broken-tag": (BLOCKING, FORM),
@@ -145,18 +145,18 @@ RULES: Final[Mapping[str, tuple[PlanSeverity, Objection]]] = {
     "task-type": (MINOR, DETAIL),
     "flaky": (MINOR, DETAIL),
     "idle-command": (MINOR, DETAIL),
-    # of its order
+    # problems of the order
     "cycle": (SIGNIFICANT, ORDER),
     "unknown-dependency": (SIGNIFICANT, ORDER),
     "self-dependency": (SIGNIFICANT, ORDER),
-    # of its commands
+    # problems of commands
     "prose-verify": (BLOCKING, UNPROVEN),
     "inverted-verify": (BLOCKING, UNPROVEN),
     "verify-too-long": (BLOCKING, SIZE),
     "manual-verify": (MINOR, PERSON),
     "prose-in-verify": (MINOR, PERSON),
     "entity-in-verify": (MINOR, DETAIL),
-    # what the linter says
+    # problems of the linter
     "empty-checkpoint": (BLOCKING, FORM),
     "vacuous-verify": (SIGNIFICANT, UNPROVEN),
     "vacuous-heldout": (SIGNIFICANT, UNPROVEN),
@@ -173,7 +173,7 @@ RULES: Final[Mapping[str, tuple[PlanSeverity, Objection]]] = {
     "odd-path": (MINOR, PATHS),
     "autonomous": (MINOR, DETAIL),
     "key-link": (MINOR, DETAIL),
-    # what only the plan gate says
+    # problems that only the plan gate finds
     "missing-file": (SIGNIFICANT, MISSING),
     "missing-test": (SIGNIFICANT, UNTESTED),
     "missing-artifact": (SIGNIFICANT, PROMISED),

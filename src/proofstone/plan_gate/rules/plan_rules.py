@@ -107,7 +107,7 @@ def _is_one_file(path: str, tree: Collection[str]) -> bool:
     if is_pattern(path) or "{" in path or not has_ending(path):
         return False
     below = f"{PurePosixPath(path)}/"
-    return not any(item.startswith(below) for item in tree)
+    return not any(file.startswith(below) for file in tree)
 
 
 def _is_ordinary(path: str) -> bool:

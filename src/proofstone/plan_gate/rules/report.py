@@ -258,7 +258,7 @@ def _describe_settlement(report: PlanReport, challenge: Challenge) -> str:
 def _format_standing(report: PlanReport) -> Iterator[str]:
     """Yield each open challenge in full. Mitigations that will be added have their own section."""
     listed_ids = (
-        {entry.id for entry in to_take_in(report.challenges)} if report.verdict is PlanVerdict.REVISE else set()
+        {mitigated.id for mitigated in to_take_in(report.challenges)} if report.verdict is PlanVerdict.REVISE else set()
     )
     for challenge in standing(report):
         status = f"{challenge.severity}, {challenge.status}"
@@ -276,8 +276,9 @@ def _format_debt(report: PlanReport) -> Iterator[str]:
     deferred = [challenge for challenge in report.challenges if challenge.status.is_put_off]
     yield f"{counted(len(deferred), 'challenge')} deferred. None of it is done when the plan is."
     yield ""
-    for item in sorted(deferred, key=by_severity):
-        yield f"- **{_format_id(report, item)}**, {item.severity}, {item.status}: {prose(item.claim)}"
+    for challenge in sorted(deferred, key=by_severity):
+        status = f"{challenge.severity}, {challenge.status}"
+        yield f"- **{_format_id(report, challenge)}**, {status}: {prose(challenge.claim)}"
 
 
 def _format_score(report: PlanReport) -> Iterator[str]:
@@ -308,8 +309,15 @@ def _format_surfaced(report: PlanReport) -> Iterator[str]:
     return _format_table(
         ("id", "source", "location", "relevance", "impact", "challenge"),
         (
-            (item.id, item.source, item.location, item.relevance, item.impact, item.generates_challenge or "")
-            for item in report.surfaced
+            (
+                context.id,
+                context.source,
+                context.location,
+                context.relevance,
+                context.impact,
+                context.generates_challenge or "",
+            )
+            for context in report.surfaced
         ),
     )
 
@@ -350,9 +358,10 @@ def _format_unknowns(report: PlanReport) -> Iterator[str]:
 
 
 def _format_false_claims(report: PlanReport) -> Iterator[str]:
-    for item in report.against:
-        who = f"{code(item.agent)}, iteration {item.iteration}, for {prose(item.about)}"
-        yield f"- {who}: claimed that {prose(claimed(item.looked.claim))}; the engine saw: {prose(item.looked.saw)}"
+    for false_claim in report.against:
+        who = f"{code(false_claim.agent)}, iteration {false_claim.iteration}, for {prose(false_claim.about)}"
+        lookup = false_claim.looked
+        yield f"- {who}: claimed that {prose(claimed(lookup.claim))}; the engine saw: {prose(lookup.saw)}"
 
 
 def _format_answers(report: PlanReport) -> Iterator[str]:

@@ -96,12 +96,12 @@ def is_verified(lookups: Sequence[LookedUp]) -> bool:
     return bool(lookups) and all(lookup.holds for lookup in lookups)
 
 
-def is_substantial(looked: Sequence[LookedUp]) -> bool:
+def is_substantial(lookups: Sequence[LookedUp]) -> bool:
     """Whether the finding is verified by more than the existence of files or the absence of something. Those hold for
     any plan.
     """
-    return is_verified(looked) and any(
-        lookup.claim.kind is not ClaimKind.FILE and not lookup.claim.absent for lookup in looked
+    return is_verified(lookups) and any(
+        lookup.claim.kind is not ClaimKind.FILE and not lookup.claim.absent for lookup in lookups
     )
 
 
@@ -163,8 +163,8 @@ class Looked:
     by_claim: Mapping[RepositoryClaim, LookedUp]
 
     @classmethod
-    def of(cls, looked: Iterable[LookedUp]) -> Looked:
-        return cls({lookup.claim: lookup for lookup in looked})
+    def of(cls, lookups: Iterable[LookedUp]) -> Looked:
+        return cls({lookup.claim: lookup for lookup in lookups})
 
     def __call__(self, claims: Sequence[RepositoryClaim]) -> tuple[LookedUp, ...]:
         return tuple(self.by_claim[claim] for claim in claims)
@@ -201,10 +201,10 @@ class Research:
     def new_risks(self) -> list[ProbedRisk]:
         return self.risks[self._before[2] :]
 
-    def take_unknowns(self, output: ResolveOutput, looked: Looked, agent: str) -> None:
+    def take_unknowns(self, output: ResolveOutput, find_lookups: Looked, agent: str) -> None:
         """Add the unknowns of an answer."""
         for draft in output.unknowns:
-            lookups = looked(draft.evidence)
+            lookups = find_lookups(draft.evidence)
             finding, resolution = finding_text(draft, lookups)
             unknown = self._add_unknown(draft, finding, resolution)
             if draft.resolution is UnknownResolution.CONFIRMED:
@@ -227,7 +227,7 @@ class Research:
             )
             self._add_unknown(draft, *finding_text(draft, ()))
 
-    def take_surfaced(self, output: SurfaceOutput, looked: Looked, agent: str) -> list[tuple[Entering, str]]:
+    def take_surfaced(self, output: SurfaceOutput, find_lookups: Looked, agent: str) -> list[tuple[Entering, str]]:
         """Add surfaced context, and return the resulting challenges with the ids of their findings."""
         entering = []
         for draft in output.surfaced:
@@ -239,12 +239,12 @@ class Research:
                 impact=draft.impact,
             )
             self.surfaced.append(context)
-            lookups = self._weigh_evidence(context.id, _look_up_evidence(draft, looked), agent)
+            lookups = self._weigh_evidence(context.id, _look_up_evidence(draft, find_lookups), agent)
             if challenge := _make_surfaced_challenge(draft):
                 entering.append((Entering(challenge, Origin.SURFACED, lookups), context.id))
         return entering
 
-    def take_risks(self, output: ProbeOutput, looked: Looked, agent: str) -> list[tuple[Entering, str]]:
+    def take_risks(self, output: ProbeOutput, find_lookups: Looked, agent: str) -> list[tuple[Entering, str]]:
         """Add risks, and return the resulting challenges with the ids of their risks."""
         entering = []
         for draft in output.risks:
@@ -257,7 +257,7 @@ class Research:
                 severity=draft.severity,
             )
             self.risks.append(risk)
-            lookups = self._weigh_evidence(risk.id, _look_up_evidence(draft, looked), agent)
+            lookups = self._weigh_evidence(risk.id, _look_up_evidence(draft, find_lookups), agent)
             if challenge := _make_risk_challenge(draft):
                 entering.append((Entering(challenge, Origin.PROBED, lookups), risk.id))
         return entering
@@ -265,14 +265,16 @@ class Research:
     def generated(self, finding: str, challenge: str) -> None:
         """Record the challenge that a finding led to."""
         update = {"generates_challenge": challenge}
-        self.surfaced = [item.model_copy(update=update) if item.id == finding else item for item in self.surfaced]
+        self.surfaced = [
+            context.model_copy(update=update) if context.id == finding else context for context in self.surfaced
+        ]
         self.risks = [risk.model_copy(update=update) if risk.id == finding else risk for risk in self.risks]
 
-    def hold_against(self, agent: str, about: str, looked: Iterable[LookedUp]) -> None:
+    def hold_against(self, agent: str, about: str, lookups: Iterable[LookedUp]) -> None:
         """Record the false claims of an agent."""
-        false = (item for item in looked if item.holds is False)
+        false = (lookup for lookup in lookups if lookup.holds is False)
         self.against += [
-            HeldAgainst(agent=agent, iteration=self._iteration, about=about, looked=item) for item in false
+            HeldAgainst(agent=agent, iteration=self._iteration, about=about, looked=lookup) for lookup in false
         ]
 
     def exhibits(self) -> dict[str, Exhibit]:
@@ -318,10 +320,10 @@ class Research:
         return lookups
 
 
-def _look_up_evidence(draft: SurfacedDraft | RiskDraft, looked: Looked) -> tuple[LookedUp, ...]:
+def _look_up_evidence(draft: SurfacedDraft | RiskDraft, find_lookups: Looked) -> tuple[LookedUp, ...]:
     """Return the lookups for a finding. Its challenge rests on the same evidence."""
     challenge_evidence = draft.challenge.evidence if draft.challenge else ()
-    return looked(tuple(dict.fromkeys((*draft.evidence, *challenge_evidence))))
+    return find_lookups(tuple(dict.fromkeys((*draft.evidence, *challenge_evidence))))
 
 
 def _make_surfaced_challenge(draft: SurfacedDraft) -> ChallengeDraft | None:
