@@ -41,7 +41,7 @@ def test_a_checkpoint_is_confirmed_and_the_run_goes_on(waiting: Shop) -> None:
 
     report = waiting.document("resume", "last")
     assert (report["exit"], report["outcome"]) == (0, "passed")
-    assert "- a person's word: the blue one: ✓\n" in (waiting.root / "SUMMARY.md").read_text("utf-8")
+    assert "- a person's note: the blue one: ✓\n" in (waiting.root / "SUMMARY.md").read_text("utf-8")
     assert waiting.git("status", "--short") == ""
 
 

@@ -79,9 +79,9 @@ def _invert(result: _Result) -> bool | None:
 def _check_length(claim: RepositoryClaim) -> _Result | None:
     """Refuse a claim that says so little that it is always true."""
     if "text" in NEEDED[claim.kind] and len("".join(claim.text.split())) < _MIN_LENGTH:
-        return _Result(None, f"{_quote(claim.text)} is too short to show anything")
+        return _Result(None, f"{_quote(claim.text)} is too short to prove anything")
     if claim.kind is ClaimKind.SYMBOL and len(re.sub(r"\W", "", claim.name)) == 1:
-        return _Result(None, f"{_format_name(claim.name)} is too short to show anything")
+        return _Result(None, f"{_format_name(claim.name)} is too short to prove anything")
     return None
 
 
@@ -89,7 +89,7 @@ def _look_up_file(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolRes
     if problem := _check_path(claim.path):
         return problem
     if not names(claim.path):
-        return _Result(None, "that there is the project's root shows nothing")
+        return _Result(None, "the existence of the project's root proves nothing")
     tree = Tree(place.ground)
     entry = tree.entry(tree.readable(claim.path))
     kind = "a folder" if entry.folder else "a file" if entry.file else "neither a file nor a folder"
@@ -237,7 +237,7 @@ def _check_path(path: str) -> _Result | None:
 
 def _explain_refusal(claim: RepositoryClaim, refusal: RefusedError) -> str:
     if refusal.rule is RefusalRule.SECRET:
-        return f"{_format_name(claim.path)} may hold secrets: not looked at"
+        return f"{_format_name(claim.path)} may hold secrets, so it was not read"
     return _first_sentence(refusal.text)
 
 

@@ -133,7 +133,7 @@ def _compose(block: _Block, frontmatter: Frontmatter) -> MappingNode | None:
     if root is None:
         return None
     if not isinstance(root, MappingNode):
-        hint = "write `phase: …`, `plan: …` and so on, one key a line"
+        hint = "write `phase: …`, `plan: …` and so on, one key per line"
         frontmatter.problems.append(
             error("frontmatter", block.first + 1, "the frontmatter is not a list of keys", hint)
         )
@@ -182,7 +182,7 @@ class _FrontmatterParser:
             return (str(node.value),)
         if isinstance(node, SequenceNode):
             return tuple(text for item in node.value if (text := self._read_text(key, item)))
-        self._add_problem(node, f"`{key}` must be a list", f"write `{key}: []`, or one item a line after `- `")
+        self._add_problem(node, f"`{key}` must be a list", f"write `{key}: []`, or one item per line after `- `")
         return ()
 
     def _read_autonomous(self, node: Node) -> None:

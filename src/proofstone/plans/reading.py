@@ -52,8 +52,8 @@ def read_plan(text: str, path: str) -> tuple[Plan | None, tuple[PlanProblem, ...
     """Return the plan and its problems. The plan is None if no task can be found."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if has_too_many_tags(text):
-        hint = "split it: a plan is read, run and reviewed as a whole"
-        return None, (error("too-large", 1, "this has more than 20,000 tags", hint),)
+        hint = "split the plan: it is read, run and reviewed as a whole"
+        return None, (error("too-large", 1, "this text has more than 20,000 tags", hint),)
     tags = Tags(text)
     if "<task" not in text.lower():
         return None, (*read_frontmatter(tags.lines).problems, _NO_TASK)
@@ -64,7 +64,7 @@ def read_plan(text: str, path: str) -> tuple[Plan | None, tuple[PlanProblem, ...
     if not tags.tasks:
         problems.append(_NO_TASK)
     if len(tags.tasks) > MOST_TASKS:
-        message = f"{len(tags.tasks):,} tasks are more than the {MOST_TASKS:,} that one plan may have"
+        message = f"{len(tags.tasks):,} tasks are more than the limit of {MOST_TASKS:,} per plan"
         problems.append(error("too-large", 1, message, "split it into several plans"))
     if not tags.tasks or len(tags.tasks) > MOST_TASKS:
         return None, tuple(problems)
@@ -150,7 +150,7 @@ class _TaskListParser:
                 )
             )
         if file_count > MOST_FILES:
-            message = f"{file_count:,} declared files are more than the {MOST_FILES:,} that one plan may have"
+            message = f"{file_count:,} declared files are more than the limit of {MOST_FILES:,} per plan"
             self.problems.append(error("too-large", 1, message, "name folders instead: `src/generated/`"))
         edges, impossible = dependencies(orderings)
         self.problems += impossible
@@ -304,7 +304,7 @@ class _TaskParser:
             hint = "name what it may change: <files>src/thing.py, tests/test_thing.py</files>, or <files>none</files>"
             self._add_error("missing-files", self.line, f"{name!r} has no <files>", hint)
         elif not files and not any(is_none(part.content) and part.content.strip() for part in parts):
-            hint = "name what it may change, one path a line, or write <files>none</files>"
+            hint = "name what it may change, one path per line, or write <files>none</files>"
             self._add_error("missing-files", self._opening_line(parts[0]), f"<files> of {name!r} is empty", hint)
         return files
 

@@ -232,9 +232,9 @@ class Verify:
         self.problems.append(warning(rule, line, message, hint, self.task))
 
 
-_SCRIPT_HINT = "put it into a script in the repository and call that"
-_CHECKPOINT_HINT = 'make it a task of its own: <task type="checkpoint:human-verify">'
-_DONE_HINT = "say it in <done>, or write a command for it"
+_SCRIPT_HINT = "put it into a script in the repository, and call the script"
+_CHECKPOINT_HINT = 'make it a separate task: <task type="checkpoint:human-verify">'
+_DONE_HINT = "put it into <done>, or write a command for it"
 
 
 def _build_script(parts: list[str]) -> str:

@@ -271,7 +271,7 @@ def _format_facts(plan: PlanTask, task: TaskView) -> Iterator[str]:
     if record.state is TaskState.BLOCKED:
         yield f"- blocked: {prose(record.blocked_by)}"
     elif record.note and record.finished and (record.checkpoint or record.override):
-        yield f"- a person's word: {prose(record.note)}"
+        yield f"- a person's note: {prose(record.note)}"
 
 
 def _format_criteria(plan: PlanTask, record: TaskRecord) -> Iterator[str]:

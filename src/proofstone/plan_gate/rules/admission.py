@@ -81,7 +81,7 @@ def _explain_verdict(last: Judged) -> NotAdmitted | None:
                 f"a question about it is waiting (run {last.run_id})", f"proofstone verify-plan --resume {last.run_id}"
             )
         case PlanVerdict.PROCEED:
-            return NotAdmitted("its mitigations are not taken in", command) if last.mitigations else None
+            return NotAdmitted("its mitigations are not in the plan yet", command) if last.mitigations else None
         case PlanVerdict.REVISE if last.mitigations and not last.forced:
             return NotAdmitted(f"the plan gate says REVISE (run {last.run_id})", command)
     return NotAdmitted(f"the plan gate says {last.verdict} (run {last.run_id})", "")

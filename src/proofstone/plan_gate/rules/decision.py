@@ -239,9 +239,9 @@ CONDITIONS: Final[dict[tuple[DirectiveKind, DirectiveReason], tuple[Callable[[Ci
 def why_not(directive: Directive, circumstances: Circumstances) -> str:
     """Explain why a sweep or a probe is not repeated; "" if it is."""
     if circumstances.last:
-        return "no iteration comes after this one"
+        return "this is the last iteration"
     if circumstances.only_minor_left:
-        return "nothing but MINOR challenges is left"
+        return "only MINOR challenges are left"
     condition = CONDITIONS.get((directive.kind, directive.reason)) if directive.reason else None
     if condition is None:
         reasons = ", ".join(reason for kind, reason in CONDITIONS if kind is directive.kind)

@@ -246,7 +246,7 @@ class _Loop:
         for unknown in output.unknowns:
             if unknown not in known_unknowns:
                 self.board.note(
-                    EventKind.REFUSED, f"an unknown is about {unknown.affects_challenge}, which is no challenge"
+                    EventKind.REFUSED, f"an unknown is about {unknown.affects_challenge}, which is not a challenge"
                 )
         return output.model_copy(update={"unknowns": known_unknowns})
 
@@ -288,7 +288,7 @@ class _Loop:
             case DirectiveKind.NOTE:
                 return ""
             case DirectiveKind.RAISE_BUDGET:
-                return "no iteration comes after this one" if circumstances.last else self._raise_budget(directive)
+                return "this is the last iteration" if circumstances.last else self._raise_budget(directive)
         return why_not(directive, circumstances)
 
     def _raise_budget(self, directive: Directive) -> str:
@@ -361,7 +361,7 @@ class _Loop:
             open_challenges = [challenge for challenge in self.board.active if _needs_person(challenge)]
 
     def _make_question(self, challenge: Challenge) -> OpenQuestion:
-        default_question = OpenQuestion(challenge=challenge.id, question="How is this to be settled?")
+        default_question = OpenQuestion(challenge=challenge.id, question="How should this be settled?")
         question = self._questions.get(challenge.id, default_question)
         why = f"{challenge.claim}. {challenge.concern} {challenge.failure_scenario}"
         return question.model_copy(update={"why": why})

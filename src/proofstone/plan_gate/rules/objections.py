@@ -27,9 +27,9 @@ class Objection(NamedTuple):
 
 
 FORM = Objection(
-    "The reader of plans cannot tell what is meant here.",
-    "The plan is refused before its first task, or a task is read differently from how it was meant.",
-    "Write it in the form that docs/plan.md describes, which has one reading only.",
+    "The plan parser cannot tell what this means.",
+    "The plan is refused before its first task, or a task is read differently from what you meant.",
+    "Write it in the form that docs/plan.md describes, which has only one meaning.",
 )
 SIZE = Objection(
     "A plan of this size cannot be read, run and reviewed as a whole.",
@@ -48,7 +48,7 @@ UNPROVEN = Objection(
 )
 PERSON = Objection(
     "Only a command is run; sentences and checks by hand are not.",
-    "What the sentence asks for is looked at by nobody, and the task passes without it.",
+    "Nobody checks what the sentence asks for, and the task passes without it.",
     "Make it a command, a done criterion, or a checkpoint for a person.",
 )
 UNFINISHED = Objection(
@@ -57,13 +57,13 @@ UNFINISHED = Objection(
     "Name what one can see or count.",
 )
 PATHS = Objection(
-    "The files named here cannot be the ones that are meant.",
-    "Changes fall outside what was declared and are rejected, however good they are.",
-    "Name every file from the repository's root.",
+    "These paths cannot be the right ones.",
+    "Changes are outside of the declared files and are rejected, however good they are.",
+    "Name every file from the root of the repository.",
 )
 UNNAMED = Objection(
     "The plan does not say which files this may change.",
-    "Nothing that is changed can be within what was declared, so every change is rejected.",
+    "Every change is outside of the declared files, so it is rejected.",
     "Name the files, or say that there are none.",
 )
 MISSING = Objection(
@@ -73,18 +73,18 @@ MISSING = Objection(
 )
 UNDECLARED = Objection(
     "The task says to change a file that it does not list.",
-    "The change falls outside what was declared and is rejected, or the task leaves out what it was told to do.",
+    "The change falls outside what was declared and is rejected, or the task does not do what it should.",
     "List the file, or leave its change to the task that lists it.",
 )
 UNTESTED = Objection(
-    "The verification runs a test file that is not there and that no task so far writes.",
-    "The command fails whatever is done, or somebody writes a test outside of what was declared.",
+    "The verification runs a test file that does not exist and that no earlier task writes.",
+    "The command always fails, or the executor writes a test file that is not declared.",
     "List the test file among the files of the task that writes it.",
 )
 PROMISED = Objection(
     "The plan promises a file that no task may write.",
     "Every task passes, and the plan fails at its end because the file is missing.",
-    "List it among the files of the task that makes it.",
+    "List it among the files of the task that creates it.",
 )
 SHARED = Objection(
     "Tasks that may run at the same time may change the same files.",
@@ -97,7 +97,7 @@ BROAD = Objection(
     "Name the tests of this task; Proofstone runs the whole suite anyway.",
 )
 LARGE = Objection(
-    "The task changes too much to be judged at once.",
+    "The task changes too much for one review.",
     "One wrong part rejects the whole, and the review overlooks what a small change would show.",
     "Split it into tasks of a few files each.",
 )
@@ -123,7 +123,7 @@ SHAPELESS = Objection(
 )
 SEVERAL = Objection(
     "There are several small problems.",
-    "Each costs whoever carries the plan out a question or a wrong guess, and together they hide what matters.",
+    "Each costs the executor a question or a wrong guess, and together they hide what matters.",
     "Fix each of them as its hint says.",
 )
 

@@ -124,7 +124,7 @@ def _describe_next_step(
         case PlanVerdict.PROCEED if about.runnable:
             return f"Have it done: proofstone gate {about.plan_path}"
         case PlanVerdict.PROCEED:
-            return "Write it as tasks that can be run and proven: docs/plan.md tells how; then proofstone gate PLAN.md"
+            return "Write it as tasks that can be run and proven, see docs/plan.md; then proofstone gate PLAN.md"
         case PlanVerdict.REVISE if _can_apply_mitigations(decision, challenges):
             return (
                 f"Take the mitigations in: proofstone verify-plan --take-in {about.run_id}; or revise the plan, "

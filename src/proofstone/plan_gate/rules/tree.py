@@ -274,7 +274,7 @@ class Expected:
             if file_intent is Intent.CREATE:
                 continue
             name, similar = shortened(path, 80), self._find_similar(path)
-            hint = f"write {similar}" if similar else f"name the file that is meant, or say: create {path}"
+            hint = f"write {similar}" if similar else f"name the right file, or say: create {path}"
             if file_intent is Intent.CHANGE:
                 what = f"{name} is to be changed and is not there"
                 yield Missing("missing-file", step.line_of(path), what, hint)
@@ -323,11 +323,11 @@ class Expected:
                 continue
             name = shortened(path, 80)
             if self.tree.has_ending_in(path):
-                what = f"{name} is to be changed here and is not among the files of the task"
+                what = f"{name} should be changed here but is not among the files of the task"
                 yield Missing("undeclared-file", step.line_of(path), what, f"add {path} to <files>", guessed=True)
             elif path not in self._listed_files and intent(self.outline.text, path) is not Intent.CREATE:
                 similar = self._find_similar(path)
-                hint = f"write {similar}" if similar else f"name the file that is meant, or say: create {path}"
+                hint = f"write {similar}" if similar else f"name the right file, or say: create {path}"
                 what = f"{name} is to be changed and is not there"
                 yield Missing("missing-file", step.line_of(path), what, hint)
 
@@ -347,7 +347,7 @@ class Expected:
     def _check_artifacts(self) -> Iterator[Missing]:
         for artifact in self.outline.plan.must_haves.artifacts if self.outline.plan else ():
             if not self._exists(artifact.path) and not artifact.path.startswith(_OUTSIDE_PREFIXES):
-                what = f"the artifact {shortened(artifact.path, 80)} is not there, and no task lists it"
+                what = f"the artifact {shortened(artifact.path, 80)} does not exist, and no task lists it"
                 hint = f"add {artifact.path} to the <files> of the task that makes it"
                 yield Missing("missing-artifact", artifact.line, what, hint)
 
@@ -360,8 +360,8 @@ class Expected:
                 continue
             if has_ending(path) and (plan or "/" in path) and intent(whole.text, path) is not Intent.CREATE:
                 similar = self._find_similar(path)
-                hint = f"write {similar}" if similar else "name a file that is there, or leave it out"
-                what = f"{shortened(path, 80)} is spoken of and is not there"
+                hint = f"write {similar}" if similar else "name an existing file, or remove it"
+                what = f"{shortened(path, 80)} is mentioned but does not exist"
                 yield Missing("missing-context", step.line_of(path), what, hint)
 
     def _exists(self, path: str) -> bool:
