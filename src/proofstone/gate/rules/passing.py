@@ -351,7 +351,7 @@ def refused_reason(reason: str) -> str:
     """Explain why this is not a valid reason to skip a task; "" if it is valid."""
     for pattern, description in _BAD_REASONS:
         if pattern.search(reason):
-            return f"{description} is not a valid reason: that is what the gate is for"
+            return f"{description} is not a valid reason: the gate exists to check that"
     if len(reason.strip()) < _MIN_REASON_LENGTH:
         return "the reason is too short to be understood later"
     return ""
