@@ -175,7 +175,7 @@ def test_ac_05_one_signal_where_two_are_needed_is_not_enough(tmp_path: Path) -> 
     assert tried.attempts == 3
     for failure in tried.failures:
         (reason,) = (one.detail for one in failure.reasons if one.check == "signals")
-        assert reason.startswith("1 of the 2 passing checks that are needed (verify); ")
+        assert reason.startswith("1 of the 2 required passing checks (verify); ")
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_what_is_not_in_the_table_is_an_error(state: TaskState, kind: str) -> No
         (record(), Confirmed(by="ann"), "only a checkpoint"),
         (record(state=S.VERIFYING, claim=None), checked(), "another attempt"),
         (record(state=S.REVIEWING), Approved(verdicts=(RULES,)), "no evidence"),
-        (record(state=S.REVIEWING, evidence=evidence()), Approved(verdicts=()), "no architect has spoken"),
+        (record(state=S.REVIEWING, evidence=evidence()), Approved(verdicts=()), "no architect gave a verdict"),
         (record(state=S.REVIEWING, evidence=evidence()), Approved(verdicts=(REJECTED,)), "not what was asked"),
         (record(state=S.REVIEWING, evidence=evidence(verify=())), Approved(verdicts=(RULES,)), "no verify command"),
         (record(state=S.APPROVED), HONEST[4], "nothing to commit"),
@@ -99,9 +99,9 @@ def test_what_is_not_in_the_table_is_an_error(state: TaskState, kind: str) -> No
         (
             record(state=S.APPROVED, evidence=evidence(tree="d" * 40), candidate=COMMIT),
             HONEST[4],
-            "not what was verified",
+            "not the one that was verified",
         ),
-        (record(state=S.APPROVED, evidence=evidence(), candidate="e" * 40), HONEST[4], "not what was verified"),
+        (record(state=S.APPROVED, evidence=evidence(), candidate="e" * 40), HONEST[4], "not the one that was verified"),
         (
             record(state=S.APPROVED, evidence=evidence(), candidate=COMMIT, commit=COMMIT),
             HONEST[4],

@@ -86,7 +86,7 @@ def test_a_branch_that_a_person_rewound_is_not_brought_back(tmp_path: Path) -> N
     until(lambda: bool(site.git("branch", "--list", site.branch)))
     site.git("branch", "-f", site.branch, "main")
     code, output = ended(running)
-    assert code == 2 and "does not hold" in output
+    assert code == 2 and "no longer contains" in output
     assert site.subjects() == []
 
 

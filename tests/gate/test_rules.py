@@ -220,14 +220,17 @@ def test_wrong_claims_in_three_tasks_halt_the_run() -> None:
     ("claim", "wrong"),
     [
         ({}, ""),
-        ({"verification": ClaimedVerification(command="x", exit_code=0)}, "exit code 0; here `x` ended with 1"),
+        (
+            {"verification": ClaimedVerification(command="x", exit_code=0)},
+            "exit code 0; when Proofstone ran it, `x` ended with 1",
+        ),
         ({"verification": ClaimedVerification(command="x", exit_code=2)}, ""),
         ({"verification": ClaimedVerification(command="x", exit_code=None)}, ""),
         ({"files_modified": ("a.py",)}, ""),
         ({"files_modified": ("./a.py",)}, ""),
         ({"files_modified": ("a.py", "b.py")}, "changed b.py, which it did not"),
-        ({"files_modified": ()}, "changed a.py, which it does not say"),
-        ({"verification": ClaimedVerification(command="other", exit_code=0)}, "`other` ended with exit code 0; here"),
+        ({"files_modified": ()}, "changed a.py, which it does not report"),
+        ({"verification": ClaimedVerification(command="other", exit_code=0)}, "`other` ended with exit code 0; when"),
     ],
 )
 def test_only_a_specific_claim_can_be_contradicted(claim: dict[str, Any], wrong: str) -> None:

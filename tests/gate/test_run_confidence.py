@@ -39,17 +39,17 @@ HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 @pytest.mark.parametrize(
     ("outcome", "task", "confidence", "why", "raised_by"),
     [
-        (None, approved(), None, "has not ended", "goes on"),
+        (None, approved(), None, "has not ended", "the run finishes"),
         (RunOutcome.PASSED, approved(), HIGH, "", ""),
         (RunOutcome.PASSED, approved(confidence=MEDIUM, caps=("no test fails",)), MEDIUM, "no test fails", "proof"),
         (RunOutcome.PASSED, approved(criteria=PROSE), MEDIUM, "only an architect's word", "a check that shows"),
         (RunOutcome.PASSED, approved(verify=FLAKY, flaky_allowed=True), MEDIUM, "is flaky", "passes every time"),
         (RunOutcome.PASSED, approved(UNSURE), MEDIUM, "the confidence of rules is medium", "is it fast?"),
-        (RunOutcome.PASSED, SKIPPED, MEDIUM, "set aside (skip)", "goes through the gate"),
+        (RunOutcome.PASSED, SKIPPED, MEDIUM, "bypassed the gate (skip)", "goes through the gate"),
         (RunOutcome.FAILED, FAILED, LOW, "failed: task-01", "it did not for this reason: it did not work"),
         (RunOutcome.NEEDS_HUMAN, BLOCKED, LOW, "failed: task-01", "is unblocked: no key"),
         (RunOutcome.HALTED, record(), LOW, "failed: task-01", "task-01 is finished"),
-        (RunOutcome.BUDGET_EXHAUSTED, approved(), LOW, "failed: task-01", "whatever keeps it from passing"),
+        (RunOutcome.BUDGET_EXHAUSTED, approved(), LOW, "failed: task-01", "is fixed"),
     ],
 )
 def test_each_row_of_the_table(
@@ -65,7 +65,7 @@ def test_each_row_of_the_table(
 def test_a_must_have_that_nobody_judged_leaves_something_unproven() -> None:
     found = rated(RunOutcome.PASSED, "", [approved()], [UNJUDGED])
     assert found.confidence is MEDIUM
-    assert found.reasons == ("nobody has judged this: truth: it is fast",)
+    assert found.reasons == ("not judged yet: truth: it is fast",)
 
 
 def test_the_weakest_task_decides() -> None:

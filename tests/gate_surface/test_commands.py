@@ -41,7 +41,7 @@ def test_a_checkpoint_is_confirmed_and_the_run_goes_on(waiting: Shop) -> None:
 
     report = waiting.document("resume", "last")
     assert (report["exit"], report["outcome"]) == (0, "passed")
-    assert "- a person's word: the blue one: ✓\n" in (waiting.root / "SUMMARY.md").read_text("utf-8")
+    assert "- a person's note: the blue one: ✓\n" in (waiting.root / "SUMMARY.md").read_text("utf-8")
     assert waiting.git("status", "--short") == ""
 
 
@@ -86,8 +86,16 @@ REASON = "the payment sandbox is down"
     ("args", "message", "hint"),
     [
         ((*SKIP, "boredom", "--reason", REASON), "--category boredom: no such category", "verify-unavailable"),
-        ((*SKIP, "time-pressure", "--reason", "looks good to me"), "that it looks good is no reason", "for instance"),
-        ((*SKIP, "time-pressure", "--reason", "the tests are too slow"), "that a test is slow is no reason", ""),
+        (
+            (*SKIP, "time-pressure", "--reason", "looks good to me"),
+            "that it looks good is not a valid reason",
+            "for instance",
+        ),
+        (
+            (*SKIP, "time-pressure", "--reason", "the tests are too slow"),
+            "that a test is slow is not a valid reason",
+            "",
+        ),
         ((*SKIP, "time-pressure", "--reason", "because"), "too short", ""),
         (("skip", "last", "task-01"), "Missing option", "proofstone skip --help"),
         (("force", "last", "task-01", "--reason", REASON), "confirm it with the word OVERRIDE", "--confirm OVERRIDE"),
@@ -97,9 +105,9 @@ REASON = "the payment sandbox is down"
             "--confirm OVERRIDE",
         ),
         (("approve", "last", "task-01", "rejected"), "rejected needs a reason", "--reason"),
-        (("approve", "last", "task-01", "approved"), "nobody waits for a review", ""),
+        (("approve", "last", "task-01", "approved"), "it is not waiting for a review", ""),
         (("approve", "last", "task-01", "maybe"), "maybe", ""),
-        (("done", "last", "task-01"), "nobody waits for a person", "proofstone status"),
+        (("done", "last", "task-01"), "it is not waiting for a person", "proofstone status"),
         (("done", "last", "task-09"), "no task", "task-01"),
         (("done", "nonsense", "task-01"), "no run", "proofstone runs"),
         (("resume", "last", "--note", "try harder"), "--note needs --retry", "--retry task-03"),

@@ -299,7 +299,7 @@ def test_summary_warns_before_anything_else() -> None:
         "- attempt 1, VERIFY_FAILURE: first: a colon and a line (attempt 2 passed)",
         "- state: complete (unverified)",
         "- [ ] all tests pass",
-        "- a person's word: we take the blue one",
+        "- a person's note: we take the blue one",
         "- [x] src/shop.py",
         "- [ ] docs/shop.md: does not hold: is not there",
         "- [ ] people like it: for a person to judge",

@@ -421,7 +421,7 @@ REST = plan(task("a", criteria=("AC-1",), description="Write it in another way."
 def test_what_failed_is_planned_anew_as_the_controller_directs() -> None:
     it = talk(script={"plan 1.1": TWO, "implement 1": failed, "plan 2.1": REST})
     second = needs(it, AskPlan)[1]
-    assert second.directive.startswith("refine: Keep the approach, and tighten it where it failed.")
+    assert second.directive.startswith("refine: Keep the approach, and improve it where it failed.")
     assert second.failures == ("Do a: VERIFY_FAILURE after 3 attempts: exit 1", "Do a: tests (fail): tests is red")
     assert it.notes("direction") == [
         "iteration 1: D=0.50 P=1.00 ∇=+0.00 Ω=0.00 ⊥ refine: the first round: there is no direction yet, so same "

@@ -86,7 +86,7 @@ FOUR = ("a.py", "b.py", "c.py", "d.py")
         ),
         (plan(task(files=("src/{a,b}.py",))), "is not a plain path"),
         (plan(task(files=("/etc/passwd",))), "task T1: '/etc/passwd' is absolute"),
-        (plan(task(files=(".git/config",))), "task T1: '.git/config' is git's own"),
+        (plan(task(files=(".git/config",))), "task T1: '.git/config' belongs to git"),
         (plan(task(title="  ")), "this task has no <name>"),
         (plan(task("a", title="task-02"), task("b"), task("c", after=("b",))), "reads like an id: rename it"),
     ],

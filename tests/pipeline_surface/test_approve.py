@@ -123,4 +123,4 @@ def test_a_task_that_is_called_like_a_gate_is_still_a_task(tmp_path: Path) -> No
     shop = make_shop(tmp_path, CHECKPOINT.replace("Colour", "gate-post-planning"))
     assert shop.run("gate", "PLAN.md", "--executor", "human", "-q").returncode == 3
     done = shop.run("approve", "last", "gate-post-planning", "approved")
-    assert done.returncode == 2 and "task-01 is PENDING: nobody waits for a review" in done.stderr, done.stderr
+    assert done.returncode == 2 and "task-01 is PENDING: it is not waiting for a review" in done.stderr, done.stderr

@@ -33,7 +33,7 @@ TABLE: list[tuple[str, list[Judged], list[Mitigated], str]] = [
         "it may proceed, with mitigations that are not in it",
         [Judged("r1", "plan", PROCEED, mitigations=True)],
         [],
-        "its mitigations are not taken in",
+        "its mitigations are not in the plan yet",
     ),
     (
         "a REVISE that had to end early",

@@ -95,7 +95,7 @@ def test_what_settled_a_challenge_is_taken_in_after_a_proceed_too(stage: Stage) 
     )
     came = stage.verify(settled)
     assert came.exit == 0 and f"--apply-mitigations {came.run_id}" in came.report.next_step
-    refused(gate(stage, "--verified"), "its mitigations are not taken in")
+    refused(gate(stage, "--verified"), "its mitigations are not in the plan yet")
     assert stage.proofstone("verify-plan", "--apply-mitigations", came.run_id).returncode == 0
     assert MITIGATION in (stage.root / "PLAN.md").read_text()
     done = gate(stage, "--verified", executor="cmd:exit 1")

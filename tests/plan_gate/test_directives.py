@@ -88,8 +88,8 @@ def test_nothing_is_done_again_in_the_last_iteration_or_for_minor_challenges(
 ) -> None:
     again = directive(kind, reason)
     assert why_not(again, EVERYTHING) == ""
-    assert why_not(again, replace(EVERYTHING, last=True)) == "no iteration comes after this one"
-    assert why_not(again, replace(EVERYTHING, only_minor_left=True)) == "nothing but MINOR challenges is left"
+    assert why_not(again, replace(EVERYTHING, last=True)) == "this is the last iteration"
+    assert why_not(again, replace(EVERYTHING, only_minor_left=True)) == "only MINOR challenges are left"
 
 
 def test_every_reason_has_a_condition() -> None:
@@ -201,7 +201,7 @@ def test_nothing_is_done_again_in_the_last_iteration_though_the_person_has_answe
     }
     talk = follow(subject(), script)
     assert talk.events(EventKind.REFUSED) == [
-        "RE-SWEEP (response-changes-scope): the store: not granted, no iteration comes after this one"
+        "RE-SWEEP (response-changes-scope): the store: not granted, this is the last iteration"
     ]
 
 
@@ -211,7 +211,7 @@ def test_nothing_is_done_again_for_minor_challenges() -> None:
         "synthesis 1": synthesis(*unresolving("C1"), directives=(directive(PROBE, CASCADE),)),
     }
     talk = follow(subject(), script)
-    assert "nothing but MINOR challenges is left" in talk.events(EventKind.REFUSED)[0]
+    assert "only MINOR challenges are left" in talk.events(EventKind.REFUSED)[0]
 
 
 def test_a_raised_budget_is_seen_by_whoever_it_is_for_and_stays() -> None:
@@ -250,7 +250,7 @@ def test_a_budget_is_raised_by_no_more_than_there_is_room_for() -> None:
 def test_at_the_end_no_budget_is_raised() -> None:
     talk = follow(subject(), {**ONE_OPEN, "synthesis 3": synthesis(directives=(raising(),))})
     assert talk.events(EventKind.BUDGET) == []
-    assert "no iteration comes after this one" in talk.events(EventKind.REFUSED)[0]
+    assert "this is the last iteration" in talk.events(EventKind.REFUSED)[0]
 
 
 def test_a_note_is_told_to_everybody_in_the_next_iteration_and_not_after_it() -> None:

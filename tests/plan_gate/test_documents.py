@@ -330,23 +330,23 @@ def bombs() -> str:
             "x:11: challenge.status: ",
         ),
         (json.dumps({"challenge": {**BARE, "claim": "🦊\x7f", "status": 0}}, ensure_ascii=False, indent=1), "x:11: "),
-        ("id: C1\nclaim: x\n", "x:1: `id` is the name of no record"),
+        ("id: C1\nclaim: x\n", "x:1: `id` is not the name of a record"),
         ("challenge: none\n", "x:1: challenge: must hold fields"),
         ("challenge:\n  a: [\n", "x:3: neither YAML nor JSON: "),
         ("challenge: \x07\n", "x:1: neither YAML nor JSON: "),
         ('{"challenge": {"id": }', "x:1: neither YAML nor JSON: "),
         (CHALLENGE + CHALLENGE, "x:15: `challenge` a second time"),
         ('{"challenge": 1,\n"challenge": 2}', "x:2: `challenge` a second time"),
-        ("? [a]\n: b\n", "x:1: a key that is no word"),
-        ("some words\n", "x:1: this is no record"),
+        ("? [a]\n: b\n", "x:1: a key that is not a word"),
+        ("some words\n", "x:1: this is not a record"),
         ("- challenge: {}\n- 3\n", "x:1: challenge.id is missing"),
         (r'{"challenge": {"id": "\ud83d"}}', "x:1: half of a character"),
         ("challenge:\n  id: &me C1\n  claim: *me\n", "x:2: an anchor, `&me`"),
         ("&all\nchallenge: *all\n", "x:1: an anchor, `&all`"),
         ("- &all [*all]\n", "x:1: an anchor, `&all`"),
         (bombs(), "x:1: an anchor, `&a0`"),
-        ("", "x: there is no record in it"),
-        ("# nothing\n---\n", "x: there is no record in it"),
+        ("", "x: contains no record"),
+        ("# nothing\n---\n", "x: contains no record"),
         ("[" * 100_000, "x:1: neither YAML nor JSON: it is nested too deeply"),
         ("# " + "x" * 600_000, "x: larger than 512 KiB"),
     ],
@@ -359,7 +359,7 @@ def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:
 
 
 def test_one_record_is_one() -> None:
-    with pytest.raises(InputError, match=r"^all\.yaml: there are 2 records in it, and one is read"):
+    with pytest.raises(InputError, match=r"^all\.yaml: has 2 records, but only one is allowed"):
         from_text(CHALLENGE + RISK_TEXT, "all.yaml")
 
 

@@ -229,7 +229,7 @@ def test_a_question_that_nobody_has_put_into_words_is_asked_all_the_same() -> No
     script: Script = {"challenger 1": challenges(BLOCKING), "synthesis 1": synthesis(*unresolving("C1"))}
     need = follow(subject(), script).need("person 1")
     assert isinstance(need, AskPerson)
-    assert need.questions[0].question == "How is this to be settled?"
+    assert need.questions[0].question == "How should this be settled?"
     assert "It is not after the first night." in need.questions[0].why
 
 

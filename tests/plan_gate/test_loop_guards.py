@@ -231,7 +231,7 @@ def test_an_unknown_about_no_challenge_is_left_out() -> None:
     script: Script = {"challenger 1": challenges(SIGNIFICANT), "resolve 1": resolved(unknown("C9"), unknown("C1"))}
     talk = follow(subject(), script)
     assert [(one.id, one.affects_challenge) for one in talk.end.progress.unknowns] == [("U1", "C1")]
-    assert talk.events(EventKind.REFUSED) == ["an unknown is about C9, which is no challenge"]
+    assert talk.events(EventKind.REFUSED) == ["an unknown is about C9, which is not a challenge"]
 
 
 # What settles what.

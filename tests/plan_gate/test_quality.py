@@ -17,9 +17,9 @@ WHOLE_STEP = "1. Write `a.py`\n   Verify: `make check`\n   Done when: `a.py` is 
 @pytest.mark.parametrize(
     ("text", "found", "why"),
     [
-        (element(), RICH, "the one step has files"),
+        (element(), RICH, "the only step has files"),
         (element() + element(name="B", files="b.py"), RICH, "all 2 steps have files"),
-        (fixture("checkpoints"), RICH, "the one step has"),
+        (fixture("checkpoints"), RICH, "the only step has"),
         (element(files="none"), ADEQUATE, "line 1 has no files"),
         (element(done=""), ADEQUATE, "line 1 has no done criterion"),
         (element(attributes='depends_on="7"'), ADEQUATE, "line 1 has no place in the order"),
@@ -27,7 +27,7 @@ WHOLE_STEP = "1. Write `a.py`\n   Verify: `make check`\n   Done when: `a.py` is 
         (element() * 2 + element(verify="true"), ADEQUATE, "2 of 3 steps have a verification; line 15 has no"),
         (element(verify="echo done"), THIN, "no step has a verification; line 1 has no verification that could fail"),
         (element(verify="pytest -q tests/test_a.py | tail -5"), THIN, "could fail"),
-        (WHOLE_STEP, RICH, "the one step has files"),
+        (WHOLE_STEP, RICH, "the only step has files"),
         (WHOLE_STEP.replace("1. ", "- [ ] "), ADEQUATE, "line 1 has no place in the order"),
         (f"1. a\n{VERIFIED}2. b\n{VERIFIED}3. c\n", ADEQUATE, "2 of 3 steps have a verification; line 1 has no files"),
         (f"1. a\n{VERIFIED}2. b\n", THIN, "only 1 of 2 steps"),

@@ -130,7 +130,7 @@ NEXT: list[tuple[str, Decision, bool, tuple[Challenge, ...], str]] = [
         PROCEED,
         False,
         (),
-        "Write it as tasks that can be run and proven: docs/plan.md tells how; then proofstone gate PLAN.md",
+        "Write it as tasks that can be run and proven, see docs/plan.md; then proofstone gate PLAN.md",
     ),
     (
         "a question",

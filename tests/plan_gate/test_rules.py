@@ -308,7 +308,7 @@ def test_beyond_three_kinds_the_others_are_told_as_one_with_each_line_and_hint()
     assert len(found) == MOST_MINOR
     last = next(one for one in found if one.rule == "several")
     assert last.line == 1
-    assert last.draft.claim.startswith("line 1: 'TBD' is left open; line 4: docs/id.md is spoken of and is not th")
+    assert last.draft.claim.startswith("line 1: 'TBD' is left open; line 4: docs/id.md is mentioned but does not exist")
     assert "line 1: decide it here" in last.draft.mitigation
     assert "line 4: write docs/ids.md" in last.draft.mitigation
 

@@ -1,4 +1,4 @@
-"""Who attends to the executors of a run of the gate: what each is asked about, and how its task may grow."""
+"""Create the supervisor of each executor attempt: what the agent is asked about, and how its task may be amended."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from proofstone.supervision.rules.attendance import CALLED, PHASES
 from proofstone.supervision.rules.monitor_state import Limits, Watched, tier_of
 
 NOT_ASKED: Final = "understanding.not-applicable"
-"""Type of the event that says why nobody is asked."""
+"""Type of the event that says why the agent is not asked."""
 _ROLE: Final = "executor"
 
 
 @dataclass(frozen=True)
 class Attending:
-    """Makes an attendant for each attempt. It is `agents.gate_agents.Attends`."""
+    """Creates a supervisor for each attempt. Implements `agents.gate_agents.Attends`."""
 
     journal: Journal
     board: Board
@@ -43,13 +43,13 @@ class Attending:
     spec: str
     limits: Limits
     text: str
-    """The plan's own document, as the run began with it."""
+    """The document of the plan as it was when the run began."""
     original: Plan
     base_tree: str
     git: Git
     secret: tuple[str, ...] = ()
     knows: int = 1
-    """The version of the context that the plan was made with."""
+    """The version of the context with which the plan was made."""
     judge: JudgeAt | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -67,9 +67,9 @@ class Attending:
             tier=tier_of(_ROLE),
             ground=Ground(files=site.work_tree, secret=self.secret, cancel=site.cancel, mask=site.mask),
             board=self.board,
-            knows=self._known_to(task.id),
-            judge=Judge(occasion, assignment.prompt, assignment.base_commit, self._judge(site)),
-            answers=lambda asked: self.backend.identity.answers(_ROLE, asked),
+            knows=self._known_version(task.id),
+            judge=Judge(occasion, assignment.prompt, assignment.base_commit, self._make_judge(site)),
+            answers=lambda question: self.backend.identity.answers(_ROLE, question),
             id=task.id,
             name=task.name,
             number=number,
@@ -78,49 +78,55 @@ class Attending:
             verify=tuple(item.strip() for item in assignment.verify),
             criteria=assignment.done,
             upstream=tuple(plan.task(item).name for item in task.depends_on),
-            later=tuple(_later(plan.tasks, task.id)),
+            later=tuple(_find_later_tasks(plan.tasks, task.id)),
             sight=site.sight,
             amend=self.amend,
         )
         return Continuity(Attended(subject, self.limits))
 
-    def _known_to(self, task: str) -> int:
-        """What an earlier attempt has taken in is a part of the task: whoever comes next need not be told again."""
-        taken, knows = {amendment.number for amendment in self.journal.amendments if amendment.task == task}, self.knows
-        while knows in taken:  # requirement N makes version N + 1
+    def _known_version(self, task: str) -> int:
+        """Return the context version that the task includes. Amendments accepted by an earlier attempt are part of
+        it.
+        """
+        accepted, knows = (
+            {amendment.number for amendment in self.journal.amendments if amendment.task == task},
+            self.knows,
+        )
+        while knows in accepted:  # requirement N makes version N + 1
             knows += 1
         return knows
 
-    def _judge(self, site: Site) -> Callable[[JudgeRequest, Occasion], Dispatched] | None:
+    def _make_judge(self, site: Site) -> Callable[[JudgeRequest, Occasion], Dispatched] | None:
         judge = self.judge
         return None if judge is None else lambda request, occasion: judge(request, occasion, site)
 
-    def amend(self, more: Amendment) -> str:
-        """Add to a task, if nobody else owns it and the plan gate's rules have nothing grave against it. Why not, if
-        not."""
+    def amend(self, amendment: Amendment) -> str:
+        """Amend a task, unless another task owns the files or the plan gate's rules object. Return the reason if
+        not.
+        """
         with self._lock:
-            known = {(amendment.task, amendment.number) for amendment in self.journal.amendments}
-            if not more.files and (more.task, more.number) in known:
+            known = {(known_amendment.task, known_amendment.number) for known_amendment in self.journal.amendments}
+            if not amendment.files and (amendment.task, amendment.number) in known:
                 return ""
-            if why := why_not(self.journal.plan, more) or self._objection(more):
+            if why := why_not(self.journal.plan, amendment) or self._find_objection(amendment):
                 return why
-            self.journal.amend(more)
+            self.journal.amend(amendment)
         return ""
 
-    def _objection(self, more: Amendment) -> str:
-        """The plan gate once more, on the plan as it would be: what rules find that they did not find before."""
+    def _find_objection(self, amendment: Amendment) -> str:
+        """Return what the rules of the plan gate find in the amended plan and did not find before."""
         known = self.journal.amendments
-        before, after = (self._grave(amendments) for amendments in (known, (*known, more)))
-        new = [what for what in after if what not in before]
+        before, after = (self._find_serious_concerns(amendments) for amendments in (known, (*known, amendment)))
+        new = [concern for concern in after if concern not in before]
         return f"the plan gate objects: {'; '.join(new)}" if new else ""
 
-    def _grave(self, amendments: Sequence[Amendment]) -> list[str]:
+    def _find_serious_concerns(self, amendments: Sequence[Amendment]) -> list[str]:
         text = amended_text(self.text, self.original, amendments)
-        held = in_tree(self.git, self.base_tree)
-        tree = frozenset(item.path.decode("utf-8", "surrogateescape") for item in held)
-        found = rule_findings(outline(text, self.original.path), tree)
-        return [item.draft.concern for item in found if item.draft.severity is not PlanSeverity.MINOR]
+        files = in_tree(self.git, self.base_tree)
+        tree = frozenset(finding.path.decode("utf-8", "surrogateescape") for finding in files)
+        findings = rule_findings(outline(text, self.original.path), tree)
+        return [finding.draft.concern for finding in findings if finding.draft.severity is not PlanSeverity.MINOR]
 
 
-def _later(tasks: Sequence[PlanTask], id: str) -> list[LaterTask]:
+def _find_later_tasks(tasks: Sequence[PlanTask], id: str) -> list[LaterTask]:
     return [LaterTask(id=task.id, title=task.name, files=task.files) for task in tasks if id in task.depends_on]

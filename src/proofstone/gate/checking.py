@@ -1,8 +1,7 @@
-"""The checks of one attempt, on the very tree that may be committed: merged onto where the branch is now.
+"""Check an attempt on the exact tree that may be committed: merged onto the current tip of the branch.
 
-A task whose base has moved is thereby checked on the merged tree before anything else happens to it.
-
-Where the run's branch is: what the next commit follows.
+If the branch has moved since the task began, the merged tree is checked. The module also finds the tip of the run's
+branch, which the next commit follows.
 """
 
 from __future__ import annotations
@@ -36,29 +35,31 @@ from proofstone.git.store import hold
 from proofstone.machine.files import remove
 from proofstone.plans.models import PlanTask
 
-_MOST_CONFLICTS = 5
+_MAX_CONFLICTS = 5
 
 
 @dataclass
 class Checking:
+    """Runs the checks of attempts."""
+
     gate: GateWorld
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def check(
         self, task: PlanTask, record: TaskRecord, onto: str, findings: Sequence[Finding]
     ) -> Checked | AttemptFailed:
-        """`onto`: the commit that it would follow. `findings`: what freezing the work tree has shown."""
+        """Check the attempt on top of the commit `onto`. `findings` are those of freezing the work tree."""
         if record.claim is None or record.tree is None or record.base_commit is None:
             raise AssertionError(f"{record.id} has nothing to check")
         fault_point("gate.before-check")
         merged = merge(self.gate.world.store, base_commit=record.base_commit, tip=onto, tree=record.tree)
         if not isinstance(merged, Merged):
-            return _conflicting(record, merged, onto)
-        event = self._checked(task, record, record.claim, onto, merged.tree, findings)
+            return _build_conflict_failure(record, merged, onto)
+        event = self._check_tree(task, record, record.claim, onto, merged.tree, findings)
         fault_point("gate.after-check")
         return event
 
-    def _checked(
+    def _check_tree(
         self,
         task: PlanTask,
         record: TaskRecord,
@@ -71,14 +72,14 @@ class Checking:
         scratch = gate.world.scratch / f"checks-{next(self._numbers)}"
         world = gate.at(onto, task.id, record.attempt, scratch)
         frozen = of_tree(world.store, world.base_tree, tree, findings)
-        allowed = _allowed(task, claim, frozen)
+        allowed = _find_allowed_files(task, claim, frozen)
         request = CheckRequest(
             tree=frozen,
             verify=task.verify,
             must_pass=task.must_pass,
             files=(*task.files, *allowed),
             heldout=task.heldout,
-            heldout_files=Path(held) if task.heldout and (held := gate.setup.heldout_files) else None,
+            heldout_files=Path(folder) if task.heldout and (folder := gate.setup.heldout_files) else None,
             verify_seconds=gate.verify_seconds(record),
             flaky_allowed=task.flaky_allowed,
             accept_test_changes=task.test_changes,
@@ -90,20 +91,20 @@ class Checking:
             task,
             claim,
             report,
-            present=_present(frozen),
-            touched=_touched(frozen),
+            present=_present_paths(frozen),
+            touched=_touched_paths(frozen),
             large=run.is_large,
             allowed=allowed,
             continued=not starts_clean(record.attempt) or gate.setup.hooks == "run",
         )
         unmet = unmet_by_checks(evidence)
         if unmet:
-            return _refused(record, task, report, unmet, evidence)
-        rules = architect_rules.review(task, evidence, report.findings, deleted=_deleted(frozen))
-        return Checked(evidence=evidence, commit=self._commit(task, onto, report), rules=rules)
+            return _build_failure(record, task, report, unmet, evidence)
+        rules = architect_rules.review(task, evidence, report.findings, deleted=_deleted_paths(frozen))
+        return Checked(evidence=evidence, commit=self._write_candidate(task, onto, report), rules=rules)
 
-    def _commit(self, task: PlanTask, onto: str, report: CheckReport) -> str:
-        """The commit that will be published if it is approved. No branch names it yet."""
+    def _write_candidate(self, task: PlanTask, onto: str, report: CheckReport) -> str:
+        """Write the commit that will be published if it is approved. No branch refers to it yet."""
         setup = self.gate.setup
         intent = Intent(
             tree=report.tree,
@@ -117,86 +118,94 @@ class Checking:
         return commit
 
 
-def _allowed(task: PlanTask, claim: ExecutorResult, frozen: Snapshot) -> tuple[str, ...]:
-    """Files beyond the declared ones that it asked for: they are files, and an `__init__.py` is a new one."""
+def _find_allowed_files(task: PlanTask, claim: ExecutorResult, frozen: Snapshot) -> tuple[str, ...]:
+    """Return the undeclared files that the executor asked for and may change. An `__init__.py` must be new."""
     kinds = {path.path: path.kind for path in frozen.change.paths}
-    wanted = granted(claim.files_requested, task.files)
-    new = [path for path in wanted if kinds.get(path) is ChangeKind.ADDED]
+    granted_paths = granted(claim.files_requested, task.files)
+    new = [path for path in granted_paths if kinds.get(path) is ChangeKind.ADDED]
     return tuple(new) + tuple(
-        path for path in wanted if kinds.get(path) is ChangeKind.MODIFIED and not path.endswith("__init__.py")
+        path for path in granted_paths if kinds.get(path) is ChangeKind.MODIFIED and not path.endswith("__init__.py")
     )
 
 
-def _present(frozen: Snapshot) -> list[str]:
+def _present_paths(frozen: Snapshot) -> list[str]:
     return [path.path for path in frozen.change.paths if path.kind is not ChangeKind.DELETED]
 
 
-def _touched(frozen: Snapshot) -> list[str]:
+def _touched_paths(frozen: Snapshot) -> list[str]:
     return [path.path for path in frozen.change.paths]
 
 
-def _deleted(frozen: Snapshot) -> list[str]:
+def _deleted_paths(frozen: Snapshot) -> list[str]:
     return [path.path for path in frozen.change.paths if path.kind is ChangeKind.DELETED]
 
 
-def _refused(
+def _build_failure(
     record: TaskRecord,
     task: PlanTask,
     report: CheckReport,
     unmet: Sequence[Reason],
     evidence: Evidence,
 ) -> AttemptFailed:
-    lies = tuple(Reason(check=CLAIM_MISMATCH, layer="gate", detail=detail) for detail in evidence.mismatches)
+    mismatches = tuple(Reason(check=CLAIM_MISMATCH, layer="gate", detail=detail) for detail in evidence.mismatches)
     failure = Failure(
         attempt=record.attempt,
         type=failure_type(report, task),
         error=unmet[0].detail,
-        reasons=(*unmet, *lies),
+        reasons=(*unmet, *mismatches),
         passed=evidence.passing,
     )
     return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim)
 
 
-def _conflicting(record: TaskRecord, conflicts: Sequence[Conflict], onto: str) -> AttemptFailed:
-    """Named, with both sides: nothing is lost, and the next attempt starts from where the branch is."""
+def _build_conflict_failure(record: TaskRecord, conflicts: Sequence[Conflict], onto: str) -> AttemptFailed:
+    """Name the conflicts with both sides, so that nothing is lost. The next attempt starts from the branch."""
     reasons = tuple(
         Reason(
             check="merge-conflict",
             layer="gate",
-            detail=f"{item.path} ({item.kind}): on the branch\n{item.ours}\nin this task\n{item.theirs}",
+            detail=f"{conflict.path} ({conflict.kind}): on the branch\n{conflict.ours}\n"
+            f"in this task\n{conflict.theirs}",
         )
-        for item in conflicts[:_MOST_CONFLICTS]
+        for conflict in conflicts[:_MAX_CONFLICTS]
     )
-    names = ", ".join(conflict.path for conflict in conflicts[:_MOST_CONFLICTS])
-    error = f"it conflicts with what was committed meanwhile ({onto[:12]}) in {names}"
+    names = ", ".join(conflict.path for conflict in conflicts[:_MAX_CONFLICTS])
+    error = f"it conflicts with the latest commits ({onto[:12]}) in {names}"
     failure = Failure(attempt=record.attempt, type=FailureType.VERIFY_FAILURE, error=error, reasons=reasons)
     return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim)
 
 
 class Tip(NamedTuple):
+    """The tip of the run's branch."""
+
     commit: str
-    """What the next commit follows."""
+    """The parent of the next commit."""
     position: str | None
-    """Where the branch is: not there yet, or an older one of the same name with nothing of its own, before the first
-    commit of the run."""
+    """Where the branch is. Before the first commit of the run, it may not exist, or be an older branch of the same name
+    without commits of its own.
+    """
 
 
 def tip_of(repository: Repository, setup: GateSetup, journal: Journal) -> Tip:
-    """The branch's last commit, also if a person added some; the run's base where nothing was committed yet."""
-    found = position(repository, setup.branch)
-    ours = _last_commit(journal) or setup.base_commit
-    if found is not None and (found == ours or _is_ancestor(repository, ours, found)):
-        return Tip(found, found)
-    if ours == setup.base_commit and (found is None or _is_ancestor(repository, found, ours)):
-        return Tip(ours, found)
+    """Return the last commit of the branch, even if a person added it; the run's base if nothing was committed yet."""
+    branch_position = position(repository, setup.branch)
+    last_commit = _last_commit(journal) or setup.base_commit
+    if branch_position is not None and (
+        branch_position == last_commit or _is_ancestor(repository, last_commit, branch_position)
+    ):
+        return Tip(branch_position, branch_position)
+    if last_commit == setup.base_commit and (
+        branch_position is None or _is_ancestor(repository, branch_position, last_commit)
+    ):
+        return Tip(last_commit, branch_position)
     raise RepositoryError(
-        f"the branch {setup.branch} does not hold {ours[:12]} any more, which this run has committed to it",
-        hint=f"bring it back: git branch --force {setup.branch} {ours[:12]}",
+        f"the branch {setup.branch} no longer contains {last_commit[:12]}, which this run committed to it",
+        hint=f"restore it: git branch --force {setup.branch} {last_commit[:12]}",
     )
 
 
 def added_by_others(repository: Repository, setup: GateSetup, journal: Journal) -> tuple[str, ...]:
-    """Commits on the branch, since the run's base, that the run did not make and that stand for no task yet."""
+    """Return commits on the branch since the run's base that the run did not make and that replace no task yet."""
     if position(repository, setup.branch) is None:
         return ()
     listed = repository.git.line("rev-list", ref_of(setup.branch), "--not", setup.base_commit).splitlines()

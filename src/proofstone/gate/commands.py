@@ -1,4 +1,6 @@
-"""What people say to a run, and the effect that it has: recorded first, heeded when the task can take it."""
+"""Apply the commands that people give to a run. A command is recorded first, and applied when the task can accept
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,98 +22,102 @@ _OVERRIDDEN = (TaskState.SKIPPED, TaskState.FORCED)
 
 
 def heed(journal: Journal, hears: Callable[[str], bool], repository: Repository, setup: GateSetup) -> list[str]:
-    """Let every word that can have its effect now have it; the tasks that it was about. A task that does not hear now
-    is told later."""
-    touched = []
-    for seq, task_id, word in list(journal.unheard()):
+    """Apply every pending command that can be applied now, and return the tasks that changed. The others stay
+    pending.
+    """
+    changed = []
+    for seq, task_id, command in list(journal.unheard()):
         if not hears(task_id):
             continue
         try:
-            event = _effect(journal, journal.records[task_id], word, repository, setup)
+            event = _derive_event(journal, journal.records[task_id], command, repository, setup)
         except InputError as error:
-            journal.heard(seq, str(error))  # it came too late to mean anything
+            journal.heard(seq, str(error))  # the command came too late
             continue
         if event is not None:
             journal.happened(task_id, event, word=seq)
-            touched.append(task_id)
-    return touched
+            changed.append(task_id)
+    return changed
 
 
-def refuse_senseless(journal: Journal, task_id: str, word: Word, repository: Repository, setup: GateSetup) -> None:
-    """InputError, before anything is recorded, if the word cannot mean anything for the task as it is."""
-    _effect(journal, journal.records[task_id], word, repository, setup)
+def refuse_senseless(journal: Journal, task_id: str, command: Word, repository: Repository, setup: GateSetup) -> None:
+    """Raise InputError, before anything is recorded, if the command makes no sense in the task's current state."""
+    _derive_event(journal, journal.records[task_id], command, repository, setup)
 
 
-def _effect(
-    journal: Journal, record: TaskRecord, word: Word, repository: Repository, setup: GateSetup
+def _derive_event(
+    journal: Journal, record: TaskRecord, command: Word, repository: Repository, setup: GateSetup
 ) -> TaskEvent | None:
-    """The event that follows; None if it is for whoever is at work on the task. InputError if it means nothing."""
-    event = _meant(journal, record, word, repository, setup)
+    """Return the event that follows, or None if the command is for the executor at work on the task.
+
+    Raise InputError if the command makes no sense.
+    """
+    event = _find_event(journal, record, command, repository, setup)
     if event is not None:
         try:
             apply(record, event)
         except GateError as error:
-            raise InputError(str(error), hint="`proofstone status` shows what is asked of you") from error
+            raise InputError(str(error), hint="`proofstone status` shows the open questions") from error
     return event
 
 
-def _meant(
-    journal: Journal, record: TaskRecord, word: Word, repository: Repository, setup: GateSetup
+def _find_event(
+    journal: Journal, record: TaskRecord, command: Word, repository: Repository, setup: GateSetup
 ) -> TaskEvent | None:
-    match word.kind:
+    match command.kind:
         case WordKind.DONE:
-            return _done(journal, record, word, repository, setup)
+            return _confirm(journal, record, command, repository, setup)
         case WordKind.APPROVED | WordKind.REJECTED:
-            return _verdict(record, word)
+            return _make_verdict_event(record, command)
         case WordKind.RETRY:
             if record.state not in (TaskState.FAILED, TaskState.BLOCKED):
                 raise InputError(f"{record.id} is {record.state}: there is nothing to try again")
-            return Retried(by=word.by, note=word.text)
+            return Retried(by=command.by, note=command.text)
         case WordKind.SKIP | WordKind.FORCE:
-            if record.state in (*_OVERRIDDEN, TaskState.APPROVED) or word.override is None:
-                raise InputError(f"{record.id} is {record.state}: it cannot be set aside any more")
+            if record.state in (*_OVERRIDDEN, TaskState.APPROVED) or command.override is None:
+                raise InputError(f"{record.id} is {record.state}: you can no longer skip or force it")
             if blockers := security_blockers(record):
-                raise InputError(f"{record.id}: nobody can set this aside: {blockers[0]}", hint="it must be put right")
-            return Overridden(override=word.override)
+                raise InputError(f"{record.id}: you cannot skip or force this: {blockers[0]}", hint="fix it")
+            return Overridden(override=command.override)
 
 
-def _done(
-    journal: Journal, record: TaskRecord, word: Word, repository: Repository, setup: GateSetup
+def _confirm(
+    journal: Journal, record: TaskRecord, command: Word, repository: Repository, setup: GateSetup
 ) -> TaskEvent | None:
     if record.checkpoint and record.state is TaskState.PENDING:
         if not ready(journal.plan.task(record.id), journal.records):
             raise InputError(
-                f"{record.id} is a checkpoint whose turn has not come", hint="the tasks that it depends on come first"
+                f"{record.id} is a checkpoint that is not due yet", hint="finish the tasks that it depends on first"
             )
-        return Confirmed(by=word.by, note=word.text)
+        return Confirmed(by=command.by, note=command.text)
     if record.state in _OVERRIDDEN:
-        theirs = added_by_others(repository, setup, journal)
-        if not theirs:
+        commits = added_by_others(repository, setup, journal)
+        if not commits:
             raise InputError(
-                f"{record.id} was set aside, and nothing was committed to {setup.branch} in its place",
-                hint=f"commit your work to {setup.branch}, then say it again",
+                f"{record.id} was skipped or forced, and nothing was committed to {setup.branch} in its place",
+                hint=f"commit your work to {setup.branch}, then repeat this command",
             )
-        return Confirmed(by=word.by, note=word.text, commit=theirs[-1])
+        return Confirmed(by=command.by, note=command.text, commit=commits[-1])
     if record.state is TaskState.EXECUTING and setup.executor == "human":
         return None
     raise InputError(
-        f"{record.id} is {record.state}: nobody waits for a person to finish it",
-        hint="`proofstone status` shows what is asked of you",
+        f"{record.id} is {record.state}: it is not waiting for a person to finish it",
+        hint="`proofstone status` shows the open questions",
     )
 
 
-def _verdict(record: TaskRecord, word: Word) -> TaskEvent:
-    if record.checkpoint and word.kind is WordKind.REJECTED:
-        return Blocked(error=f"{word.by} says no: {word.text}")
+def _make_verdict_event(record: TaskRecord, command: Word) -> TaskEvent:
+    if record.checkpoint and command.kind is WordKind.REJECTED:
+        return Blocked(error=f"{command.by} says no: {command.text}")
     if record.state is not TaskState.REVIEWING:
-        raise InputError(f"{record.id} is {record.state}: nobody waits for a review of it")
-    approved = word.kind is WordKind.APPROVED
+        raise InputError(f"{record.id} is {record.state}: it is not waiting for a review")
+    is_approval = command.kind is WordKind.APPROVED
     verdict = ArchitectVerdict(
-        verdict=ArchitectDecision.APPROVED if approved else ArchitectDecision.REJECTED,
+        verdict=ArchitectDecision.APPROVED if is_approval else ArchitectDecision.REJECTED,
         confidence=Confidence.HIGH,
-        findings=(word.text or "a person has looked at it and approves",) if approved else (),
-        recommendation=Recommendation.COMMIT if approved else Recommendation.RETRY,
-        feedback="" if approved else word.text,
-        by=f"human ({word.by})",
+        findings=(command.text or "a person reviewed and approved it",) if is_approval else (),
+        recommendation=Recommendation.COMMIT if is_approval else Recommendation.RETRY,
+        feedback="" if is_approval else command.text,
+        by=f"human ({command.by})",
     )
     return decided(record, verdict)

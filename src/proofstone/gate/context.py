@@ -1,9 +1,8 @@
-"""The journal of a run: every event of every task, in the ledger, in the order in which it was decided.
+"""The journal of a run, and the context in which a run of the gate works.
 
-There is no other state. Whoever reads the events again, in this process or another, knows as much as the one that
-wrote them; so a run that was killed goes on from its rows, and nothing that is recorded is done again.
-
-Everything that a run of the gate touches and was told, chosen in `app.py`.
+The journal holds every event of every task, in the ledger, in the order of the decisions. There is no other state: any
+process that reads the events knows as much as the one that wrote them. So a run that was killed continues from its
+rows, and nothing that is recorded is done again.
 """
 
 from __future__ import annotations
@@ -51,58 +50,60 @@ from proofstone.supervision.rules.amendments import Amendment, amended
 
 _TASK: Final = "task."
 _RUN: Final = "run."
-_HEARD: Final = "word.heard"
+_COMMAND_APPLIED: Final = "word.heard"
 _AMENDED: Final = "plan.amended"
 _GATE: Final = "task"
 
 
 @dataclass
 class Journal:
+    """The events of a run, and the state that follows from them."""
+
     ledger: Ledger
     run_id: str
     plan: Plan
     records: dict[str, TaskRecord] = field(default_factory=dict)
     steps: dict[str, list[Step]] = field(default_factory=dict)
     frozen: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
-    """What freezing a task's work tree has shown."""
+    """Findings from freezing each task's work tree."""
     run_events: list[Stored[EventRow]] = field(default_factory=list)
-    """What happened to the run as a whole."""
+    """Events of the run as a whole."""
     amendments: tuple[Amendment, ...] = ()
-    """What was added to the plan since the run began; `plan` has it."""
-    _heard: set[int] = field(default_factory=set)
-    """Words of people that have had their effect."""
+    """Amendments of the plan since the run began. `plan` includes them."""
+    _applied_commands: set[int] = field(default_factory=set)
+    """Row numbers of the user commands that were applied."""
 
     @classmethod
     def opened(cls, ledger: Ledger, run_id: str, plan: Plan) -> Journal:
-        """The journal with everything that the ledger knows of the run."""
+        """Open the journal with everything that the ledger has about the run."""
         journal = cls(ledger, run_id, plan)
         for task in plan.tasks:
             journal.records[task.id] = TaskRecord(id=task.id, checkpoint=task.type.is_checkpoint)
             journal.steps[task.id] = []
         for stored in ledger.read(EventRow, run_id=run_id):
-            if stored.row.type == _HEARD:
-                journal._heard.add(int(str(stored.row.payload["word"])))
+            if stored.row.type == _COMMAND_APPLIED:
+                journal._applied_commands.add(int(str(stored.row.payload["word"])))
             elif stored.row.type.startswith(_TASK):
-                journal._take_in(stored)
+                journal._load_event(stored)
             elif stored.row.type.startswith(_RUN):
                 journal.run_events.append(stored)
             elif stored.row.type == _AMENDED:
                 journal._amend(Amendment.model_validate(stored.row.payload))
         return journal
 
-    def amend(self, more: Amendment) -> None:
-        """The plan as it is from now on."""
-        self.note(_AMENDED, **more.model_dump(mode="json"))
-        self._amend(more)
+    def amend(self, amendment: Amendment) -> None:
+        """Record an amendment of the plan, which applies from now on."""
+        self.note(_AMENDED, **amendment.model_dump(mode="json"))
+        self._amend(amendment)
 
-    def _amend(self, more: Amendment) -> None:
-        self.amendments = (*self.amendments, more)
-        self.plan = amended(self.plan, (more,))
+    def _amend(self, amendment: Amendment) -> None:
+        self.amendments = (*self.amendments, amendment)
+        self.plan = amended(self.plan, (amendment,))
 
     def happened(self, task_id: str, event: TaskEvent, *, word: int | None = None) -> TaskRecord:
-        """Record the event, if it may happen; what the task is then."""
+        """Record the event, if it is allowed in the current state, and return the new record of the task."""
         if isinstance(event, AttemptFailed):
-            event = self._directed(self.records[task_id], event)
+            event = self._add_direction(self.records[task_id], event)
         after = apply(self.records[task_id], event)
         payload: dict[str, JsonValue] = {"event": event.model_dump(mode="json"), "state": after.state.value}
         if word is not None:
@@ -116,13 +117,13 @@ class Journal:
         return after
 
     def note(self, type: str, **payload: JsonValue) -> None:
-        """Something about the run as a whole."""
+        """Record an event of the run as a whole."""
         (seq,) = self.ledger.append(EventRow(run_id=self.run_id, type=type, payload=payload))
         if type.startswith(_RUN):
             self.run_events += self.ledger.read(EventRow, after=seq - 1, limit=1)
 
     def say(self, task_id: str, word: Word) -> None:
-        """A person's word, for whoever drives the run to hear."""
+        """Record a person's command, for the process that drives the run."""
         if word.override is not None:
             self.ledger.append(
                 OverrideRow(
@@ -148,73 +149,77 @@ class Journal:
         )
 
     def unheard(self) -> Iterator[tuple[int, str, Word]]:
-        """Words that have had no effect yet, with their numbers, oldest first."""
-        found: list[tuple[int, str, Word]] = []
+        """Yield the commands that were not applied yet, with their row numbers, oldest first."""
+        pending: list[tuple[int, str, Word]] = []
         for approval in self.ledger.read(ApprovalRow, run_id=self.run_id, gate=_GATE):
             row = approval.row
             if row.task_id in self.records:
-                found.append((approval.seq, row.task_id, Word(WordKind(row.option), row.decided_by, row.reason)))
+                pending.append((approval.seq, row.task_id, Word(WordKind(row.option), row.decided_by, row.reason)))
         for stored in self.ledger.read(OverrideRow, run_id=self.run_id):
-            over = Override.model_validate(stored.row.payload["override"])
-            word = Word(WordKind(stored.row.action), stored.row.decided_by, stored.row.reason, over)
-            found.append((stored.seq, stored.row.task_id, word))
-        return iter(sorted((item for item in found if item[0] not in self._heard), key=lambda one: one[0]))
+            override = Override.model_validate(stored.row.payload["override"])
+            word = Word(WordKind(stored.row.action), stored.row.decided_by, stored.row.reason, override)
+            pending.append((stored.seq, stored.row.task_id, word))
+        return iter(
+            sorted((entry for entry in pending if entry[0] not in self._applied_commands), key=lambda entry: entry[0])
+        )
 
     def heard(self, seq: int, why: str) -> None:
-        """The word is used up without an event of its own."""
-        self.note(_HEARD, word=seq, reason=why)
-        self._heard.add(seq)
+        """Mark a command as applied without an event of its own."""
+        self.note(_COMMAND_APPLIED, word=seq, reason=why)
+        self._applied_commands.add(seq)
 
     def events(self, task_id: str) -> list[TaskEvent]:
-        """Everything that happened to a task, in order."""
+        """Return the events of a task, in order."""
         rows = self.ledger.read(EventRow, run_id=self.run_id, task_id=task_id)
         return [TASK_EVENTS.validate_python(row.row.payload["event"]) for row in rows if row.row.type.startswith(_TASK)]
 
     @property
     def recent(self) -> frozenset[str]:
         """Tasks that were judged since a person last resumed the run."""
-        resumed = max((event.seq for event in self.run_events if event.row.type == "run.resumed"), default=0)
+        last_resume = max((event.seq for event in self.run_events if event.row.type == "run.resumed"), default=0)
         return frozenset(
             id
             for id, steps in self.steps.items()
-            if any(step.seq > resumed and step.kind in ("failed", "checked") for step in steps)
+            if any(step.seq > last_resume and step.kind in ("failed", "checked") for step in steps)
         )
 
     def has_word(self, task_id: str) -> bool:
-        """Whether a person has said something about the task that had no effect yet."""
+        """Whether a command about the task is pending."""
         return any(task == task_id for _, task, _ in self.unheard())
 
     def is_set_aside(self, task_id: str) -> bool:
-        """Whether a person has said so, and it could not have its effect yet."""
+        """Whether a command to skip or force the task is pending."""
         return any(task == task_id and word.override is not None for _, task, word in self.unheard())
 
     def is_done(self, task_id: str) -> int | None:
-        """Number of the word by which a person says that their work on the task is finished."""
+        """Return the row number of the pending command that says that a person has finished the task."""
         last = max((step.seq for step in self.steps[task_id] if step.kind == "started"), default=0)
         for seq, task, word in self.unheard():
             if task == task_id and word.kind is WordKind.DONE and seq > last:
                 return seq
         return None
 
-    def _directed(self, record: TaskRecord, event: AttemptFailed) -> AttemptFailed:
-        """A failure is recorded with what the controller says to it: whoever goes on goes the same way."""
+    def _add_direction(self, record: TaskRecord, event: AttemptFailed) -> AttemptFailed:
+        """Add the controller's direction to a failure, so that a resumed run continues the same way."""
         minutes = GateSetup.model_validate(self.run_events[0].row.payload).minutes
-        failure = directed(event.failure, record, elapsed_ms=self._worked_ms(), minutes=minutes)
+        failure = directed(event.failure, record, elapsed_ms=self._compute_worked_ms(), minutes=minutes)
         return event.model_copy(update={"failure": failure})
 
-    def _worked_ms(self) -> int:
+    def _compute_worked_ms(self) -> int:
         marks = [(event.seq, event.ts, event.row.type) for event in self.run_events]
         marks += [(step.seq, step.at, step.kind) for steps in self.steps.values() for step in steps]
         return worked_ms(((at, type) for _, at, type in sorted(marks)), datetime.now(UTC))
 
-    def _take_in(self, stored: Stored[EventRow]) -> None:
+    def _load_event(self, stored: Stored[EventRow]) -> None:
         row = stored.row
         event = TASK_EVENTS.validate_python(row.payload["event"])
         if row.task_id is not None:
             try:
                 after = apply(self.records[row.task_id], event)
             except GateError as error:
-                raise LedgerError(f"run {self.run_id}: row {stored.seq} of the ledger cannot be: {error}") from error
+                raise LedgerError(
+                    f"run {self.run_id}: row {stored.seq} of the ledger is not possible: {error}"
+                ) from error
             self._add(stored, after, event)
 
     def _add(self, stored: Stored[EventRow], after: TaskRecord, event: TaskEvent) -> None:
@@ -225,20 +230,23 @@ class Journal:
         if isinstance(event, Executed):
             self.frozen[after.id] = event.findings
         if isinstance(seq := stored.row.payload.get("word"), int):
-            self._heard.add(seq)
+            self._applied_commands.add(seq)
 
 
 @dataclass(frozen=True)
 class GateWorld:
+    """Everything that a run of the gate needs; chosen in `app`."""
+
     world: World
-    """Of the run's base, whose settings decide to the end: no task can loosen the checks of another. Each check gets a
-    world of its own, see `at`."""
+    """The context of the run's base. Its settings apply to the end: no task can loosen the checks of another. Each
+    check gets its own context, see `at`.
+    """
     setup: GateSetup
     plan_file: Path
     journal: Journal
     executor: Executor
     architect: Architect | None
-    """Beside the rules, which always speak."""
+    """The architect besides the rules, which always judge."""
     watching: Watching
     wait: bool
     """Wait for a person who executes a task."""
@@ -246,12 +254,12 @@ class GateWorld:
     meter: Meter = field(default_factory=lambda: Meter(Budget()))
     """What agents have spent."""
     terminal: threading.Lock | None = None
-    """Held by whoever speaks with the person at the terminal; None if there is none."""
+    """Locked by the task that talks to the person at the terminal; None if there is no terminal."""
     started: float = field(default_factory=time.monotonic)
 
     @property
     def plan(self) -> Plan:
-        """As it is now: a task may have been given more since the run began."""
+        """The current plan, with the amendments since the run began."""
         return self.journal.plan
 
     @property
@@ -259,7 +267,7 @@ class GateWorld:
         return self.world.settings.gate
 
     def at(self, commit: str, task_id: str, attempt: int, scratch: Path) -> World:
-        """The world for checks of one attempt of a task, onto that commit."""
+        """Return the context for the checks of an attempt, on top of `commit`."""
         scratch.mkdir(mode=0o700, parents=True)
         world = self.world
         return replace(
@@ -275,28 +283,30 @@ class GateWorld:
 
     def executor_seconds(self, record: TaskRecord) -> float:
         usual = self.gate.agent_seconds if thinks(self.executor.spec) else self.gate.executor_seconds
-        return max(usual, self.gate.executor_seconds_max) if _was_late(record) else usual
+        return max(usual, self.gate.executor_seconds_max) if _timed_out_before(record) else usual
 
     def verify_seconds(self, record: TaskRecord) -> float:
         longest = max(self.gate.verify_seconds, self.gate.verify_seconds_max)
-        return longest if _was_late(record) else self.gate.verify_seconds
+        return longest if _timed_out_before(record) else self.gate.verify_seconds
 
     def architect_seconds(self, record: TaskRecord) -> float:
-        alone = self.architect is not None and works_alone(self.architect.spec)
-        usual = self.gate.agent_seconds if alone else self.gate.architect_seconds
-        return max(usual, self.gate.architect_seconds_max) if _was_late(record) else usual
+        is_alone = self.architect is not None and works_alone(self.architect.spec)
+        usual = self.gate.agent_seconds if is_alone else self.gate.architect_seconds
+        return max(usual, self.gate.architect_seconds_max) if _timed_out_before(record) else usual
 
     def at_the_terminal(self, wanted: bool) -> AbstractContextManager[object]:
-        """One question at a time: an answer must belong to the question above it."""
+        """Lock the terminal, so that only one question is open at a time and an answer belongs to it."""
         return self.terminal if wanted and self.terminal is not None else nullcontext()
 
     @property
     def budget(self) -> str:
-        """Why the budget is spent, if it is."""
+        """Why the budget is exhausted, or ""."""
         spent = (time.monotonic() - self.started) / 60
-        return self.meter.stopped or (f"the run's {self.minutes:g} minutes are spent" if spent >= self.minutes else "")
+        return self.meter.stopped or (
+            f"the run's {self.minutes:g} minutes are used up" if spent >= self.minutes else ""
+        )
 
 
-def _was_late(record: TaskRecord) -> bool:
-    """After a time-out the next attempt gets the longest deadline there is."""
+def _timed_out_before(record: TaskRecord) -> bool:
+    """Whether the last attempt timed out. Then the next one gets the longest deadline."""
     return bool(record.failures) and record.failures[-1].type is FailureType.TIMEOUT

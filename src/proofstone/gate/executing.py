@@ -1,11 +1,10 @@
-"""The repository's own pre-commit hook, run in the sandbox on what an executor left, before anything is checked.
+"""Execute an attempt: create a private work tree, run the executor in it, and freeze the result.
 
-It runs in a work tree of its own, made from the frozen tree: nothing that the executor did to its `.git` reaches it.
-What the hook edits is part of the work from then on. A hook that says no is a failed check.
+The executor's report is a claim; the event that this module returns is what Proofstone observed.
 
-One attempt at a task: a private work tree, the executor at work in it, and what it left, frozen.
-
-What the executor says is a claim; what comes out of here as an event is what the engine saw.
+The repository's own pre-commit hook runs in the sandbox, before the checks, in a separate work tree made from the
+frozen tree. So nothing that the executor did to its `.git` reaches the hook. The hook's edits become part of the work.
+If the hook refuses, the attempt has failed a check.
 """
 
 from __future__ import annotations
@@ -46,20 +45,20 @@ from proofstone.plans.models import PlanTask
 from proofstone.sandbox.job import Bind
 from proofstone.supervision.view import WorkSight
 
-_BEFORE: Final = "pre-commit"
+_HOOK: Final = "pre-commit"
 
 
 def run_hooks(
     execution: Execution, record: TaskRecord, frozen: Snapshot, scratch: Path
 ) -> tuple[Snapshot, Reason | None]:
-    """The work as the hook left it, and why the hook refuses it, if it does."""
+    """Return the work as the hook left it, and the reason if the hook refuses it."""
     world = execution.gate.world
     hooks = hooks_of(world.repository)
-    program = persons_hook(hooks.folder, _BEFORE) if hooks.folder else None
+    program = persons_hook(hooks.folder, _HOOK) if hooks.folder else None
     if program is None or hooks.folder is None:
         return frozen, None
     root = world.repository.root
-    in_tree = program.is_relative_to(root) and not program.is_relative_to(world.repository.common_dir)
+    is_in_tree = program.is_relative_to(root) and not program.is_relative_to(world.repository.common_dir)
     place = make_work_tree(
         world.store,
         scratch / "hooks",
@@ -69,71 +68,80 @@ def run_hooks(
     )
     with world.artifacts.writer(world.settings.limits.output_mb << 20) as writer:
         shell = execution.shell(record, place, scratch, writer)
-        own = tuple(Bind(file, file) for file in hooks.folder.rglob("*") if file.is_file()) if in_tree else ()
-        shell = replace(shell, view=replace(shell.view, includes=(*shell.view.includes, *own)))
-        done = shell(_job(program, program.relative_to(root) if in_tree else None))
+        hook_files = tuple(Bind(file, file) for file in hooks.folder.rglob("*") if file.is_file()) if is_in_tree else ()
+        shell = replace(shell, view=replace(shell.view, includes=(*shell.view.includes, *hook_files)))
+        result = shell(_make_hook_job(program, program.relative_to(root) if is_in_tree else None))
         output = writer.finish()
     world.ledger.append(output.row())
     after = freeze(world.store, place, frozen.base)
     remove_work_tree(place.folder)
-    if done.exit_code == 0:
+    if result.exit_code == 0:
         return after, None
-    how = f"exit code {done.exit_code}" if done.exit_code is not None else done.limit or done.setup_error or "no end"
-    return frozen, _refusal(f"the repository's {_BEFORE} hook refuses it ({how})", output.hash)
+    ending = (
+        f"exit code {result.exit_code}"
+        if result.exit_code is not None
+        else result.limit or result.setup_error or "no end"
+    )
+    return frozen, _make_refusal(f"the repository's {_HOOK} hook refused it ({ending})", output.hash)
 
 
-def _job(program: Path, inside: Path | None) -> ShellJob:
-    """The hook looks at what is staged, as it would at a commit. One that lies in the work tree is run from there, with
-    the person's own files over it: it may need its neighbours, and the executor may have edited them. One in the
-    person's `.git` is handed in."""
+def _make_hook_job(program: Path, inside: Path | None) -> ShellJob:
+    """Build the job that runs the hook on the staged files, as at a commit.
+
+    If the hook is in the work tree, it runs from there, because it may need its neighbours. The person's own files are
+    mounted over it, because the executor may have edited them. If the hook is in the person's `.git`, it is passed in.
+    """
     if inside is not None:
         return ShellJob(command=f"git add --all && exec {shlex.quote(f'./{inside}')}")
     return ShellJob(command='git add --all && exec "$PROOFSTONE_HOOK"', reads={"PROOFSTONE_HOOK": program})
 
 
-def _refusal(detail: str, artifact: str | None) -> Reason:
-    return Reason(check=f"hook:{_BEFORE}", layer="cascade", verdict=Verdict.FAIL, detail=detail, artifact=artifact)
+def _make_refusal(detail: str, artifact: str | None) -> Reason:
+    return Reason(check=f"hook:{_HOOK}", layer="cascade", verdict=Verdict.FAIL, detail=detail, artifact=artifact)
 
 
 def work_folder(home: Path, run_id: str, task_id: str) -> Path:
-    """Where a task's private work tree is; it outlives a process that dies."""
+    """Return the folder of a task's private work tree. The folder survives a crash of the process."""
     return home / "work" / run_id / task_id
 
 
 CONTINUITY: Final = "continuity"
-"""The check that an agent which was stopped in the middle of its work has failed."""
+"""The check that fails if an agent was stopped in the middle of its work."""
 
 
 class LeftError(Exception):
-    """The run is being stopped; the attempt will be made again."""
+    """The run is being stopped. The attempt will be repeated."""
 
 
 @dataclass
 class Execution:
+    """Runs executors."""
+
     gate: GateWorld
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     @property
     def by_person(self) -> bool:
+        """Whether a person executes the tasks."""
         return isinstance(self.gate.executor, HumanExecutor)
 
     def prepare(self, record: TaskRecord) -> None:
-        """The work tree for a person who will come to it later."""
-        self._work_tree(record)
+        """Create the work tree for a person who will work in it later."""
+        self._open_work_tree(record)
 
     def attempt(self, task: PlanTask, record: TaskRecord) -> Executed | AttemptFailed | Blocked:
-        """The attempt that the record says is under way, from the beginning."""
+        """Run the attempt that the record says has begun, from its start."""
         fault_point("gate.before-execute")
-        place = self._work_tree(record)
+        place = self._open_work_tree(record)
         try:
             scratch = self.gate.world.scratch / f"attempt-{next(self._numbers)}"
             base = self.gate.at(str(record.base_commit), task.id, record.attempt, scratch)
             with self.gate.at_the_terminal(self.by_person):
-                ran, artifact = self._executed(task, record, place, scratch, base.base_tree)
+                ran, artifact = self._run_executor(task, record, place, scratch, base.base_tree)
             fault_point("gate.after-execute")
             if ran.cancelled or self.gate.world.cancel.is_set():
                 raise LeftError
-            event = self._seen(task, record, place, ran, artifact, base.base_tree, scratch)
+            event = self._judge_result(task, record, place, ran, artifact, base.base_tree, scratch)
             if event.tree is not None:
                 hold(self.gate.world.store, self.gate.world.run_id, f"{task.id}-tree", event.tree)
             fault_point("gate.after-freeze")
@@ -143,30 +151,30 @@ class Execution:
         return event
 
     def clear(self, task_id: str) -> None:
-        """What was in a person's work tree is on record now."""
+        """Remove a person's work tree, whose content is recorded now."""
         remove_work_tree(self._folder(task_id))
 
     def _folder(self, task_id: str) -> Path:
         return work_folder(self.gate.world.home, self.gate.world.run_id, task_id)
 
-    def _work_tree(self, record: TaskRecord) -> WorkTree:
-        """A new one; or, for a person, the one that they have been working in already."""
+    def _open_work_tree(self, record: TaskRecord) -> WorkTree:
+        """Create a work tree, or open the one in which a person already works."""
         store, folder = self.gate.world.store, self._folder(record.id)
         if self.by_person:
-            found = open_work_tree(store, folder)
-            if found is not None and found.base_commit == record.base_commit:
-                return found
-        apart = self.gate.world.sandbox.level is Assurance.BUBBLEWRAP and not self.by_person
+            existing = open_work_tree(store, folder)
+            if existing is not None and existing.base_commit == record.base_commit:
+                return existing
+        is_sandboxed = self.gate.world.sandbox.level is Assurance.BUBBLEWRAP and not self.by_person
         return make_work_tree(
-            store, folder, base_commit=str(record.base_commit), tree=str(record.tree), sandboxed=apart
+            store, folder, base_commit=str(record.base_commit), tree=str(record.tree), sandboxed=is_sandboxed
         )
 
-    def _executed(
+    def _run_executor(
         self, task: PlanTask, record: TaskRecord, place: WorkTree, scratch: Path, base_tree: str
     ) -> tuple[Ran, str | None]:
         gate, world = self.gate, self.gate.world
         seconds = None if self.by_person else gate.executor_seconds(record)
-        told = assignment(
+        executor_assignment = assignment(
             gate.plan,
             task,
             record,
@@ -185,7 +193,7 @@ class Execution:
                 say=lambda line: gate.watching.said(task.id, line),
                 hear=lambda text: gate.watching.output(task.id, text.encode("utf-8", "replace")),
                 doing=lambda line: gate.watching.doing(task.id, line),
-                scope=told.files,
+                scope=executor_assignment.files,
                 seen_at=seen_at(shell),
                 level=world.sandbox.level,
                 secret=world.settings.tools.secret,
@@ -193,7 +201,7 @@ class Execution:
                 cancel=world.cancel,
                 mask=world.secrets,
             )
-            ran = gate.executor.execute(told, site)
+            ran = gate.executor.execute(executor_assignment, site)
             output = writer.finish()
         world.ledger.append(output.row())
         return ran, output.hash if output.size else None
@@ -206,32 +214,32 @@ class Execution:
         sink: ArtifactWriter,
         on_output: Callable[[bytes], None] | None = None,
     ) -> SandboxedShell:
-        """A shell in the work tree, inside the sandbox; the project's dependencies are there, its credentials not."""
+        """Return a sandboxed shell in the work tree, with the project's dependencies and without its credentials."""
         world = self.gate.world
         at = Standing(
             place=place,
             base_commit=str(record.base_commit),
             scratch=scratch,
-            limits=world.job_limits(self.gate.executor_seconds(record), self._idle),
-            masked=self._secret,
+            limits=world.job_limits(self.gate.executor_seconds(record), self._idle_seconds),
+            masked=self._masked_paths,
             hidden=secret_files(world, str(record.tree)) if isinstance(self.gate.executor, AgentExecutor) else (),
             on_output=on_output,
         )
         return shell_in(world, at, sink)
 
     @property
-    def _idle(self) -> float | None:
+    def _idle_seconds(self) -> float | None:
         return self.gate.gate.idle_seconds if works_alone(self.gate.executor.spec) else None
 
     @property
-    def _secret(self) -> tuple[Path, ...]:
-        """The plan and the files of held-out commands, which the executor must not know."""
+    def _masked_paths(self) -> tuple[Path, ...]:
+        """The plan and the files of held-out commands, which the executor must not see."""
         if not any(task.heldout for task in self.gate.plan.tasks):
             return ()
         files = self.gate.setup.heldout_files
         return (self.gate.plan_file, *((Path(files),) if files else ()))
 
-    def _seen(
+    def _judge_result(
         self,
         task: PlanTask,
         record: TaskRecord,
@@ -241,31 +249,35 @@ class Execution:
         base_tree: str,
         scratch: Path,
     ) -> Executed | AttemptFailed | Blocked:
-        """What the engine makes of it. The tree is frozen in any case: a retry goes on from there."""
+        """Turn the outcome into an event. The tree is frozen in any case: a retry continues from there."""
         claim = ran.claim
         if why := too_heavy(place.files):
-            return _failed(record, FailureType.EXECUTION_FAILURE, f"it cannot be frozen: {why}", None, claim)
+            return _make_failure(
+                record, FailureType.EXECUTION_FAILURE, f"its work tree cannot be frozen: {why}", None, claim
+            )
         try:
             frozen = freeze(self.gate.world.store, place, base_tree)
             if claim is not None and claim.status is ExecutorStatus.SUCCESS and self.gate.setup.hooks == "run":
                 frozen, refusal = run_hooks(self, record, frozen, scratch)
                 if refusal is not None:
-                    return _failed(record, FailureType.VERIFY_FAILURE, refusal.detail, frozen.tree, claim, (refusal,))
-        except RepositoryError as error:  # what it left cannot be frozen
-            return _failed(record, FailureType.EXECUTION_FAILURE, error.message, None, claim)
+                    return _make_failure(
+                        record, FailureType.VERIFY_FAILURE, refusal.detail, frozen.tree, claim, (refusal,)
+                    )
+        except RepositoryError as error:  # the tree cannot be frozen
+            return _make_failure(record, FailureType.EXECUTION_FAILURE, error.message, None, claim)
         if ran.timed_out:
-            return _failed(record, FailureType.TIMEOUT, ran.ended, frozen.tree, None, artifact=artifact)
+            return _make_failure(record, FailureType.TIMEOUT, ran.ended, frozen.tree, None, artifact=artifact)
         if ran.drifted:
-            return _failed(record, FailureType.EXECUTION_FAILURE, ran.ended, None, None, _drifted(ran))
+            return _make_failure(record, FailureType.EXECUTION_FAILURE, ran.ended, None, None, _list_drift_reasons(ran))
         if ran.malformed:
-            return _failed(record, FailureType.MALFORMED, ran.malformed, frozen.tree, None, artifact=artifact)
+            return _make_failure(record, FailureType.MALFORMED, ran.malformed, frozen.tree, None, artifact=artifact)
         if claim is None:
-            return _failed(record, FailureType.EXECUTION_FAILURE, ran.ended, frozen.tree, None, artifact=artifact)
+            return _make_failure(record, FailureType.EXECUTION_FAILURE, ran.ended, frozen.tree, None, artifact=artifact)
         if claim.status is ExecutorStatus.BLOCKED:
             return Blocked(error=str(claim.error), tree=frozen.tree)
         if claim.status is ExecutorStatus.FAILURE or claim.done_criteria_met is False:
-            why = claim.error or "it says itself that a done criterion is not met"
-            return _failed(record, FailureType.EXECUTION_FAILURE, why, frozen.tree, claim, artifact=artifact)
+            why = claim.error or "the executor reports that a done criterion is not met"
+            return _make_failure(record, FailureType.EXECUTION_FAILURE, why, frozen.tree, claim, artifact=artifact)
         return Executed(
             claim=claim,
             tree=frozen.tree,
@@ -275,17 +287,20 @@ class Execution:
         )
 
 
-def _drifted(ran: Ran) -> tuple[Reason, ...]:
-    """What it left is not gone on from, and whoever comes next is told to take another way. What it hid is a claim that
-    the engine's own observation contradicts."""
-    lies = (finding for finding in ran.findings if finding.rule == CLAIM_MISMATCH)
+def _list_drift_reasons(ran: Ran) -> tuple[Reason, ...]:
+    """Return the reasons for stopping an agent that drifted.
+
+    Its work is dropped, and the next attempt is told to try another approach. A fact that it hid is a claim that
+    contradicts what Proofstone observed.
+    """
+    mismatches = (finding for finding in ran.findings if finding.rule == CLAIM_MISMATCH)
     return (
         Reason(check=CONTINUITY, layer="gate", detail=f"{ran.ended}; take another approach"),
-        *(Reason(check=CLAIM_MISMATCH, layer="gate", detail=lie.detail) for lie in lies),
+        *(Reason(check=CLAIM_MISMATCH, layer="gate", detail=mismatch.detail) for mismatch in mismatches),
     )
 
 
-def _failed(
+def _make_failure(
     record: TaskRecord,
     type: FailureType,
     error: str,
@@ -295,8 +310,10 @@ def _failed(
     *,
     artifact: str | None = None,
 ) -> AttemptFailed:
-    # Without a claim nobody has said anything about the work.
+    # Without a claim there is no statement about the work to contradict.
     verdict = Verdict.FAIL if claim else Verdict.UNVERIFIABLE
-    told = reasons or (Reason(check="executor", layer="gate", verdict=verdict, detail=error, artifact=artifact),)
-    failure = Failure(attempt=record.attempt, type=type, error=error.splitlines()[0] if error else type, reasons=told)
+    all_reasons = reasons or (Reason(check="executor", layer="gate", verdict=verdict, detail=error, artifact=artifact),)
+    failure = Failure(
+        attempt=record.attempt, type=type, error=error.splitlines()[0] if error else type, reasons=all_reasons
+    )
     return AttemptFailed(failure=failure, tree=tree, claim=claim)

@@ -1,4 +1,4 @@
-"""The end of a run: must-haves, the outcome, and the pages that people read. All of it comes from the journal."""
+"""Finish a run: must-haves, the outcome, and the pages for people. Everything is derived from the journal."""
 
 from __future__ import annotations
 
@@ -26,42 +26,54 @@ from proofstone.supervision.attended import added_to
 
 
 def finished(gate: GateWorld, tip: str, budget: str) -> GateReport:
-    """Nothing more can be done now: say what became of it, and tidy up."""
+    """Record the outcome, write the pages and clean up, when nothing more can be done now."""
     journal = gate.journal
-    found = _must_haves(gate, tip)
-    ended, reason = outcome(gate.plan, journal.records, found, recent=journal.recent, budget=budget)
+    must_haves = _check_must_haves(gate, tip)
+    run_outcome, reason = outcome(gate.plan, journal.records, must_haves, recent=journal.recent, budget=budget)
     spent = gate.meter.spent()
-    journal.note("run.finished", outcome=ended.value, reason=reason, spent=spent.model_dump(mode="json"))
+    journal.note("run.finished", outcome=run_outcome.value, reason=reason, spent=spent.model_dump(mode="json"))
     view = view_of(gate.setup, journal, home=gate.world.home, running=False, spent=spent)
     write_state(gate.plan_file, view)
     summary = gate.plan_file.with_name(summary_name(gate.plan_file.name))
-    if ended is RunOutcome.PASSED:
+    if run_outcome is RunOutcome.PASSED:
         _write(summary, summary_page(view), view.run_id)
     problem = anchor_head(gate.world.ledger, gate.world.home, gate.world.repository)
     notes = (
         *view.warnings,
-        *_not_taken_in(gate),
-        *((f"the ledger's head is not anchored: {problem}",) if problem else ()),
+        *_list_unplanned_requirements(gate),
+        *((f"the head of the ledger is not anchored: {problem}",) if problem else ()),
     )
-    _keep_results(gate, view)
-    _tidy(gate, view)
-    if ended is RunOutcome.PASSED:
+    _save_results(gate, view)
+    _remove_work_trees(gate, view)
+    if run_outcome is RunOutcome.PASSED:
         let_go(gate.world.store, gate.world.run_id)
-    return report_of(view, ended, reason, bundle=summary if ended is RunOutcome.PASSED else None, notes=notes)
+    return report_of(
+        view, run_outcome, reason, bundle=summary if run_outcome is RunOutcome.PASSED else None, notes=notes
+    )
 
 
-def _not_taken_in(gate: GateWorld) -> tuple[str, ...]:
-    """What a person has added and no task has taken in: here nobody plans. A part of a larger run leaves it to that."""
+def _list_unplanned_requirements(gate: GateWorld) -> tuple[str, ...]:
+    """Return notes about requirements that a person added and that no task includes.
+
+    If this run is part of a larger one, that one reports them.
+    """
     if gate.setup.parent:
         return ()
-    taken = {amendment.number for amendment in gate.journal.amendments}
-    left = [item for item in added_to(gate.world.ledger, gate.world.run_id) if item.number not in taken]
-    return tuple(f"added, and taken in by no task: {item.text}; plan it" for item in left)
+    planned = {amendment.number for amendment in gate.journal.amendments}
+    remaining = [
+        requirement
+        for requirement in added_to(gate.world.ledger, gate.world.run_id)
+        if requirement.number not in planned
+    ]
+    return tuple(
+        f"you added this requirement, but no task includes it: {requirement.text}; plan it" for requirement in remaining
+    )
 
 
 def report_of(
-    view: RunView, ended: RunOutcome, reason: str, *, bundle: Path | None, notes: tuple[str, ...] = ()
+    view: RunView, run_outcome: RunOutcome, reason: str, *, bundle: Path | None, notes: tuple[str, ...] = ()
 ) -> GateReport:
+    """Build the report of a run."""
     tasks = tuple(
         TaskReport(
             id=task.record.id,
@@ -82,9 +94,9 @@ def report_of(
     ]
     return GateReport(
         run_id=view.run_id,
-        outcome=ended,
+        outcome=run_outcome,
         reason=reason,
-        confidence=rated(ended, reason, [task.record for task in view.tasks], view.must_haves).confidence,
+        confidence=rated(run_outcome, reason, [task.record for task in view.tasks], view.must_haves).confidence,
         tasks=tasks,
         commit=max(committed)[1] if committed else None,
         branch=view.branch,
@@ -97,18 +109,18 @@ def report_of(
     )
 
 
-def _must_haves(gate: GateWorld, tip: str) -> tuple[MustHaveResult, ...]:
-    """Looked at when the last task is finished, in the tree that the branch holds then."""
-    wanted = gate.plan.must_haves
-    nothing = not (wanted.artifacts or wanted.key_links or wanted.truths)
-    if nothing or not all(record.finished for record in gate.journal.records.values()):
+def _check_must_haves(gate: GateWorld, tip: str) -> tuple[MustHaveResult, ...]:
+    """Check the must-haves in the tree of the branch, once the last task is finished."""
+    must_haves = gate.plan.must_haves
+    is_empty = not (must_haves.artifacts or must_haves.key_links or must_haves.truths)
+    if is_empty or not all(record.finished for record in gate.journal.records.values()):
         return ()
 
     def read(path: str) -> str | None:
         content = file_at(gate.world.store.git(), tip, path)
         return content.decode("utf-8", "replace") if content is not None else None
 
-    found = look(wanted, read)
+    results = look(must_haves, read)
     tree = gate.world.store.git().tree_of(tip)
     verdicts = {True: Verdict.PASS, False: Verdict.FAIL, None: Verdict.UNVERIFIABLE}
     rows = [
@@ -118,32 +130,33 @@ def _must_haves(gate: GateWorld, tip: str) -> tuple[MustHaveResult, ...]:
             phase=Phase.AFTER,
             check_name=f"must-have {number}",
             tool="proofstone",
-            output_snippet=f"{one.what} {one.detail}"[:500],
-            state=verdicts[one.holds],
+            output_snippet=f"{result.what} {result.detail}"[:500],
+            state=verdicts[result.holds],
             tree=tree,
         )
-        for number, one in enumerate(found, start=1)
+        for number, result in enumerate(results, start=1)
     ]
     gate.world.ledger.append(*rows)
-    gate.journal.note("run.must-haves", results=[item.model_dump(mode="json") for item in found])
-    return found
+    gate.journal.note("run.must-haves", results=[result.model_dump(mode="json") for result in results])
+    return results
 
 
 def write_state(plan_file: Path, view: RunView) -> None:
+    """Write STATE.md next to the plan."""
     _write(plan_file.with_name(state_name(plan_file.name)), state_page(view), view.run_id)
 
 
 def keep_patch(gate: GateWorld, record: TaskRecord) -> None:
-    """What a task that did not pass has left, where the person can apply it: nothing is lost."""
+    """Save the work of a task that did not pass as a patch, so that nothing is lost."""
     if record.tree is None or record.base_commit is None:
         return
     patch = gate.world.store.git().out("diff-tree", "-p", "--binary", record.base_commit, record.tree)
     if patch:
-        (_own_folder(gate) / f"{record.id}.patch").write_bytes(patch)
+        (_make_run_folder(gate) / f"{record.id}.patch").write_bytes(patch)
 
 
-def _keep_results(gate: GateWorld, view: RunView) -> None:
-    """The complete result of every task that was begun: a row each, and one file beside the patches."""
+def _save_results(gate: GateWorld, view: RunView) -> None:
+    """Save the complete result of every task that was begun: a ledger row each, and one file next to the patches."""
     results = [gate_result(gate.plan.task(task.record.id), task) for task in view.tasks if task.steps]
     documents = [result.model_dump(mode="json") for result in results]
     rows = [
@@ -152,33 +165,35 @@ def _keep_results(gate: GateWorld, view: RunView) -> None:
     ]
     gate.world.ledger.append(*rows)
     _write(
-        _own_folder(gate) / "gate-results.json", json.dumps({"gate_results": documents}, indent=2) + "\n", view.run_id
+        _make_run_folder(gate) / "gate-results.json",
+        json.dumps({"gate_results": documents}, indent=2) + "\n",
+        view.run_id,
     )
 
 
-def _own_folder(gate: GateWorld) -> Path:
-    """The run's own folder in the work tree, which git does not see."""
+def _make_run_folder(gate: GateWorld) -> Path:
+    """Return the run's own folder in the work tree, which git ignores."""
     folder = own_folder(gate.world.repository.root, gate.world.run_id)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _tidy(gate: GateWorld, view: RunView) -> None:
-    """No work tree stays behind but those in which a person is asked to work."""
+def _remove_work_trees(gate: GateWorld, view: RunView) -> None:
+    """Remove all work trees except those in which a person still has to work."""
     work = gate.world.home / "work" / gate.world.run_id
-    wanted = {task.record.id for task in view.tasks if task.work_tree is not None}
+    in_use = {task.record.id for task in view.tasks if task.work_tree is not None}
     if not work.is_dir():
         return
-    for place in list(work.iterdir()):
-        if place.name not in wanted:
-            remove(place)
-    if not wanted:
+    for folder in list(work.iterdir()):
+        if folder.name not in in_use:
+            remove(folder)
+    if not in_use:
         remove(work)
 
 
 def _write(file: Path, text: str, run_id: str) -> None:
-    """All of it or nothing."""
-    aside = file.with_name(aside_name(file.name, run_id))
-    aside.write_text(text, "utf-8")
+    """Write the file atomically."""
+    temporary = file.with_name(aside_name(file.name, run_id))
+    temporary.write_text(text, "utf-8")
     fault_point("page.before-rename")
-    aside.replace(file)
+    temporary.replace(file)

@@ -1,8 +1,7 @@
-"""What happens to a task at the gate, and what is known of it. Each event is one row of the ledger.
+"""The models of the gate: the events of a task, its record, the view and report of a run, and the setup of a run.
 
-A run of the gate, as people and programs see it: derived from the ledger, at any time.
-
-What a run of the gate was started with. It is the first row of the run, and a resumed run takes it from there.
+Each event is one row of the ledger. Records, views and reports are derived from the events at any time. The setup is
+the first row of a run, and a resumed run takes it from there.
 """
 
 from __future__ import annotations
@@ -20,30 +19,31 @@ from proofstone.plans.models import Plan
 
 
 class VerifyRun(Contract):
-    """The verify command, as the engine ran it."""
+    """The result of a verify command that Proofstone ran."""
 
     command: str
     exit_code: int | None
     verdict: Verdict
     flaky: bool = False
-    """Failed, then passed, on the same tree."""
+    """The command failed, then passed, on the same tree."""
     artifact: str | None = None
 
 
 class CriterionLink(Contract):
-    """What shows that a done criterion is met."""
+    """A done criterion, and the check that shows that it is met."""
 
     criterion: str
     check: str | None = None
-    """The check that shows it; None: only an architect's word can."""
+    """The check that shows it; None if only an architect can judge it."""
 
     @property
     def is_prose(self) -> bool:
+        """Whether no check can show that the criterion is met."""
         return self.check is None
 
 
 class Evidence(Contract):
-    """What the engine saw of one tree, as far as the gate asks for it."""
+    """What Proofstone observed about one tree, as far as the gate needs it."""
 
     tree: str
     base_commit: str
@@ -53,7 +53,7 @@ class Evidence(Contract):
     """Distinct checks that passed, without trivial ones."""
     large: bool
     failing: tuple[Reason, ...]
-    """Required checks that failed or could not be verified, and findings that refuse."""
+    """Required checks that failed or could not be verified, and findings that block."""
     regressions: tuple[str, ...]
     undeclared: tuple[str, ...]
     """Changed files that the task does not declare."""
@@ -63,9 +63,9 @@ class Evidence(Contract):
     confidence: Confidence
     caps: tuple[str, ...] = ()
     granted: tuple[str, ...] = ()
-    """Files beyond the declared ones that the executor asked for and was allowed to change."""
+    """Undeclared files that the executor asked for and was allowed to change."""
     mismatches: tuple[str, ...] = ()
-    """Specific claims of the executor that the engine's own observation contradicts."""
+    """Claims of the executor that contradict what Proofstone observed."""
 
 
 class OverrideAction(StrEnum):
@@ -74,7 +74,7 @@ class OverrideAction(StrEnum):
 
 
 class Override(Contract):
-    """A person set the gate aside for one task. It is never committed by us."""
+    """A person's decision to bypass the gate for one task. Proofstone never commits such a task."""
 
     action: OverrideAction
     reason: str
@@ -84,97 +84,111 @@ class Override(Contract):
 
 
 class Started(Contract):
+    """An attempt began."""
+
     kind: Literal["started"] = "started"
     attempt: int
     base_commit: str
     tree: str
-    """What the work tree held at the beginning: the base's, or what the last attempt left."""
+    """The tree of the work tree at the start: that of the base, or what the last attempt left."""
 
 
 class Executed(Contract):
-    """The executor says that it is finished, and its work tree was frozen."""
+    """The executor reported that it is finished, and its work tree was frozen."""
 
     kind: Literal["executed"] = "executed"
     claim: ExecutorResult
     tree: str
     findings: tuple[Finding, ...] = ()
-    """What freezing showed: a repository inside, a link that leads out."""
+    """Findings of the freeze: a nested repository, a link that leads out of the tree."""
     artifact: str | None = None
     duration_ms: int = 0
 
 
 class Checked(Contract):
-    """The checks ran on the very tree that may be committed, onto this commit."""
+    """The checks ran on the exact tree that may be committed, on top of this commit."""
 
     kind: Literal["checked"] = "checked"
     evidence: Evidence
     commit: str
-    """The commit object of that tree, which no branch names yet."""
+    """The commit object of that tree. No branch refers to it yet."""
     rules: ArchitectVerdict
-    """The word of the architect that is made of rules."""
+    """The verdict of the rules."""
 
 
 class Approved(Contract):
+    """All architects approved the attempt."""
+
     kind: Literal["approved"] = "approved"
     verdicts: tuple[ArchitectVerdict, ...]
 
 
 class Asked(Contract):
-    """An architect does not decide and asks for a person: nobody else is asked about this attempt."""
+    """An architect did not decide and asked for a person. Nobody else is asked about this attempt."""
 
     kind: Literal["asked"] = "asked"
     verdict: ArchitectVerdict
 
 
 class Moved(Contract):
-    """What it was checked on is no longer where it would be committed: it is checked again there."""
+    """The branch moved since the checks ran, so the task is checked again on top of `onto`."""
 
     kind: Literal["moved"] = "moved"
     onto: str
 
 
 class AttemptFailed(Contract):
+    """The attempt failed."""
+
     kind: Literal["failed"] = "failed"
     failure: Failure
     tree: str | None = None
-    """What the attempt left, for the next one to go on from."""
+    """What the attempt left, from which the next one continues."""
     claim: ExecutorResult | None = None
 
 
 class Blocked(Contract):
+    """The task cannot continue without a person."""
+
     kind: Literal["blocked"] = "blocked"
     error: str
     tree: str | None = None
-    """What it has left all the same."""
+    """What the attempt left nevertheless."""
 
 
 POLICY: Final = "gate:policy"
-"""By whom an attempt is repeated that the gate itself repeats: no person can be called that."""
+"""The value of `Retried.by` for an attempt that the gate itself repeats. No person can have this name."""
 
 
 class Retried(Contract):
+    """Another attempt may begin."""
+
     kind: Literal["retried"] = "retried"
     by: str
-    """`POLICY`, or the person who asked for it: then it is an attempt beyond the bound."""
+    """`POLICY`, or the person who asked for it. A person's attempt is beyond the bound."""
     note: str = ""
 
 
 class Overridden(Contract):
+    """A person bypassed the gate for this task."""
+
     kind: Literal["overridden"] = "overridden"
     override: Override
 
 
 class Confirmed(Contract):
-    """The person did, saw or decided what a checkpoint asks for."""
+    """A person did, looked at or decided what a checkpoint asks for, or finished a task themselves."""
 
     kind: Literal["confirmed"] = "confirmed"
     by: str
     note: str = ""
     commit: str | None = None
-    """Theirs, in place of a task that they took upon themselves."""
+    """The person's own commit, in place of a task that they did themselves."""
 
 
 class Committed(Contract):
+    """The verified commit was published on the branch."""
+
     kind: Literal["committed"] = "committed"
     commit: str
     tree: str
@@ -199,7 +213,7 @@ TASK_EVENTS: TypeAdapter[TaskEvent] = TypeAdapter(TaskEvent)
 
 
 class TaskRecord(Contract):
-    """Everything that the gate knows of one task: the sum of its events."""
+    """The state of one task: the sum of its events."""
 
     id: str
     checkpoint: bool = False
@@ -208,35 +222,36 @@ class TaskRecord(Contract):
     failures: tuple[Failure, ...] = ()
     base_commit: str | None = None
     tree: str | None = None
-    """What the work tree held last."""
+    """The latest tree of the work tree."""
     claim: ExecutorResult | None = None
     evidence: Evidence | None = None
     candidate: str | None = None
-    """The commit that will be published if it is approved."""
+    """The commit that will be published if the task is approved."""
     verdicts: tuple[ArchitectVerdict, ...] = ()
     commit: str | None = None
     override: Override | None = None
     settled_by: str | None = None
-    """The person's own commit, in place of what they took upon themselves."""
+    """The person's own commit, in place of a task that they did themselves."""
     asked: ArchitectVerdict | None = None
-    """The word of an architect who asks for a person."""
+    """The verdict of an architect who asks for a person."""
     blocked_by: str = ""
     moves: int = 0
-    """How often this attempt was checked again because others were committed before it."""
+    """How often this attempt was checked again because other tasks were committed first."""
     extra_attempts: int = 0
-    """Attempts that a person asked for beyond the bound."""
+    """Attempts beyond the bound that a person asked for."""
     note: str = ""
-    """What a person said is to be done differently."""
+    """What a person wants the next attempt to do differently."""
 
     @property
     def finished(self) -> bool:
-        """Whether tasks that depend on it may start."""
+        """Whether tasks that depend on this one may start."""
         if self.state is TaskState.APPROVED:
             return self.commit is not None or self.checkpoint
         return self.settled_by is not None
 
     @property
     def concerns(self) -> tuple[str, ...]:
+        """Why confidence is capped, and the concerns of the architects."""
         caps = self.evidence.caps if self.evidence else ()
         return (*caps, *(concern for verdict in self.verdicts for concern in verdict.concerns))
 
@@ -250,32 +265,34 @@ class RunOutcome(StrEnum):
 
 
 class Step(Contract):
-    """When something happened to a task."""
+    """An event of a task with its time."""
 
     seq: int = 0
-    """Of the ledger's row."""
+    """Number of the ledger row."""
     at: str
     attempt: int
     kind: str
-    """The event's: `started`, `executed`, `checked` …"""
+    """Kind of the event: `started`, `executed`, `checked` …"""
     state: TaskState
-    """What the task was after it."""
+    """State of the task after the event."""
 
 
 class TaskView(Contract):
+    """A task as `proofstone status` shows it."""
+
     record: TaskRecord
     steps: tuple[Step, ...] = ()
     waits_for: tuple[str, ...] = ()
-    """Tasks that it still waits for."""
+    """Unfinished tasks that this one depends on."""
     asks: str = ""
-    """What a person is asked, if anything: a checkpoint, a review, what to do about a failure."""
+    """The open question for a person, if any: a checkpoint, a review, what to do about a failure."""
     work_tree: str | None = None
-    """Where a person works on it, while they do."""
+    """Where a person works on the task, while they do."""
     confidence: Confidence | None = None
 
 
 class RunView(Contract):
-    """Everything that is known of a run."""
+    """A run as `proofstone status` shows it."""
 
     run_id: str
     plan: Plan
@@ -288,9 +305,9 @@ class RunView(Contract):
     started_at: str
     updated_at: str
     running: bool
-    """A process is at work on it now."""
+    """Whether a process is working on the run now."""
     outcome: RunOutcome | None
-    """None while it goes on, or when it was interrupted."""
+    """None while the run continues, or if it was interrupted."""
     interrupted: bool
     reason: str
     """Why the outcome is not `passed`, in one line."""
@@ -298,24 +315,27 @@ class RunView(Contract):
     must_haves: tuple[MustHaveResult, ...] = ()
     warnings: tuple[str, ...] = ()
     spent: Spent = Spent()
-    """By agents, so far."""
+    """What agents have spent so far."""
     budget: Budget = Budget()
     ledger: str
 
     def task(self, id: str) -> TaskView:
+        """Return the view of the task with this id."""
         return next(task for task in self.tasks if task.record.id == id)
 
 
 class MustHaveResult(Contract):
-    """One of the plan's must-haves, looked at after the last task."""
+    """The result for one of the plan's must-haves, checked after the last task."""
 
     what: str
     holds: bool | None
-    """None: only a person or a model can judge it."""
+    """None if only a person or a model can judge it."""
     detail: str = ""
 
 
 class TaskReport(Contract):
+    """A task in the report of a run."""
+
     id: str
     name: str
     state: TaskState
@@ -356,15 +376,17 @@ Hooks = Literal["refuse", "run", "skip"]
 
 
 class GateSetup(BegunSetup):
+    """What a run of the gate was started with."""
+
     command: Literal["gate"] = "gate"
     plan_path: str
     plan_artifact: str
-    """The plan's own bytes: editing the file does not change a run that is under way."""
+    """The content of the plan: editing the file does not change a run that has begun."""
     branch: str
     executor: str
     architect: str
     fallbacks: Mapping[str, tuple[str, ...]] = {}
-    """By role: who is asked where the first does not answer."""
+    """By role: the agents to ask if the first one does not answer."""
     budget: Budget = Budget()
     """What agents may spend."""
     slots: int
@@ -376,11 +398,12 @@ class GateSetup(BegunSetup):
     author_email: str
     require_sandbox: bool = False
     asks: bool = False
-    """Whether executors are asked if they know what they are doing."""
+    """Whether executors must show that they understand the task."""
     heldout_files: str | None = None
     sandbox: str
     notes: tuple[str, ...] = ()
 
     @property
     def about(self) -> str:
+        """The plan that this run is about."""
         return self.plan_path

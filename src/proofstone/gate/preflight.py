@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a run before it begins: found, and said, before anything is written."""
+"""Find everything that can be wrong with a run before it begins, and report it before anything is written."""
 
 from __future__ import annotations
 
@@ -22,73 +22,82 @@ from proofstone.plans.models import Plan
 def branch_and_base(
     repository: Repository, plan: Plan, plan_path: Path, wanted: str | None, promised: Collection[str]
 ) -> tuple[str, str]:
-    """Where commits go, and what the first one follows."""
+    """Return the branch for the commits, and the commit that the first one follows."""
     head, _ = repository.resolve_base("HEAD")
     if wanted is None:
-        titled = plan.title if plan.title != plan_path.name else plan_path.stem
-        text = "-".join(part for part in (plan.phase, plan.plan) if part) or titled
+        title = plan.title if plan.title != plan_path.name else plan_path.stem
+        text = "-".join(part for part in (plan.phase, plan.plan) if part) or title
         return free_branch(repository, f"proofstone/{slug(text)}", head, promised=promised), head
     refuse_bad_name(repository, wanted)
     return wanted, position(repository, wanted) or head
 
 
 def refuse_unfinished_plans(plan: Plan, plan_path: Path) -> None:
+    """Raise InputError if the plan depends on a plan that is not finished."""
     for name in plan.depends_on:
         if not re.fullmatch(r"[\w. -]*\w[\w. -]*", name):
             raise InputError(
-                f"{plan_path.name}: depends_on names {name!r}, which is no name of a plan", hint="as 03-01"
+                f"{plan_path.name}: depends_on names {name!r}, which is not the name of a plan",
+                hint="write a name like 03-01",
             )
         if not any(list(plan_path.parent.glob(pattern)) for pattern in summaries_of(name)):
             raise InputError(
-                f"{plan_path.name}: depends on the plan {name}, which is not finished: there is no summary of it",
-                hint=f"run that plan first, or take it out of depends_on; looked for {name}-SUMMARY.md around here",
+                f"{plan_path.name}: depends on the plan {name}, which is not finished: it has no SUMMARY.md",
+                hint=f"run that plan first, or remove it from depends_on; there is no {name}-SUMMARY.md near this plan",
             )
 
 
 def refuse_foreign_pages(plan_path: Path, plan: Plan) -> None:
-    """A file of the same name that somebody else wrote, or that a task is to write, is never overwritten."""
+    """Raise InputError rather than overwrite a page that somebody else wrote, or that a task will write."""
     for page in pages(plan_path):
         for task in plan.tasks:
             if any(str(page).endswith(f"/{path}") for path in task.files):
                 raise InputError(f"{plan_path}:{task.line}: {page.name} is written by Proofstone, not by a task")
         if page.is_dir() or (page.is_file() and MARK not in page.read_text("utf-8", "replace")):
             raise InputError(
-                f"{page}: is not Proofstone's, and a run would overwrite it",
-                hint="move it, or put the plan into a folder of its own",
+                f"{page}: was not written by Proofstone, and a run would overwrite it",
+                hint="move the file, or put the plan into its own folder",
             )
 
 
 def refuse_dirty(repository: Repository, branch: str, plan_path: Path, *, allowed: bool) -> None:
-    """Executors start from the last commit: what is not committed would be missing, and nobody would see it. Where the
-    branch is checked out, nothing may be in the way of bringing its files along, our own pages included."""
-    own: set[str] = set()
+    """Raise RepositoryError if the work tree has uncommitted changes.
+
+    Executors start from the last commit, so uncommitted changes would be missing without notice. If the branch is
+    checked out, no change may be in the way of updating its files, not even in Proofstone's own pages.
+    """
+    own_paths: set[str] = set()
     if standing_on(repository, branch):
         tracked = [page for page in pages(plan_path) if is_tracked(repository, page)]
         if tracked:
             raise RepositoryError(
-                f"{tracked[0]}: is tracked by git, and a run rewrites it while it commits to {branch}",
-                hint=f"git rm --cached {tracked[0].name}, and commit that; or let the work go to another branch",
+                f"{tracked[0]}: is tracked by git, but a run rewrites it while it commits to {branch}",
+                hint=f"git rm --cached {tracked[0].name}, and commit that; or choose another branch",
             )
     elif allowed:
         return
     else:
-        own = {path.lstrip("/") for path in own_files(repository, plan_path)}
+        own_paths = {path.lstrip("/") for path in own_files(repository, plan_path)}
         if plan_path.is_relative_to(repository.root):
-            own.add(str(plan_path.relative_to(repository.root)))
+            own_paths.add(str(plan_path.relative_to(repository.root)))
     listed = repository.git.records("diff", "--name-only", "-z", "HEAD")
-    changed = [path for path in (item.decode("utf-8", "backslashreplace") for item in listed) if path not in own]
+    changed = [
+        path
+        for path in (path_bytes.decode("utf-8", "backslashreplace") for path_bytes in listed)
+        if path not in own_paths
+    ]
     if changed:
         raise RepositoryError(
-            f"{repository.root}: {changed[0]} and {len(changed) - 1} more files have changes that are not committed"
+            f"{repository.root}: {changed[0]} and {len(changed) - 1} more files have uncommitted changes"
             if len(changed) > 1
-            else f"{repository.root}: {changed[0]} has changes that are not committed",
-            hint="commit or stash them: tasks start from the last commit; --allow-dirty goes on without them, "
+            else f"{repository.root}: {changed[0]} has uncommitted changes",
+            hint="commit or stash them: tasks start from the last commit; --allow-dirty continues without them, "
             "if the work goes to another branch",
         )
 
 
 def refuse_unusable(setup: GateSetup) -> None:
-    """Words that name nobody."""
+    """Raise an error if the executor or the architect does not exist."""
     if not is_agent(setup.executor):
         executor_from(setup.executor)
     if not is_agent(setup.architect):
@@ -96,26 +105,26 @@ def refuse_unusable(setup: GateSetup) -> None:
 
 
 def hooks_left_out(repository: Repository, wanted: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The hooks that will not be run, and what is said about them; refused where the person has not decided."""
+    """Return the hooks that will not run, and notes about them. Raise InputError if the person has not decided."""
     hooks = hooks_of(repository)
-    unable = tuple(name for name in hooks.runnable if name != "pre-commit")
+    unsupported = tuple(name for name in hooks.runnable if name != "pre-commit")
     if wanted == "refuse" and hooks.runnable:
         raise InputError(
             f"{hooks.folder}: the repository has commit hooks ({', '.join(hooks.runnable)}), and Proofstone commits "
             "without `git commit`",
-            hint="--hooks run has pre-commit run in the sandbox, before the checks; --hooks skip leaves them out",
+            hint="--hooks run runs pre-commit in the sandbox, before the checks; --hooks skip runs no hooks",
         )
-    if wanted == "run" and unable:
+    if wanted == "run" and unsupported:
         raise InputError(
-            f"{hooks.folder}: {', '.join(unable)} looks at commit messages, which Proofstone cannot have it do",
-            hint="--hooks skip leaves all hooks out, and says so",
+            f"{hooks.folder}: {', '.join(unsupported)} checks commit messages, which Proofstone does not support",
+            hint="--hooks skip runs no hooks, and records that",
         )
     left_out = (*(hooks.runnable if wanted == "skip" else ()), *hooks.ignored)
     return left_out, (f"hooks of the repository that are not run: {', '.join(left_out)}",) if left_out else ()
 
 
 def can_sign(world: World, who: Identity) -> bool:
-    """Tried before anything is executed: a signature that cannot be made would be found out too late."""
+    """Try to sign before anything is executed, because a failure at the first commit would come too late."""
     intent = Intent(world.base_tree, world.base_commit, "Whether this can be signed\n", who, "0 +0000")
     try:
         write_commit(world.store, intent, sign=True)
@@ -125,10 +134,11 @@ def can_sign(world: World, who: Identity) -> bool:
 
 
 def untracked(repository: Repository, plan_path: Path) -> list[str]:
+    """Return the untracked files that are not Proofstone's own."""
     listed = repository.git.records("ls-files", "-z", "--others", "--exclude-standard")
-    own = {path.lstrip("/") for path in own_files(repository, plan_path)}
-    names = [item.decode("utf-8", "backslashreplace") for item in listed]
-    return [name for name in names if name not in own and repository.root / name != plan_path]
+    own_paths = {path.lstrip("/") for path in own_files(repository, plan_path)}
+    names = [path_bytes.decode("utf-8", "backslashreplace") for path_bytes in listed]
+    return [name for name in names if name not in own_paths and repository.root / name != plan_path]
 
 
 def is_tracked(repository: Repository, path: Path) -> bool:
@@ -136,14 +146,15 @@ def is_tracked(repository: Repository, path: Path) -> bool:
 
 
 def own_files(repository: Repository, plan_path: Path) -> list[str]:
-    """What Proofstone writes into the work tree, as patterns from its root."""
+    """Return the files that Proofstone writes into the work tree, as patterns from its root."""
     folder = plan_path.parent
     if not folder.is_relative_to(repository.root):
         return [OWN_FILES]
-    place = folder.relative_to(repository.root)
+    folder_path = folder.relative_to(repository.root)
     names = [page.name for page in pages(plan_path)]
-    return [OWN_FILES, *(f"/{place / name}" for page in names for name in (page, aside_name(page, "*")))]
+    return [OWN_FILES, *(f"/{folder_path / name}" for page in names for name in (page, aside_name(page, "*")))]
 
 
 def pages(plan_path: Path) -> tuple[Path, Path]:
+    """Return the paths of STATE.md and SUMMARY.md."""
     return plan_path.with_name(state_name(plan_path.name)), plan_path.with_name(summary_name(plan_path.name))

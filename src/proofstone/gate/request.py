@@ -1,4 +1,4 @@
-"""What a person asks the gate for, and what they may say to a run that is under way."""
+"""What a person asks the gate for, the commands that they may give to a run, and the observer of a run."""
 
 from __future__ import annotations
 
@@ -15,47 +15,51 @@ from proofstone.runtime.context import Within
 
 @dataclass(frozen=True)
 class GateRequest:
-    """What `proofstone gate` was asked for; what is not said comes from the settings."""
+    """The options of `proofstone gate`. Options that are not given come from the settings."""
 
     executor: str | None = None
     architect: str | None = None
     branch: str | None = None
-    """Where the commits go; else `proofstone/<slug of the plan>`. The branch that is checked out may be named."""
+    """The branch for the commits; else `proofstone/<slug of the plan>`. The checked-out branch is allowed."""
     slots: int | None = None
     hooks: str | None = None
     sign: bool = True
-    """Sign commits where git is configured to; False is recorded."""
+    """Sign commits if git is configured to; False is recorded."""
     allow_dirty: bool = False
     minutes: float | None = None
     """The wall-clock budget of the run."""
     budget: tuple[str, ...] = ()
-    """What agents may spend, where it is not as the settings say: `usd=5`, `task.tokens=200000`."""
+    """What agents may spend, if not as the settings say: `usd=5`, `task.tokens=200000`."""
     require_sandbox: bool = False
     verified: bool = False
-    """Refuse a plan that is not through the plan gate, also where the settings do not."""
+    """Refuse a plan that has not passed the plan gate, even if the settings do not require it."""
     heldout_files: Path | None = None
-    """A folder whose files are laid over the tree for the plan's held-out commands, and only for them."""
+    """A folder whose files are copied over the tree only for the plan's held-out commands."""
     wait: bool = True
-    """Wait for a person who executes a task, instead of stopping with what is left."""
+    """Wait for a person who executes a task, instead of stopping."""
     within: Within | None = None
 
 
 @dataclass(frozen=True)
 class ResumeRequest:
+    """The options of `proofstone resume` for a run of the gate."""
+
     retry: tuple[str, ...] = ()
-    """Tasks, or `all`, that are to be tried again although they have no attempts left."""
+    """Tasks, or `all`, to try again although they have no attempts left."""
     note: str = ""
-    """What the next attempt is to do differently."""
+    """What the next attempt should do differently."""
     by: str = "person"
     minutes: float | None = None
     budget: tuple[str, ...] = ()
-    """What agents may spend from now on, in all: what they have spent already counts."""
+    """What agents may spend in total from now on. What they have spent already counts."""
     wait: bool = True
 
 
 class WordKind(StrEnum):
+    """What a user command does."""
+
     DONE = "done"
-    """A checkpoint is met, a person's work is finished, or what was skipped is committed."""
+    """A checkpoint is met, a person's work is finished, or the replacement for a skipped task is committed."""
     APPROVED = "approved"
     REJECTED = "rejected"
     RETRY = "retry"
@@ -65,7 +69,7 @@ class WordKind(StrEnum):
 
 @dataclass(frozen=True)
 class Word:
-    """Something a person says about one task of a run."""
+    """A command of a person about one task of a run."""
 
     kind: WordKind
     by: str
@@ -74,25 +78,25 @@ class Word:
 
 
 class Watching(Protocol):
-    """Whoever looks on. Watching decides nothing."""
+    """Observes a run. An observer decides nothing."""
 
     def began(self, view: RunView) -> None: ...
 
     def changed(self, view: RunView, task: str) -> None:
-        """Something happened to the task."""
+        """The state of the task changed."""
 
     def said(self, task: str, line: str) -> None:
-        """A line for the person."""
+        """Show a line to the person."""
 
     def output(self, task: str, data: bytes) -> None:
-        """What the executor prints, while it does. Called from its own thread."""
+        """Receive output of the executor. Called from the executor's thread."""
 
     def doing(self, task: str, line: str) -> None:
-        """What the task's agent does between two turns. Called from its own thread."""
+        """Receive what the task's agent does between two turns. Called from the agent's thread."""
 
     def checks(self, task: str) -> Progress:
-        """For the checks of that task."""
+        """Return the progress observer for the checks of the task."""
         ...
 
     def spending(self, spent: Spent) -> None:
-        """What the run's agents have spent so far. Called from their own threads."""
+        """Receive what the run's agents have spent so far. Called from their threads."""

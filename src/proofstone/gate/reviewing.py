@@ -1,5 +1,6 @@
-"""The architect beside the rules: a command, a script or a person looks at the candidate. What is written is thrown
-away, and nothing but a verdict of the schema approves.
+"""Ask the architect besides the rules: a command, a script, an agent or a person reviews the candidate.
+
+Files that the architect writes are discarded. Only a verdict that follows the schema approves.
 """
 
 from __future__ import annotations
@@ -33,25 +34,27 @@ from proofstone.git.checkout import shown_diff
 from proofstone.machine.files import remove
 from proofstone.plans.models import PlanTask
 
-_MOST_DIFF = 200_000
+_MAX_DIFF = 200_000
 
 
 @dataclass
 class Reviewing:
+    """Runs the reviews of architects."""
+
     gate: GateWorld
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def review(
         self, task: PlanTask, record: TaskRecord, architect: Architect
     ) -> Approved | AttemptFailed | Asked | Waiting:
-        """Its verdict as an event; or what a person is asked."""
+        """Return the verdict as an event, or the question for a person."""
         evidence = record.evidence
         if evidence is None:
             raise AssertionError(f"{record.id} has nothing to review")
         scratch = self.gate.world.scratch / f"review-{next(self._numbers)}"
         world = self.gate.at(evidence.base_commit, task.id, record.attempt, scratch)
         with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
-            shell = shell_at(world, self._sight(record, evidence), sink)
+            shell = shell_at(world, self._make_view(record, evidence), sink)
             site = Site(
                 work_tree=shell.view.files,
                 scratch=scratch,
@@ -67,16 +70,16 @@ class Reviewing:
                 mask=world.secrets,
             )
             with self.gate.at_the_terminal(isinstance(architect, HumanArchitect)):
-                said = architect.review(self._request(task, record, evidence), site)
+                answer = architect.review(self._make_request(task, record, evidence), site)
             world.ledger.append(sink.finish().row())
         remove(scratch)
-        if isinstance(said, Waiting):
-            return said
-        if isinstance(said, NoVerdict):
-            return _no_verdict(record, said, architect.spec)
-        return decided(record, said)
+        if isinstance(answer, Waiting):
+            return answer
+        if isinstance(answer, NoVerdict):
+            return _handle_missing_verdict(record, answer, architect.spec)
+        return decided(record, answer)
 
-    def _sight(self, record: TaskRecord, evidence: Evidence) -> Sight:
+    def _make_view(self, record: TaskRecord, evidence: Evidence) -> Sight:
         return Sight(
             tree=evidence.tree,
             commit=evidence.base_commit,
@@ -86,7 +89,7 @@ class Reviewing:
             hide_secrets=isinstance(self.gate.architect, AgentArchitect),
         )
 
-    def _request(self, task: PlanTask, record: TaskRecord, evidence: Evidence) -> ReviewRequest:
+    def _make_request(self, task: PlanTask, record: TaskRecord, evidence: Evidence) -> ReviewRequest:
         verify = [
             ReviewedCheck(name=f"verify: {run.command}", verdict=run.verdict, reason=f"exit code {run.exit_code}")
             for run in evidence.verify
@@ -103,58 +106,60 @@ class Reviewing:
             done=task.done,
             files=task.files,
             claim=record.claim,
-            diff=self._diff(evidence),
+            diff=self._show_diff(evidence),
             checks=(*verify, *passed),
             findings=record.concerns,
             criteria=tuple(link.criterion for link in evidence.criteria if link.is_prose),
             deadline_seconds=self.gate.architect_seconds(record),
         )
 
-    def _diff(self, evidence: Evidence) -> str:
-        git, hidden = self.gate.world.store.git(), self._not_shown(evidence)
-        return shown_diff(git, evidence.base_commit, evidence.tree, hidden, _MOST_DIFF)
+    def _show_diff(self, evidence: Evidence) -> str:
+        git, hidden = self.gate.world.store.git(), self._find_secret_files(evidence)
+        return shown_diff(git, evidence.base_commit, evidence.tree, hidden, _MAX_DIFF)
 
-    def _not_shown(self, evidence: Evidence) -> list[str]:
-        """Changed files whose content no agent is shown."""
+    def _find_secret_files(self, evidence: Evidence) -> list[str]:
+        """Return changed files whose content no agent may see."""
         if not isinstance(self.gate.architect, AgentArchitect):
             return []
-        more = self.gate.world.settings.tools.secret
-        return [path for path in evidence.changed if is_secret(path, more)]
+        secret_patterns = self.gate.world.settings.tools.secret
+        return [path for path in evidence.changed if is_secret(path, secret_patterns)]
 
 
 def decided(record: TaskRecord, verdict: ArchitectVerdict) -> Approved | AttemptFailed | Asked:
-    """What follows from a verdict beside those on record."""
-    approves = verdict.verdict is ArchitectDecision.APPROVED
-    hesitates = approves and verdict.recommendation is not Recommendation.COMMIT
-    if hesitates or verdict.recommendation is Recommendation.MANUAL_REVIEW:
+    """Return the event that follows from a verdict, together with those already recorded."""
+    is_approval = verdict.verdict is ArchitectDecision.APPROVED
+    is_hesitant = is_approval and verdict.recommendation is not Recommendation.COMMIT
+    if is_hesitant or verdict.recommendation is Recommendation.MANUAL_REVIEW:
         return Asked(verdict=verdict)
     verdicts = (*record.verdicts, verdict)
-    if approves:
+    if is_approval:
         return Approved(verdicts=verdicts)
     reasons = unmet_by_architects(record.evidence, verdicts) if record.evidence else ()
     return rejected(record, reasons)
 
 
 def asked_in_words(verdict: ArchitectVerdict) -> str:
-    return f"{verdict.by} asks for a person: {verdict.feedback or '; '.join(verdict.concerns) or 'without a word'}"
+    """Describe why an architect asks for a person."""
+    return f"{verdict.by} asks for a person: {verdict.feedback or '; '.join(verdict.concerns) or 'no reason given'}"
 
 
 def rejected(record: TaskRecord, reasons: tuple[Reason, ...]) -> AttemptFailed:
+    """Build the failure of an attempt that was rejected."""
     error = reasons[0].detail.splitlines()[0] if reasons else "rejected"
-    return _not_approved(record, FailureType.ARCHITECT_REJECTION, error, reasons)
+    return _make_failure(record, FailureType.ARCHITECT_REJECTION, error, reasons)
 
 
-def _no_verdict(record: TaskRecord, said: NoVerdict, spec: str) -> AttemptFailed:
-    if said.cancelled:
+def _handle_missing_verdict(record: TaskRecord, answer: NoVerdict, spec: str) -> AttemptFailed:
+    if answer.cancelled:
         raise LeftError
-    reason = Reason(check="architect", layer="gate", verdict=Verdict.UNVERIFIABLE, detail=f"{spec}: {said.why}")
-    if not said.timed_out:
+    reason = Reason(check="architect", layer="gate", verdict=Verdict.UNVERIFIABLE, detail=f"{spec}: {answer.why}")
+    if not answer.timed_out:
         return rejected(record, (reason,))
-    return _not_approved(record, FailureType.TIMEOUT, reason.detail, (reason,))
+    return _make_failure(record, FailureType.TIMEOUT, reason.detail, (reason,))
 
 
-def _not_approved(record: TaskRecord, type: FailureType, error: str, reasons: tuple[Reason, ...]) -> AttemptFailed:
-    """What the checks have shown stays on record with it."""
+def _make_failure(record: TaskRecord, type: FailureType, error: str, reasons: tuple[Reason, ...]) -> AttemptFailed:
+    """Build the failure. It keeps the checks that passed on record."""
     passed = record.evidence.passing if record.evidence else ()
     failure = Failure(attempt=record.attempt, type=type, error=error, reasons=reasons, passed=passed)
     return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim)

@@ -1,12 +1,12 @@
-"""`proofstone gate`: each task of a plan through executor → checks → architect → commit, and nothing else commits.
+"""Run the tasks of a plan through executor → checks → architect → commit. Only a verified task is committed.
 
-One loop, in one thread, decides; executors, checks and architects work in threads of their own and only report. Each
-decision is an event in the journal before anything follows from it, so the order in which things finished is on
-record, and a run that was killed goes on from its journal.
+A single loop in one thread makes all decisions. Executors, checks and architects work in threads of their own and only
+report. Each decision is an event in the journal before anything follows from it. So the order in which things finished
+is recorded, and a run that was killed continues from its journal.
 
-Executors work side by side. Checks form a line: a task is checked on the very tree that will be committed, merged onto
-where the branch is at that moment, and committed before the next one is looked at, unless an architect takes time to
-speak; then the line goes on, and the task is checked again if it was overtaken.
+Executors work in parallel. Checks form a queue: a task is checked on the exact tree that will be committed, merged onto
+the current tip of the branch, and it is committed before the next one is checked. Only if an architect takes time to
+answer does the queue go on; then the task is checked again if another one was committed first.
 """
 
 from __future__ import annotations
@@ -57,12 +57,16 @@ Reported = TaskEvent | Waiting
 
 
 class _Stage(NamedTuple):
+    """Work on a task in one thread."""
+
     task: str
     name: str
     """`execute`, `check` or `review`."""
 
 
 class GateRun:
+    """Drives a run of the gate."""
+
     def __init__(self, gate: GateWorld) -> None:
         self.gate = gate
         self.journal = gate.journal
@@ -72,10 +76,10 @@ class GateRun:
         # Two beyond the executors: one check at a time, and one architect.
         self._pool = ThreadPoolExecutor(gate.setup.slots + 2, thread_name_prefix="gate")
         self._stages: dict[Future[Reported], _Stage] = {}
-        self._line: deque[str] = deque()
-        """Tasks whose work is to be checked, first come, first served."""
-        self._asked: dict[str, str] = {}
-        """What a person was asked about a task by this process."""
+        self._check_queue: deque[str] = deque()
+        """Tasks that wait for their check, first come, first served."""
+        self._questions: dict[str, str] = {}
+        """The question that this process asked about each task."""
         self._not_before: dict[str, float] = {}
 
     @property
@@ -85,7 +89,9 @@ class GateRun:
     def view(self) -> RunView:
         gate = self.gate
         spent = gate.meter.spent()
-        return view_of(gate.setup, self.journal, home=gate.world.home, running=True, asked=self._asked, spent=spent)
+        return view_of(
+            gate.setup, self.journal, home=gate.world.home, running=True, questions=self._questions, spent=spent
+        )
 
     def run(self) -> GateReport:
         self.gate.watching.began(self.view())
@@ -93,78 +99,82 @@ class GateRun:
         fault_point("gate.started")
         try:
             try:
-                self._take_up()
+                self._continue_tasks()
                 budget = self._drive()
             finally:
-                self._let_go()
+                self._shut_down()
         except BaseException as error:
             self.journal.note("run.interrupted", reason=str(error) or "interrupted")
             write_state(self.gate.plan_file, self.view().model_copy(update={"running": False, "interrupted": True}))
             raise
         return finished(self.gate, self._tip().commit, budget)
 
-    # The loop.
+    # The loop
 
     def _drive(self) -> str:
-        """Until nothing more can be done without a person. Returns why the budget ended it, if that did."""
+        """Loop until nothing more can be done without a person. Return the reason if the budget ended it."""
         while True:
             records = self.journal.records
             if all(record.finished for record in records.values()) or halted(self.plan, records, self.journal.recent):
                 return ""
             if budget := self.gate.budget:
                 return budget
-            self._heed_words()
+            self._apply_commands()
             self._start_executors()
             self._start_check()
-            if not self._stages and not self._line and not self._not_before:
+            if not self._stages and not self._check_queue and not self._not_before:
                 return ""
-            self._settle()
+            self._collect_results()
 
-    def _settle(self) -> None:
-        """Take in what has been reported, in the order of the plan where several came at once."""
+    def _collect_results(self) -> None:
+        """Handle the results that are available, in the order of the plan."""
         if not self._stages:
-            time.sleep(_TICK)  # a retry is due later
+            time.sleep(_TICK)  # a retry is delayed
             return
         done = wait(self._stages, timeout=_TICK, return_when=FIRST_COMPLETED).done
         order = {task.id: number for number, task in enumerate(self.plan.tasks)}
-        ended = sorted(done, key=lambda one: order[self._stages[one].task])
-        tasks = [self._stages.pop(future).task for future in ended]
-        broken = [error for future in ended if (error := future.exception()) is not None and not self._may_leave(error)]
-        for task_id, future in zip(tasks, ended, strict=True):
-            if future.exception() is None:  # what one has met with costs no other its work
-                self._take_in(task_id, future.result())
-        if broken:
-            raise broken[0]
+        finished_futures = sorted(done, key=lambda future: order[self._stages[future].task])
+        tasks = [self._stages.pop(future).task for future in finished_futures]
+        errors = [
+            error
+            for future in finished_futures
+            if (error := future.exception()) is not None and not self._is_budget_stop(error)
+        ]
+        for task_id, future in zip(tasks, finished_futures, strict=True):
+            if future.exception() is None:  # one error must not cost another task its work
+                self._handle_result(task_id, future.result())
+        if errors:
+            raise errors[0]
 
-    def _may_leave(self, error: BaseException) -> bool:
-        """An agent whose budget is spent leaves its attempt as it is; the run stops, and is resumed with another."""
+    def _is_budget_stop(self, error: BaseException) -> bool:
+        """Whether an agent stopped because its budget is exhausted. The run stops, and can be resumed with another."""
         return isinstance(error, LeftError) and bool(self.gate.budget)
 
-    def _take_in(self, task_id: str, reported: Reported) -> None:
-        """Record what was reported, and do what follows from it; unless a person has said something else meanwhile."""
+    def _handle_result(self, task_id: str, result: Reported) -> None:
+        """Record the result and continue with the task, unless a person's command changed it meanwhile."""
         before = self.journal.records[task_id]
-        if self._heed_words(only=task_id) and self.journal.records[task_id] is not before:
-            if isinstance(reported, Executed | AttemptFailed | Blocked) and reported.tree is not None:
-                keep_patch(self.gate, before.model_copy(update={"tree": reported.tree}))
+        if self._apply_commands(only=task_id) and self.journal.records[task_id] is not before:
+            if isinstance(result, Executed | AttemptFailed | Blocked) and result.tree is not None:
+                keep_patch(self.gate, before.model_copy(update={"tree": result.tree}))
             return
-        if isinstance(reported, Waiting):
-            self._asked[task_id] = reported.question
+        if isinstance(result, Waiting):
+            self._questions[task_id] = result.question
             keep_patch(self.gate, before)
             self._show(task_id)
             return
-        executed = isinstance(reported, Executed | AttemptFailed | Blocked)
-        word = self.journal.is_done(task_id) if executed else None
-        self._happened(task_id, reported, word=word)
-        if executed and self.execution.by_person and self.journal.records[task_id].tree is not None:
+        is_execution = isinstance(result, Executed | AttemptFailed | Blocked)
+        word = self.journal.is_done(task_id) if is_execution else None
+        self._record(task_id, result, word=word)
+        if is_execution and self.execution.by_person and self.journal.records[task_id].tree is not None:
             self.execution.clear(task_id)
-        self._follow(task_id)
+        self._advance(task_id)
 
-    def _follow(self, task_id: str) -> None:
-        """What the engine itself does next with a task in its state."""
+    def _advance(self, task_id: str) -> None:
+        """Start the next step of a task in its current state."""
         record = self.journal.records[task_id]
         match record.state:
-            case TaskState.VERIFYING if task_id not in self._line:
-                self._line.append(task_id)
+            case TaskState.VERIFYING if task_id not in self._check_queue:
+                self._check_queue.append(task_id)
             case TaskState.REVIEWING:
                 self._review(record)
             case TaskState.APPROVED if not record.finished:
@@ -172,7 +182,7 @@ class GateRun:
             case TaskState.FAILED:
                 self._after_failure(record)
 
-    def _happened(self, task_id: str, event: TaskEvent, *, word: int | None = None) -> None:
+    def _record(self, task_id: str, event: TaskEvent, *, word: int | None = None) -> None:
         self.journal.happened(task_id, event, word=word)
         self._show(task_id)
 
@@ -182,72 +192,72 @@ class GateRun:
         if task_id is not None:
             self.gate.watching.changed(view, task_id)
 
-    def _take_up(self) -> None:
-        """Where an earlier process left off. What was recorded is not done again."""
-        self._heed_words()
+    def _continue_tasks(self) -> None:
+        """Continue where an earlier process stopped. Recorded work is not done again."""
+        self._apply_commands()
         for task in self.plan.tasks:
             if self.journal.records[task.id].state is not TaskState.EXECUTING:
-                self._follow(task.id)
+                self._advance(task.id)
 
-    def _let_go(self) -> None:
-        """Nothing goes on when the loop has ended; what was under way is begun again when the run is resumed."""
+    def _shut_down(self) -> None:
+        """Stop all work when the loop has ended. It starts again when the run is resumed."""
         if self._stages:
             self.gate.world.cancel.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _heed_words(self, only: str | None = None) -> bool:
-        """Whether people have said something meanwhile that has its effect now; tasks at work hear it when they end."""
+    def _apply_commands(self, only: str | None = None) -> bool:
+        """Apply the pending commands and return whether there were any. Tasks at work get theirs when they end."""
         busy = {stage.task for stage in self._stages.values()}
 
         def hears(task_id: str) -> bool:
             return task_id == only if only is not None else task_id not in busy
 
-        touched = heed(self.journal, hears, self.gate.world.repository, self.gate.setup)
-        for task_id in touched:
-            self._asked.pop(task_id, None)
-            if task_id in self._line:
-                self._line.remove(task_id)
+        changed = heed(self.journal, hears, self.gate.world.repository, self.gate.setup)
+        for task_id in changed:
+            self._questions.pop(task_id, None)
+            if task_id in self._check_queue:
+                self._check_queue.remove(task_id)
             record = self.journal.records[task_id]
             if record.override is not None and record.settled_by is None:
                 keep_patch(self.gate, record)
             self._show(task_id)
-            self._follow(task_id)
-        return bool(touched)
+            self._advance(task_id)
+        return bool(changed)
 
-    # Executors.
+    # Executors
 
     def _start_executors(self) -> None:
         records, slots, now = self.journal.records, self.gate.setup.slots, time.monotonic()
         self._not_before = {id: when for id, when in self._not_before.items() if when > now}
-        at_work = {stage.task for stage in self._stages.values() if stage.name == "execute"}
-        for task in self.plan.tasks:  # attempts that were begun by an earlier process, or wait for a person
-            if records[task.id].state is TaskState.EXECUTING and task.id not in at_work and len(at_work) < slots:
-                at_work |= self._execute(task.id)
-        held = {id for id, record in records.items() if record.state in UNDER_WAY} | set(self._not_before)
-        for task_id in startable(self.plan, records, at_work, held, slots):
+        running = {stage.task for stage in self._stages.values() if stage.name == "execute"}
+        for task in self.plan.tasks:  # attempts that an earlier process began, or that wait for a person
+            if records[task.id].state is TaskState.EXECUTING and task.id not in running and len(running) < slots:
+                running |= self._execute(task.id)
+        occupied = {id for id, record in records.items() if record.state in UNDER_WAY} | set(self._not_before)
+        for task_id in startable(self.plan, records, running, occupied, slots):
             self._begin(task_id)
             self._execute(task_id)
 
     def _begin(self, task_id: str) -> None:
         record = self.journal.records[task_id]
         attempt, tip = record.attempt + 1, self._tip().commit
-        goes_on = self.execution.by_person or not starts_clean(attempt)
-        tree = self._onto(record, tip) if goes_on else None
+        continues = self.execution.by_person or not starts_clean(attempt)
+        tree = self._rebase_tree(record, tip) if continues else None
         if tree is None:
             if record.tree is not None and self.execution.by_person:
                 keep_patch(self.gate, record)
             tree = self.gate.world.store.git().tree_of(tip)
-        self._happened(task_id, Started(attempt=attempt, base_commit=tip, tree=tree))
+        self._record(task_id, Started(attempt=attempt, base_commit=tip, tree=tree))
 
-    def _onto(self, record: TaskRecord, tip: str) -> str | None:
-        """What the last attempt left, as it would be where the branch is now; None if it left nothing, or conflicts."""
+    def _rebase_tree(self, record: TaskRecord, tip: str) -> str | None:
+        """Merge what the last attempt left onto the tip. Return None if it left nothing or conflicts."""
         if record.base_commit is None or record.tree is None:
             return None
         merged = merge(self.gate.world.store, base_commit=record.base_commit, tip=tip, tree=record.tree)
         return merged.tree if isinstance(merged, Merged) else None
 
     def _execute(self, task_id: str) -> set[str]:
-        """The task, if somebody is at work on it now."""
+        """Start the task and return its id in a set; an empty set if it waits for a person."""
         if self.execution.by_person and not self.gate.wait and self.journal.is_done(task_id) is None:
             self.execution.prepare(self.journal.records[task_id])
             return set()
@@ -261,58 +271,58 @@ class GateRun:
             return
         if delays(record.failures):
             self._not_before[record.id] = time.monotonic() + self.gate.gate.retry_delay_seconds
-        self._happened(record.id, Retried(by=POLICY))
+        self._record(record.id, Retried(by=POLICY))
 
-    # Checks, architects, the commit.
+    # Checks, architects, the commit
 
     def _start_check(self) -> None:
-        if not self._line or any(stage.name == "check" for stage in self._stages.values()):
+        if not self._check_queue or any(stage.name == "check" for stage in self._stages.values()):
             return
-        task_id = self._line.popleft()
+        task_id = self._check_queue.popleft()
         task, record, onto = self.plan.task(task_id), self.journal.records[task_id], self._tip().commit
         findings = self.journal.frozen.get(task_id, ())
         self._submit(task_id, "check", lambda: self.checking.check(task, record, onto, findings))
 
     def _review(self, record: TaskRecord) -> None:
-        """The rules have spoken with the checks; whoever else is to, is asked once for each attempt."""
+        """Let the architect judge, once for each attempt. The rules have judged with the checks already."""
         task, architect = self.plan.task(record.id), self.gate.architect
         rules = [verdict for verdict in record.verdicts if verdict.by == RULES]
         if record.evidence is not None and any(rule.verdict is not ArchitectDecision.APPROVED for rule in rules):
-            self._take_in(record.id, rejected(record, unmet_by_architects(record.evidence, rules)))
+            self._handle_result(record.id, rejected(record, unmet_by_architects(record.evidence, rules)))
         elif record.asked is not None:
-            self._asked[record.id] = asked_in_words(record.asked)
+            self._questions[record.id] = asked_in_words(record.asked)
         elif architect is None or len(record.verdicts) > len(rules):
-            self._take_in(record.id, Approved(verdicts=record.verdicts))
+            self._handle_result(record.id, Approved(verdicts=record.verdicts))
         else:
             self._submit(record.id, "review", lambda: self.reviewing.review(task, record, architect))
 
     def _commit(self, record: TaskRecord) -> None:
-        """Move the branch to the commit that was verified, if it still is where that commit begins."""
+        """Move the branch to the verified commit, if the branch still points to its parent."""
         if record.evidence is None or record.candidate is None:
             raise AssertionError(f"{record.id} has nothing to commit")
         world, setup = self.gate.world, self.gate.setup
         fault_point("gate.before-publish")
         tip = self._tip()
-        here = contains(world.repository, setup.branch, record.candidate)
-        if not here and record.evidence.base_commit != tip.commit:
-            self._overtaken(record, tip)
+        is_published = contains(world.repository, setup.branch, record.candidate)
+        if not is_published and record.evidence.base_commit != tip.commit:
+            self._queue_again(record, tip)
             return
         try:
             publish(world.store, setup.branch, record.candidate, expected=tip.position)
         except BranchMovedError:
-            self._overtaken(record, self._tip())
+            self._queue_again(record, self._tip())
             return
         except CheckedOutError as error:
-            self._asked[record.id] = f"it is approved, but cannot be committed: {error.message}"
+            self._questions[record.id] = f"it is approved, but cannot be committed: {error.message}"
             self._show(record.id)
             return
         fault_point("gate.after-publish")
-        self._happened(record.id, Committed(commit=record.candidate, tree=record.evidence.tree))
+        self._record(record.id, Committed(commit=record.candidate, tree=record.evidence.tree))
 
-    def _overtaken(self, record: TaskRecord, tip: Tip) -> None:
-        """Others were committed first: it is checked again, before anybody else."""
-        self._happened(record.id, Moved(onto=tip.commit))
-        self._line.appendleft(record.id)
+    def _queue_again(self, record: TaskRecord, tip: Tip) -> None:
+        """Queue the task for another check, before all others, because other tasks were committed first."""
+        self._record(record.id, Moved(onto=tip.commit))
+        self._check_queue.appendleft(record.id)
 
     def _tip(self) -> Tip:
         return tip_of(self.gate.world.repository, self.gate.setup, self.journal)
@@ -327,16 +337,16 @@ class GateRun:
             started_at=_now(),
             retry_count=attempt - 1,
         )
-        self._stages[self._pool.submit(self._timed, step, work)] = _Stage(task, name)
+        self._stages[self._pool.submit(self._run_timed, step, work)] = _Stage(task, name)
 
-    def _timed(self, step: TelemetryRow, work: Callable[[], Reported]) -> Reported:
-        """The work, with a row when it begins and one when it has ended."""
+    def _run_timed(self, step: TelemetryRow, work: Callable[[], Reported]) -> Reported:
+        """Do the work, with a telemetry row when it begins and one when it ends."""
         ledger = self.gate.world.ledger
         ledger.append(step)
-        reported = work()
-        status = StepStatus.NEEDS_REVISION if isinstance(reported, AttemptFailed) else StepStatus.DONE
+        result = work()
+        status = StepStatus.NEEDS_REVISION if isinstance(result, AttemptFailed) else StepStatus.DONE
         ledger.append(step.model_copy(update={"completed_at": _now(), "status": status}))
-        return reported
+        return result
 
 
 def _now() -> str:

@@ -1,1 +1,1 @@
-"""The plan gate at work: the shell around `plan_gate.rules`."""
+"""The plan gate: a plan is challenged until it converges or is sent back. The decisions are in `plan_gate.rules`."""

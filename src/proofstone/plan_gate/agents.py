@@ -1,6 +1,6 @@
-"""From what the loop needs to whom it is asked, and how: role, request, occasion, and what the answer may name.
+"""The agents of the plan gate: how each effect of the loop becomes a request, and how agents are asked.
 
-Those who are asked at the plan gate: agents who look at the base of the repository, and further where they may.
+The agents read the base of the repository and, if allowed, the memory and the web.
 """
 
 from __future__ import annotations
@@ -40,184 +40,192 @@ from proofstone.plan_gate.rules.decision import ROLE_OF
 from proofstone.plan_gate.rules.effects import AskAudit, AskChallenges, AskResearch, AskSynthesis, Heard, Seen
 
 AskAgent = AskChallenges | AskResearch | AskSynthesis | AskAudit
-_NAMES_A_CHALLENGE: Final = ("challenge", "affects_challenge")
+_CHALLENGE_FIELDS: Final = ("challenge", "affects_challenge")
 
 
 @dataclass(frozen=True)
 class Discussion:
-    """What all of them are shown."""
+    """What all agents are shown."""
 
     run_id: str
     plan_path: str
     plan: str
-    """Its text, with the number of each line."""
+    """The text of the plan with line numbers."""
     quality: PlanQuality
 
 
 @dataclass(frozen=True)
 class PlanAsking(Asking):
+    """A request to an agent of the plan gate."""
+
     seen: Seen
     mode: Mode | None = None
-    """Of a researcher."""
+    """For a researcher."""
 
     @property
     def agent(self) -> str:
         return self.occasion.agent
 
     def why_not(self, output: Contract) -> str:
-        """Why the answer cannot be meant: it names what there is not."""
+        """Explain why the answer is invalid: it names ids that do not exist. "" if it is valid."""
         challenges = [challenge.id for challenge in self.seen.challenges]
         seen = self.seen
         findings = [
             *(unknown.id for unknown in seen.unknowns),
-            *(item.id for item in seen.surfaced),
+            *(context.id for context in seen.surfaced),
             *(risk.id for risk in seen.risks),
         ]
-        lost = dangling(_named_challenges(output), challenges)
-        lost += dangling(_named_evidence(output), (*challenges, *findings, PERSON))
-        if not lost:
+        unknown_ids = dangling(_find_challenge_ids(output), challenges)
+        unknown_ids += dangling(_find_evidence_ids(output), (*challenges, *findings, PERSON))
+        if not unknown_ids:
             return ""
-        return f"{', '.join(lost)}: there is no such thing; there are {_listed((*challenges, *findings))}"
+        return f"{', '.join(unknown_ids)}: there is no such id; the ids are {_join_ids((*challenges, *findings))}"
 
 
-def asking(need: AskAgent, it: Discussion, served: Collection[Tool] = frozenset(Tool)) -> PlanAsking:
-    """`served`: the tools that there are here at all, of which a researcher hears."""
+def asking(effect: AskAgent, discussion: Discussion, served: Collection[Tool] = frozenset(Tool)) -> PlanAsking:
+    """Build the request for an effect. `served` are the available tools, of which a researcher is told."""
     shown = {
-        "plan_path": it.plan_path,
-        "plan": it.plan,
-        "plan_quality": it.quality,
-        "iteration": need.seen.iteration,
-        "challenges": need.seen.challenges,
-        "responses": need.seen.responses,
+        "plan_path": discussion.plan_path,
+        "plan": discussion.plan,
+        "plan_quality": discussion.quality,
+        "iteration": effect.seen.iteration,
+        "challenges": effect.seen.challenges,
+        "responses": effect.seen.responses,
     }
-    seen, step = need.seen, f"plan/i{need.seen.iteration}"
-    match need:
+    snapshot, step = effect.seen, f"plan/i{effect.seen.iteration}"
+    match effect:
         case AskChallenges():
-            role = ROLES[ROLE_OF[need.origin]]
+            role = ROLES[ROLE_OF[effect.origin]]
             request: Contract = ChallengeRequest(
-                **shown, at_most=need.at_most, directives=need.directives, findings=seen.unknowns
+                **shown, at_most=effect.at_most, directives=effect.directives, findings=snapshot.unknowns
             )
-            return PlanAsking(role, request, _occasion(it, role, step, seen), seen)
+            return PlanAsking(role, request, _make_occasion(discussion, role, step, snapshot), snapshot)
         case AskResearch():
-            role = PLAN_RESEARCHERS[need.mode]
+            role = PLAN_RESEARCHERS[effect.mode]
             request = ResearchPlanRequest(
                 **shown,
-                targets=need.targets,
-                findings=seen.unknowns,
-                surfaced=seen.surfaced,
-                risks=seen.risks,
-                directives=need.directives,
-                tool_budget=seen.budget.lines(need.mode, served),
+                targets=effect.targets,
+                findings=snapshot.unknowns,
+                surfaced=snapshot.surfaced,
+                risks=snapshot.risks,
+                directives=effect.directives,
+                tool_budget=snapshot.budget.lines(effect.mode, served),
             )
-            return PlanAsking(role, request, _occasion(it, role, step, seen, need.mode), seen, need.mode)
+            return PlanAsking(
+                role, request, _make_occasion(discussion, role, step, snapshot, effect.mode), snapshot, effect.mode
+            )
         case AskSynthesis():
             role = ROLES["synthesizer"]
             request = SynthesisRequest(
                 **shown,
-                last=seen.last,
-                findings=seen.unknowns,
-                surfaced=seen.surfaced,
-                risks=seen.risks,
-                directives=seen.directives,
-                notes=seen.notes,
-                tool_budgets=seen.budget.all_lines(),
+                last=snapshot.last,
+                findings=snapshot.unknowns,
+                surfaced=snapshot.surfaced,
+                risks=snapshot.risks,
+                directives=snapshot.directives,
+                notes=snapshot.notes,
+                tool_budgets=snapshot.budget.all_lines(),
             )
-            return PlanAsking(role, request, _occasion(it, role, step, seen), seen)
+            return PlanAsking(role, request, _make_occasion(discussion, role, step, snapshot), snapshot)
         case AskAudit():
-            request = PlanAuditRequest(**shown, findings=seen.unknowns, verdict=need.verdict)
-            return PlanAsking(CLOSING, request, _occasion(it, CLOSING, step, seen, CLOSING.foci[0]), seen)
+            request = PlanAuditRequest(**shown, findings=snapshot.unknowns, verdict=effect.verdict)
+            return PlanAsking(
+                CLOSING, request, _make_occasion(discussion, CLOSING, step, snapshot, CLOSING.foci[0]), snapshot
+            )
 
 
 def numbered(text: str) -> str:
-    """The plan as agents are shown it, so that they can name its lines."""
+    """Number the lines of the plan, so that agents can refer to them."""
     lines = text.replace("\r\n", "\n").split("\n")
     width = len(str(len(lines)))
     return "\n".join(f"{number:>{width}} {line}" for number, line in enumerate(lines, start=1))
 
 
 def claims_in(output: object) -> Iterator[RepositoryClaim]:
-    """Every claim in an answer that the engine is to look up, each once."""
-    yield from dict.fromkeys(item for item in _within(output) if isinstance(item, RepositoryClaim))
+    """Yield every claim in an answer that Proofstone should look up, each once."""
+    yield from dict.fromkeys(model for model in _walk_models(output) if isinstance(model, RepositoryClaim))
 
 
-def _occasion(it: Discussion, role: Role, step: str, seen: Seen, focus: str | None = None) -> Occasion:
-    return Occasion(run_id=it.run_id, role=role.name, step=step, focus=focus, iteration=seen.iteration)
+def _make_occasion(discussion: Discussion, role: Role, step: str, snapshot: Seen, focus: str | None = None) -> Occasion:
+    return Occasion(run_id=discussion.run_id, role=role.name, step=step, focus=focus, iteration=snapshot.iteration)
 
 
-def _named_challenges(output: Contract) -> Iterator[str]:
-    for item in _within(output):
-        for name in _NAMES_A_CHALLENGE:
-            if isinstance(named := getattr(item, name, None), str):
-                yield named
+def _find_challenge_ids(output: Contract) -> Iterator[str]:
+    for model in _walk_models(output):
+        for name in _CHALLENGE_FIELDS:
+            if isinstance(challenge_id := getattr(model, name, None), str):
+                yield challenge_id
 
 
-def _named_evidence(output: Contract) -> Iterator[str]:
-    for item in _within(output):
-        if isinstance(item, Ruling):
-            yield from item.evidence
+def _find_evidence_ids(output: Contract) -> Iterator[str]:
+    for model in _walk_models(output):
+        if isinstance(model, Ruling):
+            yield from model.evidence
 
 
-def _within(value: object) -> Iterator[BaseModel]:
+def _walk_models(value: object) -> Iterator[BaseModel]:
     if isinstance(value, BaseModel):
         yield value
         for name in type(value).model_fields:
-            yield from _within(getattr(value, name))
+            yield from _walk_models(getattr(value, name))
     elif isinstance(value, tuple):
-        for item in value:
-            yield from _within(item)
+        for child in value:
+            yield from _walk_models(child)
 
 
-def _listed(ids: Collection[str]) -> str:
+def _join_ids(ids: Collection[str]) -> str:
     return ", ".join(ids) or "none"
 
 
 @dataclass
 class PlanAgents(Onlookers):
+    """Asks the agents of the plan gate."""
+
     memory: Memory | None = None
     web: Web | None = None
     beyond: frozenset[Tool] = frozenset()
-    """Tools that look further than the tree, as agents were told of them when the run began."""
+    """The tools that reach beyond the tree, as agents were told when the run began."""
     _counts: dict[int, ToolCounts] = field(default_factory=dict)
-    """By iteration: what researchers have used of their tools."""
+    """By iteration: how often researchers used their tools."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def served(self) -> frozenset[Tool]:
-        """The tools that there are here at all. It is part of what is asked, so it is the same when a run goes on."""
+        """The available tools. They are part of the request, so they stay the same when a run is resumed."""
         return (frozenset(Tool) - BEYOND) | self.beyond
 
     @cached_property
     def ground(self) -> Ground:
         return replace(super().ground, memory=self.memory, web=self.web)
 
-    def ask(self, one: PlanAsking) -> Heard | Fault:
-        """Ask, and look up what the answer rests on."""
-        dispatched = self.dispatch(one, self._tools(one), one.why_not)
+    def ask(self, request: PlanAsking) -> Heard | Fault:
+        """Ask the agent, and look up the claims in its answer."""
+        dispatched = self.dispatch(request, self._make_tools(request), request.why_not)
         answer = answer_of(dispatched)
         if isinstance(answer, Fault):
             return answer
-        shown = self._results(dispatched.occasion.id)
+        tool_results = self._read_tool_results(dispatched.occasion.id)
         place = Place(self.ground, self.memory)
-        looked = tuple(look_up(claim, place, shown) for claim in claims_in(answer))
-        refusals = tuple(result.text for result in shown if result.refused is RefusalRule.BUDGET)
-        return Heard(answer, looked, refusals)
+        lookups = tuple(look_up(claim, place, tool_results) for claim in claims_in(answer))
+        refusals = tuple(result.text for result in tool_results if result.refused is RefusalRule.BUDGET)
+        return Heard(answer, lookups, refusals)
 
-    def _results(self, dispatch: str) -> list[ToolResult]:
-        """What the tools of that very conversation have shown."""
+    def _read_tool_results(self, dispatch: str) -> list[ToolResult]:
+        """Return the results of the tools in this conversation."""
         recorded = on_record(self.world.ledger, self.world.run_id).get(dispatch)
         return recorded.results if recorded else []
 
-    def _tools(self, one: PlanAsking) -> Tools:
-        toolbox = Toolbox(self.ground, one.role.tools & self.served)
-        if one.mode is None:
+    def _make_tools(self, request: PlanAsking) -> Tools:
+        toolbox = Toolbox(self.ground, request.role.tools & self.served)
+        if request.mode is None:
             return toolbox
         with self._lock:
-            iteration = one.seen.iteration
+            iteration = request.seen.iteration
             if iteration not in self._counts:
-                self._counts[iteration] = ToolCounts(one.seen.budget)
+                self._counts[iteration] = ToolCounts(request.seen.budget)
             counts = self._counts[iteration]
-        again = one.occasion.model_copy(update={"dispatch": one.occasion.dispatch + 1})
-        for id in (one.occasion.id, again.id):
+        retry = request.occasion.model_copy(update={"dispatch": request.occasion.dispatch + 1})
+        for id in (request.occasion.id, retry.id):
             if id in self.dispatcher.recorded:
-                counts.seen(one.mode, self.dispatcher.recorded[id].results)
-        return BudgetedTools(toolbox, one.mode, counts)
+                counts.seen(request.mode, self.dispatcher.recorded[id].results)
+        return BudgetedTools(toolbox, request.mode, counts)

@@ -1,4 +1,4 @@
-"""A plan as code sees it, against the base of its repository: before anybody is asked, and whether anybody need be."""
+"""Examine a plan by code against the base of its repository, and decide whether agents need to be asked."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from proofstone.plan_gate.rules.report import About
 
 @dataclass(frozen=True)
 class Examined:
+    """What code found out about a plan."""
+
     outline: Outline
     about: About
     team: Team
@@ -27,12 +29,13 @@ class Examined:
 
     @property
     def alone(self) -> str:
-        """Why nobody need be asked; empty if somebody should."""
+        """Why no agent need be asked; "" if agents should be asked."""
         if any(finding.final for finding in self.findings):
-            return "the plan cannot be run as it is, so nobody is asked yet: put that right first"
-        return "the plan is trivial, so nobody need be asked" if self.about.trivial else ""
+            return "the plan cannot be run as it is, so no agent is asked yet: fix that first"
+        return "the plan is trivial, so no agent is asked" if self.about.trivial else ""
 
     def subject(self, *, asked: bool, answers: Mapping[str, str], notes: Sequence[str]) -> Subject:
+        """Return the plan as the subject of the loop."""
         rules = tuple(
             Entering(finding.draft, Origin.RULES, line=finding.line, final=finding.final, rule=finding.rule)
             for finding in self.findings
@@ -47,34 +50,36 @@ class Examined:
         )
 
     def discussion(self, run_id: str) -> Discussion:
+        """Return what agents are shown."""
         return Discussion(run_id, self.about.plan_path, numbered(self.outline.text), self.about.quality)
 
 
 def examine(world: World, text: str, path: str, digest: str) -> Examined:
-    held = in_tree(world.store.git(), world.base_tree)
-    tree = frozenset(item.path.decode("utf-8", "surrogateescape") for item in held)
-    found = outline(text, path, str(world.repository.root))
-    quality_is, why = quality(found)
-    points = complexity(found)
-    team = team_for(quality_is, points, len(found.markers))
+    """Examine a plan against the base."""
+    entries = in_tree(world.store.git(), world.base_tree)
+    tree = frozenset(entry.path.decode("utf-8", "surrogateescape") for entry in entries)
+    plan_outline = outline(text, path, str(world.repository.root))
+    plan_quality, why = quality(plan_outline)
+    points = complexity(plan_outline)
+    team = team_for(plan_quality, points, len(plan_outline.markers))
     about = About(
         run_id=world.run_id,
         plan_path=path,
-        plan=_within(path, world.repository.root),
+        plan=_relative_path(path, world.repository.root),
         plan_digest=digest,
         base_commit=world.base_commit,
-        title=found.title,
-        quality=quality_is,
+        title=plan_outline.title,
+        quality=plan_quality,
         quality_reason=why,
         complexity=points,
         team_mode=team.mode,
-        trivial=is_trivial(found, tree),
-        runnable=found.plan is not None,
+        trivial=is_trivial(plan_outline, tree),
+        runnable=plan_outline.plan is not None,
         agents={},
     )
-    return Examined(found, about, team, rule_findings(found, tree))
+    return Examined(plan_outline, about, team, rule_findings(plan_outline, tree))
 
 
-def _within(path: str, root: Path) -> str:
-    """From the root of the repository, where it lies in it: what a program that annotates files can use."""
+def _relative_path(path: str, root: Path) -> str:
+    """Return the path from the root of the repository if it is inside, for programs that annotate files."""
     return str(Path(path).relative_to(root)) if Path(path).is_relative_to(root) else path

@@ -1,6 +1,6 @@
-"""The record of a run of the plan gate: its steps, its iterations, what the person said, its report.
+"""The journal of a run of the plan gate: its steps, its iterations, the person's answers, its report.
 
-Runs of the plan gate as the ledger tells them, at any time and from any process.
+The module also reads the reports of all runs from the ledger, at any time and from any process.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ STEP, ITERATION, AGAINST, REPORT, MITIGATED = (
     "plan.mitigated",
 )
 GATE = "plan"
-"""Of the rows in which a person answers."""
+"""The value of `gate` in the rows of a person's answers."""
 
 
 @dataclass
 class PlanJournal:
+    """Records a run of the plan gate, and looks up what is recorded."""
+
     ledger: Ledger
     run_id: str
     _steps: Steps
@@ -41,69 +43,73 @@ class PlanJournal:
 
     @classmethod
     def opened(cls, ledger: Ledger, run_id: str) -> PlanJournal:
+        """Open the journal of a run."""
         journal = cls(ledger, run_id, Steps.opened(ledger, run_id, STEP, "verify-plan"))
         for stored in ledger.read(EventRow, run_id=run_id, type=ITERATION):
             journal._iterations.add(IterationState.model_validate(stored.row.payload["state"]).iteration)
         return journal
 
-    def recall(self, step: str, asked: str, output: type[Contract]) -> Heard | Failed | None:
-        """What came of a step, if it is on record."""
-        payload = self._steps.recall(step, asked)
+    def recall(self, step: str, request: str, output: type[Contract]) -> Heard | Failed | None:
+        """Return the result of a step, if it is recorded."""
+        payload = self._steps.recall(step, request)
         if payload is None:
             return None
         if "why" in payload:
             return Failed(str(payload["why"]), unreadable=bool(payload["unreadable"]))
-        looked, refusals = payload["looked"], payload["refusals"]
+        lookups, refusals = payload["looked"], payload["refusals"]
         return Heard(
             output.model_validate(payload["output"]),
-            tuple(LookedUp.model_validate(item) for item in looked) if isinstance(looked, list) else (),
+            tuple(LookedUp.model_validate(lookup) for lookup in lookups) if isinstance(lookups, list) else (),
             tuple(map(str, refusals)) if isinstance(refusals, list) else (),
         )
 
-    def keep(self, step: str, asked: str, came: Heard | Failed, agent: str, iteration: int) -> None:
-        """What came of a step, and what it shows against its author, in one."""
+    def keep(self, step: str, request: str, result: Heard | Failed, agent: str, iteration: int) -> None:
+        """Record the result of a step together with the findings against its author."""
         payload: dict[str, JsonValue] = {"agent": agent}
         rows: list[EventRow] = []
-        if isinstance(came, Failed):
-            payload |= {"why": came.why, "unreadable": came.unreadable}
+        if isinstance(result, Failed):
+            payload |= {"why": result.why, "unreadable": result.unreadable}
         else:
             payload |= {
-                "output": came.output.model_dump(mode="json"),
-                "looked": [item.model_dump(mode="json") for item in came.looked],
-                "refusals": list(came.refusals),
+                "output": result.output.model_dump(mode="json"),
+                "looked": [lookup.model_dump(mode="json") for lookup in result.looked],
+                "refusals": list(result.refusals),
             }
             rows = [
                 self._event(
                     AGAINST,
-                    HeldAgainst(agent=agent, iteration=iteration, about=step, looked=item).model_dump(mode="json"),
+                    HeldAgainst(agent=agent, iteration=iteration, about=step, looked=lookup).model_dump(mode="json"),
                 )
-                for item in came.looked
-                if item.holds is False
+                for lookup in result.looked
+                if lookup.holds is False
             ]
-        self._steps.keep(step, asked, payload, *rows)
+        self._steps.keep(step, request, payload, *rows)
 
     def iterated(self, state: IterationState) -> None:
-        """An iteration is recorded once."""
+        """Record an iteration, once."""
         if state.iteration not in self._iterations:
             self.ledger.append(self._event(ITERATION, {"state": state.model_dump(mode="json")}))
             self._iterations.add(state.iteration)
 
     def answers(self, iteration: int) -> dict[str, str]:
-        """What the person has said when that iteration had ended, by challenge."""
-        said = self.ledger.read(ApprovalRow, run_id=self.run_id, gate=GATE)
-        return {item.row.option: item.row.reason for item in said if item.row.payload.get("iteration") == iteration}
+        """Return the person's answers after that iteration, by challenge."""
+        rows = self.ledger.read(ApprovalRow, run_id=self.run_id, gate=GATE)
+        return {
+            stored.row.option: stored.row.reason for stored in rows if stored.row.payload.get("iteration") == iteration
+        }
 
     def answered(self, answers: Mapping[str, str], iteration: int, by: str) -> None:
-        said: dict[str, JsonValue] = {"iteration": iteration}
+        """Record the person's answers."""
+        payload: dict[str, JsonValue] = {"iteration": iteration}
         self.ledger.append(
             *(
-                ApprovalRow(run_id=self.run_id, gate=GATE, option=id, decided_by=by, reason=text, payload=said)
+                ApprovalRow(run_id=self.run_id, gate=GATE, option=id, decided_by=by, reason=text, payload=payload)
                 for id, text in answers.items()
             )
         )
 
     def reported(self, report: PlanReport, outcome: str) -> None:
-        """The report, and that the run has ended with it."""
+        """Record the report and the end of the run."""
         reason = f"{report.verdict or report.status}: {report.reason}"
         self.ledger.append(
             self._event(REPORT, {"report": report.model_dump(mode="json")}),
@@ -111,6 +117,7 @@ class PlanJournal:
         )
 
     def note(self, type: str, **payload: JsonValue) -> None:
+        """Record an event of the run."""
         self.ledger.append(self._event(type, payload))
 
     def _event(self, type: str, payload: Mapping[str, JsonValue]) -> EventRow:
@@ -118,7 +125,7 @@ class PlanJournal:
 
 
 def last_report(ledger: Ledger, run_id: str) -> PlanReport | None:
-    """What came of a run, as far as it came to that. A question that was answered since is none any more."""
+    """Return the last report of a run, if any. It is out of date if a question was answered since."""
     for stored in ledger.read(EventRow, run_id=run_id, type=REPORT, newest=True, limit=1):
         answered = ledger.read(ApprovalRow, run_id=run_id, gate=GATE, after=stored.seq, limit=1)
         return None if answered else PlanReport.model_validate(stored.row.payload["report"])
@@ -126,25 +133,28 @@ def last_report(ledger: Ledger, run_id: str) -> PlanReport | None:
 
 
 def report_of_run(ledger: Ledger, run_id: str) -> PlanReport:
+    """Return the last report of a run, or raise InputError."""
     report = last_report(ledger, run_id)
     if report is None:
         raise InputError(
             f"{run_id}: has no verdict yet, and asks nothing",
-            hint=f"`proofstone verify-plan --resume {run_id}` goes on",
+            hint=f"`proofstone verify-plan --resume {run_id}` continues it",
         )
     return report
 
 
 def why_not_verified(ledger: Ledger, digest: str, repository: str) -> NotAdmitted | None:
-    """Why the plan with that digest may not be implemented in that repository; None if it may. What was said of the
-    same words in another repository is about other files."""
-    here = {run_id for run_id, setup in setups_of(ledger, PlanGateSetup).items() if setup.repository == repository}
-    judged = []
+    """Explain why the plan with this digest may not be implemented in this repository; None if it may.
+
+    A verdict about the same text in another repository is about other files.
+    """
+    run_ids = {run_id for run_id, setup in setups_of(ledger, PlanGateSetup).items() if setup.repository == repository}
+    judgements = []
     for stored in ledger.read(EventRow, type=REPORT):
-        if stored.row.run_id not in here:
+        if stored.row.run_id not in run_ids:
             continue
         report = PlanReport.model_validate(stored.row.payload["report"])
-        judged.append(
+        judgements.append(
             Judged(
                 run_id=report.run_id,
                 digest=report.plan_digest,
@@ -154,7 +164,7 @@ def why_not_verified(ledger: Ledger, digest: str, repository: str) -> NotAdmitte
                 forced=report.status is ConvergenceStatus.FORCED_EXIT,
             )
         )
-    mitigated = [
+    mitigations = [
         Mitigated(row.row.run_id, str(row.row.payload["digest"])) for row in ledger.read(EventRow, type=MITIGATED)
     ]
-    return why_not_admitted(digest, judged, mitigated)
+    return why_not_admitted(digest, judgements, mitigations)

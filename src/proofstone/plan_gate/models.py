@@ -1,15 +1,7 @@
-"""The plan gate: what is said about a plan before work starts.
+"""The models of the plan gate: the report of a run, and the setup of a run.
 
-record.py    challenge, unknown, surfaced context, probed risk, iteration state: the protocol's own words
-evidence.py  claims that the engine can look up, and what it saw
-answers.py   what the agents of the plan gate answer
-requests.py  what they are asked
-report.py    what came of it
-setup.py     what a run of the plan gate was started with
-
-What came of putting a plan through the gate. Made by code, from the record.
-
-What a run of the plan gate was started with. It is the first row of the run; a resumed run takes it from there.
+The report is built by code from the records. The setup is the first row of a run, and a resumed run takes it from
+there.
 """
 
 from __future__ import annotations
@@ -37,13 +29,15 @@ from proofstone.ledger.models import BegunSetup
 
 
 class PlanVerdict(StrEnum):
+    """The verdict on a plan."""
+
     PROCEED = "PROCEED"
     REVISE = "REVISE"
     RETHINK = "RETHINK"
 
 
 class Complexity(Contract):
-    """How the size of the team was found: points by what they are given for."""
+    """The points that decide the size of the team, by category."""
 
     steps: int = Field(default=0, ge=0, le=3)
     domains: int = Field(default=0, ge=0, le=3)
@@ -54,106 +48,119 @@ class Complexity(Contract):
 
     @property
     def total(self) -> int:
+        """The sum of all points."""
         return self.steps + self.domains + self.integrations + self.compliance + self.unknowns + self.files
 
 
 class ScoreLine(Contract):
+    """The score of one dimension."""
+
     dimension: Dimension
     weight: float
     score: int = Field(ge=1, le=10)
     evidence: str
     audited: int | None = None
-    """What the challenger gives at the close; None: it said nothing about it."""
+    """The challenger's score in the closing audit; None if it gave none."""
 
     @property
     def disputed(self) -> bool:
-        """Both scores are shown then."""
+        """Whether the two scores differ so much that both are shown."""
         return self.audited is not None and abs(self.audited - self.score) >= 2
 
 
 class QualityScore(Contract):
+    """The quality score of a plan."""
+
     total: int = Field(ge=1, le=10)
     lines: tuple[ScoreLine, ...]
 
 
 class OpenQuestion(Contract):
-    """What the person is asked."""
+    """A question for the person."""
 
     challenge: str
     question: str
     options: tuple[str, ...] = ()
-    """Each can be named by its number, from 1."""
+    """The person can name each option by its number, from 1."""
     why: str = ""
-    """What is feared, and what would happen."""
+    """The concern, and what would happen."""
 
 
 class PersonsAnswer(Contract):
+    """The answer of a person about a challenge."""
+
     challenge: str
     text: str
     iteration: int
 
 
 class HeldAgainst(Contract):
-    """A claim that the engine could not find to be true: a finding against its author."""
+    """A claim that Proofstone found to be false: a finding against its author."""
 
     agent: str
     iteration: int
     about: str
-    """The id of what rested on it, `U2`; in the record, which is written before there is one, the step."""
+    """The id of what rests on it, `U2`. In the ledger, where no id is known yet, it is the step."""
     looked: LookedUp
 
 
 class EventKind(StrEnum):
+    """The kind of an event of the plan gate."""
+
     FAILURE = "failure"
     """An agent gave no answer."""
     OVERFLOW = "overflow"
-    """Challenges beyond a cap."""
+    """There were more challenges than the cap allows."""
     DISPLACED = "displaced"
     DEGRADATION = "degradation"
     REFUSED = "refused"
-    """A ruling, a directive or a withdrawal that the rules do not allow."""
+    """The rules do not allow a ruling, a directive or a withdrawal."""
     BUDGET = "budget"
-    """A tool call beyond its budget, or a budget that was raised."""
+    """A tool call exceeded its budget, or a budget was raised."""
     TEAM = "team"
-    """Who was asked, and why nobody else was."""
+    """Which agents were asked, and why no others were."""
 
 
 class PlanEvent(Contract):
+    """An event of an iteration."""
+
     iteration: int
     kind: EventKind
     text: str
 
 
 class PlanReport(Contract):
+    """The result of a run of the plan gate."""
+
     run_id: str
     plan_path: str
     plan: str = ""
-    """Its path from the root of the repository, where it lies in it."""
+    """The path of the plan from the root of the repository, if it is in the repository."""
     plan_digest: str
-    """SHA-256 of the plan's bytes: the verdict is about these and no others."""
+    """SHA-256 of the plan's content. The verdict is about this content only."""
     base_commit: str
     title: str = ""
     verdict: PlanVerdict | None
-    """None: a question is waiting."""
+    """None while a question is open."""
     strong: bool = False
-    """Of REVISE: strongly recommended before anything is begun."""
+    """For REVISE: the revision is strongly recommended before work begins."""
     status: ConvergenceStatus
     reason: str
-    """Why it is so, by the table."""
+    """The row of the decision table that applied."""
     plan_quality: PlanQuality
     quality_reason: str = ""
     complexity: Complexity
     team_mode: TeamMode
     trivial: bool = False
     agents: Mapping[str, str] = {}
-    """Who served whom; nobody: the rules alone."""
+    """The agent of each role. Empty if the rules decided alone."""
     challenges: tuple[Challenge, ...] = ()
     lines: Mapping[str, int] = {}
-    """Where in the plan a challenge points, by its id, as far as that is known."""
+    """The line of the plan that each challenge is about, by challenge id, if known."""
     rules: Mapping[str, str] = {}
-    """By challenge: which rule has found it."""
+    """The rule that found each challenge."""
     evidence: Mapping[str, str] = {}
-    """By challenge: what it was settled by."""
+    """The evidence that settled each challenge."""
     unknowns: tuple[Unknown, ...] = ()
     surfaced: tuple[SurfacedContext, ...] = ()
     risks: tuple[ProbedRisk, ...] = ()
@@ -161,13 +168,13 @@ class PlanReport(Contract):
     score: QualityScore | None = None
     disputes: tuple[str, ...] = ()
     audit: str = ""
-    """The challenger's closing words."""
+    """The challenger's closing summary."""
     against: tuple[HeldAgainst, ...] = ()
     events: tuple[PlanEvent, ...] = ()
     questions: tuple[OpenQuestion, ...] = ()
     answers: tuple[PersonsAnswer, ...] = ()
     debt_warning: bool = False
-    """At least five were deferred."""
+    """At least five challenges were deferred."""
     next_step: str = ""
     dispatches: int = 0
     spent: Spent = Spent()
@@ -175,24 +182,28 @@ class PlanReport(Contract):
 
 
 class PlanGateSetup(BegunSetup):
+    """What a run of the plan gate was started with."""
+
     command: Literal["verify-plan"] = "verify-plan"
     plan_path: str
     plan_artifact: str
-    """SHA-256 of the plan's own bytes: editing the file does not change a run that is under way."""
+    """SHA-256 of the plan's content: editing the file does not change a run that has begun."""
     agents: Mapping[str, tuple[str, ...]] = {}
-    """Who serves each role, the fallbacks behind the first. Nobody: the rules decide alone."""
+    """The agents of each role: the first choice, then the fallbacks. Empty if the rules decide alone."""
     alone: str = ""
-    """Why nobody is asked, if so."""
+    """Why no agent is asked, if so."""
     beyond: tuple[str, ...] = ()
-    """Tools that look further than the tree, as far as there were any: agents were told of these, whatever there is
-    when the run goes on."""
+    """The available tools that reach beyond the tree. Agents know only these, even if others are available when the run
+    is resumed.
+    """
     minutes: float = 0.0
-    """The longest that it may take at a time; 0: as long as it needs."""
+    """The time limit of a session; 0 means none."""
     budget: Budget = Budget()
     answers: Mapping[str, str] = {}
-    """What the person has said beforehand, by challenge."""
+    """The person's answers given in advance, by challenge."""
     notes: tuple[str, ...] = ()
 
     @property
     def about(self) -> str:
+        """The plan that this run is about."""
         return self.plan_path

@@ -1,10 +1,8 @@
-"""Who looks on while a plan is put through the gate.
+"""Run the plan gate: perform the effects of `plan_gate.rules.loop`, and tell the observer.
 
-One run of the plan gate: the shell that drives `plan_gate.rules.loop`.
-
-What the loop asks for at the same time is asked at the same time. Each answer is on record, with what the engine saw
-of its claims, before the loop hears of it; so a run that was killed, or waits for a person, goes through the loop again
-and asks only for what is missing.
+Effects that the loop yields together are performed in parallel. Each answer is recorded, with what Proofstone found out
+about its claims, before the loop receives it. So a run that was killed, or that waits for a person, goes through the
+loop again and asks only for what is missing.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ from proofstone.runtime.run_index import end_on_record
 
 @dataclass(frozen=True)
 class Beginning:
-    """What is known before anybody is asked."""
+    """What is known before any agent is asked."""
 
     run_id: str
     plan_path: str
@@ -55,13 +53,13 @@ class Beginning:
     complexity: Complexity
     team_mode: TeamMode
     agents: Mapping[str, str]
-    """Who serves whom. Nobody: the rules alone."""
+    """The agent of each role. Empty if the rules decide alone."""
     note: str = ""
-    """Why nobody is asked, if so."""
+    """Why no agent is asked, if so."""
 
 
 class Watching(Protocol):
-    """Told from several threads at once while agents work beside each other."""
+    """Observes a run of the plan gate. Called from several threads at once while agents work in parallel."""
 
     def began(self, beginning: Beginning) -> None: ...
 
@@ -72,26 +70,28 @@ class Watching(Protocol):
         ...
 
     def doing(self, agent: str, line: str) -> None:
-        """What it does, in a line, in the place of what it did before."""
+        """Show what the agent does, in a line that replaces the previous one."""
         ...
 
     def said(self, agent: str, line: str) -> None:
-        """For the person who looks on: a question to them, a pause, a warning."""
+        """Show a line to the person: a question, a pause, a warning."""
         ...
 
     def answered(self, agent: str, said: str, *, failed: bool) -> None:
-        """In one line: `4 challenges`, or why there is no answer."""
+        """Show the answer in one line: `4 challenges`, or why there is no answer."""
         ...
 
     def decided(self, state: IterationState, challenges: Sequence[Challenge], events: Sequence[PlanEvent]) -> None:
-        """An iteration has ended; `events` are those of this iteration."""
+        """An iteration has ended. `events` are those of this iteration."""
         ...
 
     def spending(self, spent: Spent) -> None: ...
 
 
 SLOTS: Final = 4
-"""Agents at once."""
+"""Agents at work at the same time. A Ask Asks the person, if one can be asked now. Questions that are missing in the
+result are not answered.
+"""
 
 Ask = Callable[[Sequence[OpenQuestion]], Mapping[str, str]]
 """The person, where one can be asked here and now; what they leave out, they have not answered."""
@@ -99,6 +99,8 @@ Ask = Callable[[Sequence[OpenQuestion]], Mapping[str, str]]
 
 @dataclass(frozen=True)
 class PlanGateRun:
+    """Drives a run of the plan gate."""
+
     about: About
     subject: Subject
     discussion: Discussion
@@ -107,82 +109,88 @@ class PlanGateRun:
     watching: Watching
     ask: Ask
     by: str
-    """Whoever answers."""
+    """Who answers the questions."""
     note: str = ""
-    """Why nobody is asked, if so."""
+    """Why no agent is asked, if so."""
     given: dict[str, str] = field(default_factory=dict)
-    """Answers that were given beforehand and not used yet."""
+    """Answers that were given in advance and not used yet."""
     at_once: int = SLOTS
     ends: Deadline = field(kw_only=True)
-    _told: list[int] = field(default_factory=list)
-    """Iterations of which whoever looks on has heard."""
+    _shown_iterations: list[int] = field(default_factory=list)
+    """Iterations that the observer was told about."""
 
     def run(self) -> PlanReport:
-        """To the verdict, to a question that nobody here answers, or to the end of the budget (OutOfBudgetError)."""
-        self.watching.began(self._beginning())
+        """Run to the verdict, to a question that nobody here answers, or to the end of the budget
+        (OutOfBudgetError).
+        """
+        self.watching.began(self._make_beginning())
         with end_on_record(self.journal.ledger, self.about.run_id, self.agents.world.cancel):
-            report = self._through()
+            report = self._drive_loop()
         self.journal.reported(report, {None: "needs_human", "PROCEED": "passed"}.get(report.verdict, "failed"))
         return report
 
-    def _through(self) -> PlanReport:
+    def _drive_loop(self) -> PlanReport:
         loop = verify(self.subject)
-        needs = next(loop)
+        effects = next(loop)
         while True:
-            sent = self._met(needs)
-            if isinstance(sent, PlanReport):
-                return sent
+            results = self._perform(effects)
+            if isinstance(results, PlanReport):
+                return results
             try:
-                needs = loop.send(sent)
+                effects = loop.send(results)
             except StopIteration as stop:
                 ended: Ended = stop.value
-                return self._report(ended.progress, ended.decision)
+                return self._build_report(ended.progress, ended.decision)
 
-    def _met(self, needs: tuple[Need, ...]) -> tuple[Sent, ...] | PlanReport:
-        match needs:
-            case (Iterated() as one,):
-                self.journal.iterated(one.state)
-                self.watching.decided(one.state, one.challenges, one.events)
+    def _perform(self, effects: tuple[Need, ...]) -> tuple[Sent, ...] | PlanReport:
+        match effects:
+            case (Iterated() as iterated,):
+                self.journal.iterated(iterated.state)
+                self.watching.decided(iterated.state, iterated.challenges, iterated.events)
                 return (Noted(),)
             case (AskPerson() as question,):
-                answers = self._answers(question)
+                answers = self._find_answers(question)
                 if answers is None:
-                    return self._report(question.progress, question.decision, question.questions)
+                    return self._build_report(question.progress, question.decision, question.questions)
                 return (Answered(answers),)
         self.ends.refuse_if_over()
         self.agents.prepare()
-        to_ask = [need for need in needs if not isinstance(need, AskPerson | Iterated)]
-        self._tell_iteration(to_ask[0].seen.iteration)
-        asked = [asking(need, self.discussion, self.agents.served) for need in to_ask]
-        return side_by_side([partial(self._heard, item) for item in asked], self.at_once, self.agents.world.cancel)
+        to_ask = [effect for effect in effects if not isinstance(effect, AskPerson | Iterated)]
+        self._show_iteration(to_ask[0].seen.iteration)
+        requests = [asking(effect, self.discussion, self.agents.served) for effect in to_ask]
+        return side_by_side(
+            [partial(self._ask_agent, request) for request in requests], self.at_once, self.agents.world.cancel
+        )
 
-    def _heard(self, one: PlanAsking) -> Heard | Failed:
-        known = self.journal.recall(one.occasion.id, one.text, one.role.output)
-        if known is not None:
-            return known
-        self.watching.asked(one.agent)
-        came = self.agents.ask(one)
-        new = _failed(came, one.agent) if isinstance(came, Fault) else came
-        self.journal.keep(one.occasion.id, one.text, new, one.agent, one.seen.iteration)
-        self.watching.answered(one.agent, _in_short(new), failed=isinstance(new, Failed))
-        return new
+    def _ask_agent(self, request: PlanAsking) -> Heard | Failed:
+        recorded = self.journal.recall(request.occasion.id, request.text, request.role.output)
+        if recorded is not None:
+            return recorded
+        self.watching.asked(request.agent)
+        answer = self.agents.ask(request)
+        result = _convert_fault(answer, request.agent) if isinstance(answer, Fault) else answer
+        self.journal.keep(request.occasion.id, request.text, result, request.agent, request.seen.iteration)
+        self.watching.answered(request.agent, _summarize(result), failed=isinstance(result, Failed))
+        return result
 
-    def _tell_iteration(self, iteration: int) -> None:
-        if iteration not in self._told:
-            self._told.append(iteration)
+    def _show_iteration(self, iteration: int) -> None:
+        if iteration not in self._shown_iterations:
+            self._shown_iterations.append(iteration)
             self.watching.iterating(iteration)
 
-    def _answers(self, question: AskPerson) -> Mapping[str, str] | None:
-        """What the person says, now or on record; None: nobody here can say."""
+    def _find_answers(self, question: AskPerson) -> Mapping[str, str] | None:
+        """Return the person's answers, new or recorded; None if nobody here can answer."""
         iteration = len(question.progress.iterations)
-        wanted = [item.challenge for item in question.questions]
-        on_record = {id: text for id, text in self.journal.answers(iteration).items() if id in wanted}
+        asked_ids = [open_question.challenge for open_question in question.questions]
+        on_record = {id: text for id, text in self.journal.answers(iteration).items() if id in asked_ids}
         if on_record:
             return on_record
-        options = {item.challenge: item.options for item in question.questions}
-        new = {id: _meant(id, self.given[id], options[id]) for id in wanted if id in self.given}
+        options = {open_question.challenge: open_question.options for open_question in question.questions}
+        new = {id: _resolve_option(id, self.given[id], options[id]) for id in asked_ids if id in self.given}
         if new:
-            self.journal.answered(new, iteration, self.by)  # before anything else is asked, which may be left
+            self.journal.answered(
+                new, iteration, self.by
+            )  # recorded before the next question, which may be interrupted
             for id in new:
                 del self.given[id]
             return new
@@ -192,7 +200,9 @@ class PlanGateRun:
         self.journal.answered(new, iteration, self.by)
         return new
 
-    def _report(self, progress: Progress, decision: Decision, questions: Sequence[OpenQuestion] = ()) -> PlanReport:
+    def _build_report(
+        self, progress: Progress, decision: Decision, questions: Sequence[OpenQuestion] = ()
+    ) -> PlanReport:
         return report_of(
             self.about,
             progress,
@@ -202,7 +212,7 @@ class PlanGateRun:
             dispatches=self.agents.dispatches(),
         )
 
-    def _beginning(self) -> Beginning:
+    def _make_beginning(self) -> Beginning:
         return Beginning(
             run_id=self.about.run_id,
             plan_path=self.about.plan_path,
@@ -215,27 +225,29 @@ class PlanGateRun:
         )
 
 
-def _meant(id: str, text: str, options: Sequence[str]) -> str:
-    """What the person means: the number of an option is that option, and no other number is an answer."""
-    said = chosen(text, options)
-    if said is None:
-        there = "; ".join(f"{number} {option}" for number, option in enumerate(options, start=1))
-        raise InputError(f"{id}={text}: there is no such option", hint=f"there are: {there}; or your own words")
-    return said
+def _resolve_option(id: str, text: str, options: Sequence[str]) -> str:
+    """Return the answer that the person means. The number of an option means that option; other numbers are refused."""
+    answer = chosen(text, options)
+    if answer is None:
+        choices = "; ".join(f"{number} {option}" for number, option in enumerate(options, start=1))
+        raise InputError(
+            f"{id}={text}: there is no such option", hint=f"the options are: {choices}; or use your own words"
+        )
+    return answer
 
 
-def _failed(fault: Fault, agent: str) -> Failed:
-    """By the rules of the loop; but what is no failure of the agent's stops the run."""
+def _convert_fault(fault: Fault, agent: str) -> Failed:
+    """Turn a fault into a failure for the loop. A fault that is not the agent's stops the run."""
     stop_for(fault, agent)
     stop_if_unreached(fault, agent)
     return Failed(fault.why, unreadable=fault.kind is FaultKind.MALFORMED)
 
 
-def _in_short(came: Heard | Failed) -> str:
-    if isinstance(came, Failed):
-        return came.why
-    parts = [(name.removesuffix("s"), getattr(came.output, name)) for name in type(came.output).model_fields]
-    told = [counted(len(value), name) for name, value in parts if isinstance(value, tuple) and value]
-    false = sum(item.holds is False for item in came.looked)
-    told += [counted(false, "false claim")] if false else []
-    return ", ".join(told) or "nothing to say"
+def _summarize(result: Heard | Failed) -> str:
+    if isinstance(result, Failed):
+        return result.why
+    parts = [(name.removesuffix("s"), getattr(result.output, name)) for name in type(result.output).model_fields]
+    parts_text = [counted(len(value), name) for name, value in parts if isinstance(value, tuple) and value]
+    false = sum(lookup.holds is False for lookup in result.looked)
+    parts_text += [counted(false, "false claim")] if false else []
+    return ", ".join(parts_text) or "nothing to say"

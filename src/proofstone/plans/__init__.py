@@ -1,1 +1,1 @@
-"""A plan, from its text to its tasks, and what is wrong with it. Pure."""
+"""Plans: how their text is parsed into tasks, and how it is linted. Pure."""

@@ -1,12 +1,11 @@
-"""What people write into a plan's elements: paths, done criteria, references.
+"""Parse the text that people write into a plan's elements: paths, done criteria, references and commands.
 
-How the reader and the linter say what is wrong with a plan.
+The module also creates the problems that the parser and the linter report.
 
-Is this line a command, or a sentence about one?
-
-Plans say both: `pytest -q tests/a.py`, and "Open the page and check that it looks right". A command that is taken for
-prose stops an honest plan; prose that is taken for a command fails when it is run. So the doubt goes to the command:
-a line is prose only if it shows it, by the words of a sentence outside quotes or by a first word that starts nothing.
+Verify lines may be commands (`pytest -q tests/a.py`) or sentences about them ("Open the page and check that it looks
+right"). A command mistaken for prose stops an honest plan; prose mistaken for a command fails when it is run. So a
+doubtful line counts as a command: it is prose only if it contains the words of a sentence outside quotes, or if its
+first word cannot start a program.
 """
 
 from __future__ import annotations
@@ -34,38 +33,38 @@ _CODE = re.compile(r"`([^`]+)`")
 _ENDS_LIKE_A_PATH = re.compile(r"(?:[/*]|\.\w{1,12})$")
 _NONE = frozenset(("", "-", "—", "none", "n/a", "na", "(none)", "null", "nil", "~", "[]", "no files", "tbd"))
 _BRACES = re.compile(r"\{([^{},]*,[^{}]*)\}")
-_MOST_SPELLINGS = 64
+_MAX_EXPANSIONS = 64
 _PAIRS = {"(": ")", "[": "]", "{": "}", "`": "`", '"': '"', "“": "”", "„": "“", "«": "»", "「": "」"}
 _SEPARATORS = {"done": ";\n；", "files": ",\n，、"}
 
 
 def is_none(text: str) -> bool:
-    """Whether somebody wrote that there is nothing: `N/A`, `none`, `[]`."""
+    """Whether the author wrote that there is nothing: `N/A`, `none`, `[]`."""
     return text.strip().strip("`").lower() in _NONE
 
 
 def paths(text: str) -> tuple[str, ...]:
-    """The paths of a `<files>` element, each once, in order."""
-    found: dict[str, None] = {}
-    for item in _split(_FILE_TAG.sub("\n", text), _SEPARATORS["files"], keep="({["):
-        for path in _paths_of(_BULLET.sub("", item)):
-            found.update(dict.fromkeys(_spelt_out(path)))
-    return tuple(found)
+    """Return the paths of a `<files>` element, each once, in order."""
+    result: dict[str, None] = {}
+    for file_item in _split(_FILE_TAG.sub("\n", text), _SEPARATORS["files"], keep="({["):
+        for path in _read_item_paths(_BULLET.sub("", file_item)):
+            result.update(dict.fromkeys(_expand_braces(path)))
+    return tuple(result)
 
 
-def _paths_of(item: str) -> Iterator[str]:
-    if code := _CODE.findall(item):
-        yield from (cleaned for entry in code if (cleaned := _cleaned(entry)))
+def _read_item_paths(file_item: str) -> Iterator[str]:
+    if code := _CODE.findall(file_item):
+        yield from (cleaned for fragment in code if (cleaned := _clean_path(fragment)))
         return
-    item = _LABEL.sub("", _COMMENT.sub("", " " + " ".join(item.split())).strip()).strip()
-    words = item.split()
+    file_item = _LABEL.sub("", _COMMENT.sub("", " " + " ".join(file_item.split())).strip()).strip()
+    words = file_item.split()
     if len(words) > 1 and all(_ENDS_LIKE_A_PATH.search(word) for word in words):
-        yield from (cleaned for word in words if (cleaned := _cleaned(word)))
-    elif cleaned := _cleaned(item):
+        yield from (cleaned for word in words if (cleaned := _clean_path(word)))
+    elif cleaned := _clean_path(file_item):
         yield cleaned
 
 
-def _cleaned(path: str) -> str:
+def _clean_path(path: str) -> str:
     path = _BOLD.sub(r"\1", path.strip().strip("\"'")).rstrip(";").strip()
     if link := _LINK.match(path):
         path = link[1]
@@ -73,48 +72,52 @@ def _cleaned(path: str) -> str:
     return "" if is_none(path) else path.removeprefix("./")
 
 
-def _spelt_out(path: str) -> list[str]:
-    """`src/{a,b}.ts` as two paths."""
-    done: list[str] = []
-    todo = [path]
-    while todo:
-        one = todo.pop(0)
-        match = _BRACES.search(one)
-        if match is None or len(done) + len(todo) >= _MOST_SPELLINGS:
-            done.append(one)
+def _expand_braces(path: str) -> list[str]:
+    """Expand `src/{a,b}.ts` into two paths."""
+    expanded: list[str] = []
+    pending = [path]
+    while pending:
+        candidate = pending.pop(0)
+        match = _BRACES.search(candidate)
+        if match is None or len(expanded) + len(pending) >= _MAX_EXPANSIONS:
+            expanded.append(candidate)
         else:
-            todo += [one[: match.start()] + choice.strip() + one[match.end() :] for choice in match[1].split(",")]
-    return done
+            pending += [
+                candidate[: match.start()] + choice.strip() + candidate[match.end() :] for choice in match[1].split(",")
+            ]
+    return expanded
 
 
 def criteria(text: str) -> tuple[str, ...]:
-    """Done criteria: by line or `;`, not within code, quotes or brackets; a wrapped bullet is one."""
-    found: list[list[str]] = []
+    """Split done criteria by line or `;`, but not within code, quotes or brackets. A wrapped bullet is a single
+    criterion.
+    """
+    groups: list[list[str]] = []
     bulleted = any(_BULLET.match(line) for line in text.split("\n"))
     for line in _split(text, "\n"):
-        begins = not bulleted or bool(_BULLET.match(line)) or not found
+        begins = not bulleted or bool(_BULLET.match(line)) or not groups
         pieces = [piece.strip() for piece in _split(_BULLET.sub("", line), _SEPARATORS["done"])]
         pieces = [piece for piece in pieces if piece.strip(".;,-* ")]
         if not begins and pieces:
-            found[-1].append(pieces.pop(0))
-        found += [[piece] for piece in pieces]
-    return tuple(" ".join(parts) for parts in found)
+            groups[-1].append(pieces.pop(0))
+        groups += [[piece] for piece in pieces]
+    return tuple(" ".join(parts) for parts in groups)
 
 
 def tests(text: str) -> tuple[str, ...]:
-    """Ids of tests, one a line: a comma or a bracket may be part of one."""
+    """Return test ids, one per line. A comma or a bracket may be part of an id."""
     lines = (_BULLET.sub("", line).strip().strip("`").strip() for line in text.split("\n"))
     return tuple(line for line in lines if line)
 
 
 def references(text: str) -> tuple[str, ...]:
-    """What a `depends_on` names: by commas, with or without brackets and quotes."""
-    items = (item.strip().strip("\"'`").strip() for item in re.split(r"[,\n;]", text.strip().strip("[]()")))
-    return tuple(item for item in (_BULLET.sub("", entry) for entry in items) if not is_none(item))
+    """Return the names in a `depends_on`: separated by commas, with or without brackets and quotes."""
+    items = (reference.strip().strip("\"'`").strip() for reference in re.split(r"[,\n;]", text.strip().strip("[]()")))
+    return tuple(reference for reference in (_BULLET.sub("", stripped) for stripped in items) if not is_none(reference))
 
 
 def _split(text: str, separators: str, keep: str = '([{`"“„«「') -> Iterator[str]:
-    """The text cut at any of `separators` that stands outside the pairs that `keep` opens; a line ends any pair."""
+    """Split the text at `separators` outside the pairs that `keep` opens. A line break ends every pair."""
     begin, closer = 0, ""
     for at, char in enumerate(text):
         if char == "\n":
@@ -124,19 +127,19 @@ def _split(text: str, separators: str, keep: str = '([{`"“„«「') -> Iterat
         elif char in separators:
             yield text[begin:at]
             begin = at + 1
-        elif char in keep and _closes(text, at, _PAIRS[char]):
+        elif char in keep and _is_closed(text, at, _PAIRS[char]):
             closer = _PAIRS[char]
     yield text[begin:]
 
 
-def _closes(text: str, at: int, closer: str) -> bool:
-    """Whether the pair is closed on its line, looking no further than a line can sensibly be long."""
+def _is_closed(text: str, at: int, closer: str) -> bool:
+    """Whether the pair is closed on its line. The search stops at a sensible line length."""
     line = text[at + 1 : at + 500].partition("\n")[0]
     return closer in line
 
 
 def dedented(text: str) -> str:
-    """Without the indentation of the element; the first line often stands beside the tag and has none."""
+    """Remove the indentation of an element. Its first line often follows the tag and has none."""
     first, newline, rest = text.partition("\n")
     if not first.strip():
         return f"{newline}{dedent(rest)}"
@@ -144,30 +147,30 @@ def dedented(text: str) -> str:
 
 
 def error(rule: str, line: int, message: str, hint: str, task: str | None = None) -> PlanProblem:
-    """The plan cannot be run."""
+    """Create a problem with which the plan cannot be run."""
     return PlanProblem(
         severity=ProblemSeverity.ERROR, rule=rule, line=line, message=message, hint=hint, task=task
     )  # fmt: skip
 
 
 def warning(rule: str, line: int, message: str, hint: str, task: str | None = None) -> PlanProblem:
-    """The plan can be run; somebody should look at it."""
+    """Create a problem with which the plan can still be run."""
     return PlanProblem(
         severity=ProblemSeverity.WARNING, rule=rule, line=line, message=message, hint=hint, task=task
     )  # fmt: skip
 
 
 def shortened(text: str, length: int = 80) -> str:
-    """On one line, and not longer than a message can bear."""
+    """Return the text on one line, cut to `length`."""
     flat = " ".join(text.split())
     return flat if len(flat) <= length else f"{flat[: length - 1]}…"
 
 
-def _set_of(words: str) -> frozenset[str]:
+def _to_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_PROGRAMS = _set_of(
+_PROGRAMS = _to_set(
     """
     [ [[ alembic ansible ant apk apt ash autopep8 awk az aws bandit bash basedpyright bats bazel biome black brew
     buf buildozer bun bundle bunx busybox c++ cargo cat cd cdk chmod clang clang-format clang-tidy clj clojure cmake
@@ -191,7 +194,7 @@ _PROGRAMS = _set_of(
     xcrun xmllint xvfb-run yamllint yarn yq zcat zig zip zsh : . go
     """
 )
-_OUTCOMES = _set_of(
+_OUTCOMES = _to_set(
     """
     passes passed succeeds succeeded successful successfully returns returned shows displays displayed works working
     exists exits exited completes completed compiles compiled should must shall confirms verifies ensures manually
@@ -200,21 +203,21 @@ _OUTCOMES = _set_of(
     are that this
     """
 )
-"""What a sentence says and an argument hardly ever is."""
-_SMALL = _set_of(
+"""Words of a sentence that are hardly ever arguments."""
+_FUNCTION_WORDS = _to_set(
     """
     it its with and or of to in on at no not all any each when then into from by as has have after before
     """
 )
-_REQUESTS = _set_of(
+_REQUESTS = _to_set(
     """
     verify check confirm ensure inspect open visit run see look manual visual try navigate click start none tbd todo
     done missing pass passing green fine good ok works tests test all everything
     """
 )
-"""What a sentence begins with, or says when it is short: "tests pass", "all green"."""
+"""Words that begin a sentence, or make up a short one: "tests pass", "all green"."""
 
-_ALSO_ENGLISH = _set_of("test find file time next set install sort convert patch robot tree strings")
+_ALSO_ENGLISH = _to_set("test find file time next set install sort convert patch robot tree strings")
 _BLOCKS = frozenset(("for", "while", "until", "if", "case", "[", "[[", "{", "("))
 _FUNCTION = re.compile(r"[A-Za-z_]\w*\s?\(\)\s?\{", re.ASCII)
 _QUOTED = re.compile(r"\"[^\"\n]*\"|(?<![\w])'[^'\n]*'|`[^`\n]*`")
@@ -231,13 +234,13 @@ _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 
 
 def is_command(line: str) -> bool:
-    """Whether the engine should run the line as it stands."""
-    written = _bare_words(line)
-    words = [*dropwhile(_ASSIGNMENT.match, written)]
+    """Whether Proofstone should run the line as it is."""
+    unquoted_words = _split_unquoted(line)
+    words = [*dropwhile(_ASSIGNMENT.match, unquoted_words)]
     if not words:
-        return bool(written)
+        return bool(unquoted_words)
     bracketed = words[0][0] in "!({"
-    assigned = len(words) < len(written)
+    assigned = len(words) < len(unquoted_words)
     words = [*dropwhile(lambda word: not word.strip("!({"), words)]
     if not words:
         return False
@@ -251,12 +254,12 @@ def is_command(line: str) -> bool:
         return True
     if any(_SIGN.search(word) or _PATH.fullmatch(word) for word in words):
         return first.isascii() and (first[0].islower() or any(_OPTION.match(word) for word in words))
-    return len(words) <= 3 and all(_PLAIN.fullmatch(word) and word not in _REQUESTS | _SMALL for word in words)
+    return len(words) <= 3 and all(_PLAIN.fullmatch(word) and word not in _REQUESTS | _FUNCTION_WORDS for word in words)
 
 
 def is_plainly_command(text: str) -> bool:
-    """The same for code within a sentence, where a lone name is a name: `` `isReady` is set ``."""
-    words = _bare_words(text)
+    """Like `is_command`, for code within a sentence, where a lone name is just a name: `` `isReady` is set ``."""
+    words = _split_unquoted(text)
     if not words or not is_command(text):
         return False
     first = words[0].strip("!({)}")
@@ -274,12 +277,12 @@ def is_plainly_command(text: str) -> bool:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a sentence."""
+    """Return the words of a sentence."""
     return _WORD.findall(text)
 
 
-def _bare_words(line: str) -> list[str]:
-    """The words with a mark in place of everything quoted, which says nothing of what the line is."""
+def _split_unquoted(line: str) -> list[str]:
+    """Split the line into words, with a mark in place of everything quoted: quotes do not show what the line is."""
     return _QUOTED.sub(_QUOTE, line).split()
 
 
@@ -291,32 +294,32 @@ def _is_program(first: str) -> bool:
 
 
 def _is_sentence(words: list[str]) -> bool:
-    first, rest = words[0], _arguments(words[1:])
+    first, rest = words[0], _plain_arguments(words[1:])
     if len(words) > 1 and _SENTENCE_END.search(words[-1]) and not _PATH.fullmatch(words[-1]):
         return True
-    named = first[0].isupper() and first.isalpha() and not _is_program(first)
+    is_capitalized = first[0].isupper() and first.isalpha() and not _is_program(first)
     if first.lower() in _OUTCOMES and not _is_program(first):
         return True
-    said = [word.strip(",.;:()").lower() for word in (words[1:] if named else rest)]
-    outcomes = sum(word in _OUTCOMES for word in said)
-    small = sum(word in _SMALL for word in said)
+    lowered = [word.strip(",.;:()").lower() for word in (words[1:] if is_capitalized else rest)]
+    outcomes = sum(word in _OUTCOMES for word in lowered)
+    small = sum(word in _FUNCTION_WORDS for word in lowered)
     shell = any(_SIGN.search(word) or _PATH.fullmatch(word) for word in words)
-    if named:
+    if is_capitalized:
         return bool(outcomes or small) or not shell
     if not first.isascii() and not shell:
         return True
-    foreign = not shell and any(word.isalpha() and not word.isascii() for word in said)
+    foreign = not shell and any(word.isalpha() and not word.isascii() for word in lowered)
     request = first in _REQUESTS and not _is_program(first)
     return outcomes > 0 or foreign or small >= (3 if shell else 2) or (request and small > 0)
 
 
-def _arguments(words: list[str]) -> list[str]:
-    """Those that are not the value of an option, nor handed on after `--`."""
-    kept, after_option = [], False
+def _plain_arguments(words: list[str]) -> list[str]:
+    """Return the arguments that are not the value of an option and do not follow `--`."""
+    arguments, after_option = [], False
     for word in words:
         if word == "--":
             break
         if not after_option:
-            kept.append(word)
+            arguments.append(word)
         after_option = bool(_OPTION.match(word)) and "=" not in word
-    return kept
+    return arguments

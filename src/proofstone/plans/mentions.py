@@ -1,7 +1,7 @@
-"""Paths and commands that a sentence mentions.
+"""Find the paths and commands that a sentence mentions.
 
-Prose is full of what only looks like a path (`and/or`, `Node.js`, a version, an address). A path without a slash needs
-an ending that files have; one without an ending needs a slash and somebody who marked it as code.
+Prose is full of words that only look like a path (`and/or`, `Node.js`, a version, an address). A path without a slash
+needs a known file extension; a path without an extension needs a slash and must be marked as code.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from proofstone.plans.fields import is_plainly_command, paths
 
-_LONGEST = 200
+_MAX_LENGTH = 200
 _WORD = re.compile(r"[^\s()<>\[\]{}\"'`,;|“”„*]+")
 _ENDINGS = re.compile(
     r"(?:pyi?|ipynb|[cm]?js|tsx?|jsx|vue|svelte|go|rs|java|kts?|scala|swift|rb|php|c|h|cc|cpp|hpp|cs|fs|exs?|erl|hs|lua"
@@ -20,16 +20,16 @@ _ENDINGS = re.compile(
     re.IGNORECASE,
 )
 _NAMES = frozenset(("makefile", "dockerfile", "jenkinsfile", "procfile", "justfile"))
-_NO_FILES = frozenset(("node.js", "next.js", "vue.js", "nuxt.js", "react.js", "express.js", "three.js", "d3.js"))
+_NOT_FILES = frozenset(("node.js", "next.js", "vue.js", "nuxt.js", "react.js", "express.js", "three.js", "d3.js"))
 _PATH = re.compile(r"[\w.@+*?{},()\[\]-]+(?:/[\w.@+*?{},()\[\]-]+)*/?")
 _ENDING = re.compile(r"\.([A-Za-z][A-Za-z0-9]{0,9})$")
-_NO_PATH = re.compile(
+_NOT_A_PATH = re.compile(
     r"(?:text|application|image|audio|video|font|multipart|origin|upstream|feature|feat|bugfix|hotfix|refs)/|@"
     r"|(?:[\w-]{1,63}\.){1,9}(?:com|org|net|io|dev|de|eu|uk|edu|gov|ai|app|co|info|cloud)/"
 )
-"""Media types, branches, packages of a scope, addresses without their scheme."""
+"""Media types, branches, scoped packages, addresses without a scheme."""
 MADE_BY_A_BUILD = ("dist/", "build/", "out/", "target/", "node_modules/", "coverage/")
-"""What is in them is made from other files, and seldom committed."""
+"""Folders of generated files, which are seldom committed."""
 _AFTER = re.compile(r"(?::\d+(?:-\d+)?)?[.:!?…]*$")
 _CHECK = re.compile(
     r"(?:^|[\s/:.-])(?:pytest|unittest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|cypress|playwright|tests?|check"
@@ -38,24 +38,24 @@ _CHECK = re.compile(
 
 
 def has_ending(path: str) -> bool:
-    """Whether it reads like a file and not like a folder, a branch or a route."""
+    """Whether the path looks like a file rather than a folder, a branch or a route."""
     return bool(_ENDING.search(path)) or path.rpartition("/")[2].lower() in _NAMES
 
 
 def in_words(plain: str) -> Iterator[str]:
-    """The paths among the words of a sentence."""
+    """Find the paths among the words of a sentence."""
     for match in _WORD.finditer(plain):
         word = match[0].removeprefix("@")
         if "." not in word and "/" not in word:
             continue
-        path = _AFTER.sub("", word[: _LONGEST + 1]).removeprefix("./")
+        path = _AFTER.sub("", word[: _MAX_LENGTH + 1]).removeprefix("./")
         if _may_be_path(path) and (_is_file(path) or (path.endswith("/") and path.count("/") > 1)):
             yield path
 
 
 def in_code(code: str) -> Iterator[str]:
-    """The paths that inline code is: `` `src/thing.py:12` ``, `` `src/{a,b}.py` ``."""
-    if len(code) > _LONGEST or not code or code[0] == "@" or " " in code or "`" in code:
+    """Find the paths in inline code: `` `src/thing.py:12` ``, `` `src/{a,b}.py` ``."""
+    if len(code) > _MAX_LENGTH or not code or code[0] == "@" or " " in code or "`" in code:
         return
     if "." not in code and "/" not in code and code.lower() not in _NAMES:
         return
@@ -65,19 +65,19 @@ def in_code(code: str) -> Iterator[str]:
 
 
 def is_check(command: str) -> bool:
-    """Whether code within a sentence is a command that looks at something: `pytest -q`, and not `npm install`."""
-    if len(command) > 10 * _LONGEST or command.startswith("-"):
+    """Whether code within a sentence is a command that checks something: `pytest -q`, but not `npm install`."""
+    if len(command) > 10 * _MAX_LENGTH or command.startswith("-"):
         return False
-    looks = command.startswith(("[ ", "[[ ", "! ")) or bool(_CHECK.search(command))
-    return looks and is_plainly_command(command)
+    resembles_check = command.startswith(("[ ", "[[ ", "! ")) or bool(_CHECK.search(command))
+    return resembles_check and is_plainly_command(command)
 
 
 def _may_be_path(path: str) -> bool:
-    if not path or len(path) > _LONGEST or path[0] in "/~$-" or ".." in path or "://" in path:
+    if not path or len(path) > _MAX_LENGTH or path[0] in "/~$-" or ".." in path or "://" in path:
         return False
     if path.startswith(MADE_BY_A_BUILD):
         return False
-    return bool(_PATH.fullmatch(path)) and not _NO_PATH.match(path) and path.lower() not in _NO_FILES
+    return bool(_PATH.fullmatch(path)) and not _NOT_A_PATH.match(path) and path.lower() not in _NOT_FILES
 
 
 def _is_file(path: str) -> bool:

@@ -1,4 +1,6 @@
-"""A plan as its author wrote it: frontmatter and tasks. Ids are the engine's; references are rewritten to them."""
+"""A plan as its author wrote it: frontmatter and tasks. Proofstone assigns the task ids and rewrites references to
+them.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,8 @@ from proofstone.common.models import Contract
 
 
 class TaskType(StrEnum):
+    """What happens to a task: an executor works on it, or a person is asked."""
+
     AUTO = "auto"
     HUMAN_VERIFY = "checkpoint:human-verify"
     DECISION = "checkpoint:decision"
@@ -17,55 +21,55 @@ class TaskType(StrEnum):
 
     @property
     def is_checkpoint(self) -> bool:
-        """Whether it stops for the person instead of being executed."""
+        """Whether the run stops here for a person, instead of executing the task."""
         return self is not TaskType.AUTO
 
 
 class PlanTask(Contract):
-    """One task. A checkpoint has neither files nor a verify command of its own."""
+    """A task of a plan. A checkpoint has neither files nor a verify command."""
 
     id: str
     """`task-01`, by position in the document."""
     name: str
     type: TaskType = TaskType.AUTO
     files: tuple[str, ...] = ()
-    """What it may change: paths from the repository's root, or globs."""
+    """The files that the task may change: paths from the root of the repository, or globs."""
     action: str = ""
     verify: tuple[str, ...] = ()
-    """Command lines that must exit 0, each run by the engine."""
+    """Commands that must exit with 0. Proofstone runs each of them itself."""
     heldout: tuple[str, ...] = ()
-    """Further ones that the executor is never shown."""
+    """More verify commands, which the executor never sees."""
     must_pass: tuple[str, ...] = ()
-    """Tests, by id, that must be there, be executed, pass, and depend on the change."""
+    """Ids of tests that must exist, run, pass and depend on the change."""
     done: tuple[str, ...] = ()
-    """The criteria, split by line or `;`."""
+    """The done criteria, split by line or `;`."""
     depends_on: tuple[str, ...] = ()
-    """Ids of tasks that must be finished first, from attributes, waves or the order of the document."""
+    """Ids of the tasks that must be finished first, from attributes, waves or the order of the document."""
     wave: int = Field(default=1, ge=1)
-    """Derived: 1 + the highest wave it depends on."""
+    """Derived: 1 + the highest wave among the dependencies."""
     flaky_allowed: bool = False
     test_changes: str = ""
-    """The author's reason, if the task is to change what tests expect: the attribute `test-changes`."""
+    """Why the task may change what tests expect: the attribute `test-changes`."""
     line: int = 1
-    """Where it begins in the document."""
+    """The line of the document on which the task begins."""
     prompt: str = ""
-    """Of a checkpoint: what the person is asked to see, decide or do, as written."""
+    """For a checkpoint: what the person should look at, decide or do, as written."""
 
 
 class RequiredArtifact(Contract):
-    """A file that must be there when the last task is finished."""
+    """A file that must exist when the last task is finished."""
 
     path: str
     provides: str = ""
     contains: str = ""
-    """Text that it must hold."""
+    """Text that the file must contain."""
     exports: tuple[str, ...] = ()
     min_lines: int = 0
     line: int = 0
 
 
 class KeyLink(Contract):
-    """Something in one file that must refer to another."""
+    """A reference from one file to another that must exist."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -78,23 +82,27 @@ class KeyLink(Contract):
 
 
 class MustHaves(Contract):
+    """What must be true when the plan is finished, from its frontmatter."""
+
     truths: tuple[str, ...] = ()
     artifacts: tuple[RequiredArtifact, ...] = ()
     key_links: tuple[KeyLink, ...] = ()
 
 
 class Plan(Contract):
+    """A plan, as read from its document."""
+
     path: str
-    """As the person named it."""
+    """The path as the user gave it."""
     title: str
-    """The first heading, else the objective's first line, else the file's name."""
+    """The first heading, else the first line of the objective, else the file name."""
     phase: str = ""
     plan: str = ""
-    """Identifiers are text: `01` stays `01`."""
+    """An identifier is text: `01` stays `01`."""
     type: str = ""
     wave: str = ""
     depends_on: tuple[str, ...] = ()
-    """Other plans, complete when their SUMMARY.md exists."""
+    """Other plans. A plan is complete when its SUMMARY.md exists."""
     files_modified: tuple[str, ...] = ()
     autonomous: bool = True
     must_haves: MustHaves = MustHaves()
@@ -103,6 +111,7 @@ class Plan(Contract):
     tasks: tuple[PlanTask, ...]
 
     def task(self, id: str) -> PlanTask:
+        """Return the task with this id."""
         return next(task for task in self.tasks if task.id == id)
 
 
@@ -113,7 +122,7 @@ class ProblemSeverity(StrEnum):
 
 
 class PlanProblem(Contract):
-    """Something wrong with a plan, where it is, and what would be right."""
+    """A problem in a plan: where it is, and how to fix it."""
 
     severity: ProblemSeverity
     rule: str

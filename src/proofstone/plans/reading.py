@@ -1,4 +1,4 @@
-"""A plan out of its text. Everything that is wrong is told at once, and what can be read is read."""
+"""Parse the text of a plan. All problems are reported at once, and every part that can be read is read."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MOST_FILES = 500
 
 _WAVE = re.compile(r"(?:wave|welle|vague|onda|волна|波次?|ウェーブ)\s*#?([0-9]{1,6})(?![0-9.])", re.IGNORECASE)
 _DEPENDS = ("depends_on", "depends-on", "dependson", "depends")
-_NAME_LENGTH = 200
-_MOST_REFERENCES = 100
-_LONGEST_FILES = 20_000
+_MAX_NAME_LENGTH = 200
+_MAX_REFERENCES = 100
+_MAX_FILES_LENGTH = 20_000
 _LABELS: Mapping[str, str] = {
     "action": "",
     "description": "",
@@ -42,37 +42,37 @@ _LABELS: Mapping[str, str] = {
     "done": "Done when",
 }
 _OPTION = re.compile(r"\s*<option(?:\s+id=[\"']?([\w.-]+)[\"']?)?\s*>\s*", re.IGNORECASE)
-_FOR_AND_AGAINST = re.compile(r"\s*<(pros?|cons?)>\s*", re.IGNORECASE)
+_PROS_AND_CONS = re.compile(r"\s*<(pros?|cons?)>\s*", re.IGNORECASE)
 _INNER_TAG = re.compile(r"</?(?:options?|name|pros?|cons?|description)>", re.IGNORECASE)
 _TASK_EXAMPLE = '<task type="auto"> with <name>, <files>, <action>, <verify> and <done> in it, closed by </task>'
-_NO_TASK = error("no-task", 1, "there is no task in this plan", f"write {_TASK_EXAMPLE}")
+_NO_TASK = error("no-task", 1, "this plan has no task", f"write {_TASK_EXAMPLE}")
 
 
 def read_plan(text: str, path: str) -> tuple[Plan | None, tuple[PlanProblem, ...]]:
-    """The plan, and what is wrong with it; no plan where no task can be found."""
+    """Return the plan and its problems. The plan is None if no task can be found."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if has_too_many_tags(text):
-        hint = "split it: a plan is read, run and reviewed as a whole"
-        return None, (error("too-large", 1, "this has more than 20,000 tags", hint),)
+        hint = "split the plan: it is read, run and reviewed as a whole"
+        return None, (error("too-large", 1, "this text has more than 20,000 tags", hint),)
     tags = Tags(text)
     if "<task" not in text.lower():
         return None, (*read_frontmatter(tags.lines).problems, _NO_TASK)
     if not tags.tasks and tags.fences:
         tags = tags.with_fenced_plan()
     head = read_frontmatter(tags.lines, min(tags.shown, default=0))
-    problems = [*head.problems, *_malformed(tags)]
+    problems = [*head.problems, *_find_malformed_tags(tags)]
     if not tags.tasks:
         problems.append(_NO_TASK)
     if len(tags.tasks) > MOST_TASKS:
-        message = f"{len(tags.tasks):,} tasks are more than the {MOST_TASKS:,} that one plan may have"
+        message = f"{len(tags.tasks):,} tasks are more than the limit of {MOST_TASKS:,} per plan"
         problems.append(error("too-large", 1, message, "split it into several plans"))
     if not tags.tasks or len(tags.tasks) > MOST_TASKS:
         return None, tuple(problems)
-    tasks = _Tasks(tags)
-    objective = tags.section("objective") or _under_heading(tags, "objective", head.end)
+    tasks = _TaskListParser(tags)
+    objective = tags.section("objective") or _read_section(tags, "objective", head.end)
     plan = Plan(
         path=path,
-        title=_title(tags, objective, path),
+        title=_find_title(tags, objective, path),
         phase=head.phase,
         plan=head.plan,
         type=head.type,
@@ -82,88 +82,90 @@ def read_plan(text: str, path: str) -> tuple[Plan | None, tuple[PlanProblem, ...
         autonomous=head.autonomous,
         must_haves=head.must_haves,
         objective=objective,
-        context=tags.section("context") or _under_heading(tags, "context", head.end),
+        context=tags.section("context") or _read_section(tags, "context", head.end),
         tasks=tasks.read(),
     )
     return plan, (*problems, *tasks.problems)
 
 
-def _malformed(tags: Tags) -> Iterator[PlanProblem]:
+def _find_malformed_tags(tags: Tags) -> Iterator[PlanProblem]:
     for position in tags.broken_tasks:
         hint = 'close the quotes and the tag on one line: <task type="auto">; no `<` inside quotes'
-        yield error("broken-tag", tags.line(position), "a <task that is no whole tag", hint)
+        yield error("broken-tag", tags.line(position), "this <task is not a complete tag", hint)
     for tag in tags.strays:
-        message = f"<{tag.name}> stands outside every task"
+        message = f"<{tag.name}> is outside of every task"
         yield error(
             "stray-tag",
             tags.line(tag.span.start),
             message,
-            f"is a <task> misspelt or closed too early? write {_TASK_EXAMPLE}",
+            f"is a <task> misspelled or closed too early? write {_TASK_EXAMPLE}",
         )
 
 
-def _title(tags: Tags, objective: str, path: str) -> str:
-    first = tags.tasks[0].span.start
-    headings = (text for position, level, text in tags.headings() if level == 1 and position < first)
-    said = next(headings, "") or next((line for line in objective.split("\n") if line.strip()), "")
-    return shortened(said.strip("#* "), 120) or PurePosixPath(path).name
+def _find_title(tags: Tags, objective: str, path: str) -> str:
+    first_task = tags.tasks[0].span.start
+    headings = (text for position, level, text in tags.headings() if level == 1 and position < first_task)
+    title = next(headings, "") or next((line for line in objective.split("\n") if line.strip()), "")
+    return shortened(title.strip("#* "), 120) or PurePosixPath(path).name
 
 
-def _under_heading(tags: Tags, name: str, first_line: int) -> str:
-    """The text below `## Objective`, up to the next heading or task."""
-    headings = [found for found in tags.headings() if tags.line(found[0]) > first_line]
-    for at, (position, _, text) in enumerate(headings):
+def _read_section(tags: Tags, name: str, first_line: int) -> str:
+    """Return the text below `## Objective`, up to the next heading or task."""
+    headings = [heading for heading in tags.headings() if tags.line(heading[0]) > first_line]
+    for index, (position, _, text) in enumerate(headings):
         if text.strip(":* ").lower() == name:
             ends = [tags.tasks[0].span.start, len(tags.text)]
-            ends += [headings[at + 1][0]] if at + 1 < len(headings) else []
+            ends += [headings[index + 1][0]] if index + 1 < len(headings) else []
             end = min(end for end in ends if end > position)
             return tags.text[position:end].partition("\n")[2].strip()
     return ""
 
 
 @dataclass
-class _Tasks:
-    """All task elements of a document, on their way to being tasks."""
+class _TaskListParser:
+    """Parses all task elements of a document."""
 
     tags: Tags
     problems: list[PlanProblem] = field(default_factory=list)
 
     def read(self) -> tuple[PlanTask, ...]:
         outline = _Outline([*self.tags.headings()])
-        read, wanted, files = [], [], 0
+        tasks, orderings, file_count = [], [], 0
         for number, element in enumerate(self.tags.tasks, start=1):
             outline.advance(element.span.start)
-            one = _Task(self.tags, element, f"task-{number:02d}", self.tags.line(element.span.start), self.problems)
-            task = one.read(outline.name)
-            files += len(task.files)
-            read.append(task)
-            wanted.append(
+            parser = _TaskParser(
+                self.tags, element, f"task-{number:02d}", self.tags.line(element.span.start), self.problems
+            )
+            task = parser.read(outline.name)
+            file_count += len(task.files)
+            tasks.append(task)
+            orderings.append(
                 Wanted(
                     id=task.id,
                     name=task.name,
                     line=task.line,
                     own_id=element.attributes.get("id", ""),
-                    wave=one.own_wave() or outline.wave,
-                    after=one.after(),
+                    wave=parser.read_wave() or outline.wave,
+                    after=parser.read_dependencies(),
                 )
             )
-        if files > MOST_FILES:
-            message = f"{files:,} declared files are more than the {MOST_FILES:,} that one plan may have"
+        if file_count > MOST_FILES:
+            message = f"{file_count:,} declared files are more than the limit of {MOST_FILES:,} per plan"
             self.problems.append(error("too-large", 1, message, "name folders instead: `src/generated/`"))
-        edges, impossible = dependencies(wanted)
+        edges, impossible = dependencies(orderings)
         self.problems += impossible
         wave = waves(edges)
-        return tuple(task.model_copy(update={"depends_on": edges[task.id], "wave": wave[task.id]}) for task in read)
+        return tuple(task.model_copy(update={"depends_on": edges[task.id], "wave": wave[task.id]}) for task in tasks)
 
 
 @dataclass
 class _Outline:
-    """The headings of the document, walked from task to task."""
+    """The headings of the document, consumed from task to task."""
 
     headings: list[tuple[int, int, str]]
     at: int = 0
     name: str = ""
-    """What the heading since the last task calls the next one."""
+    """The name that the latest heading gives to the next task."""
     _above: list[tuple[int, int | None]] = field(default_factory=list)
 
     def advance(self, position: int) -> None:
@@ -175,20 +177,20 @@ class _Outline:
             is_task = text.lower().startswith("task ")
             self.name = text if not wave and (level >= 3 or is_task) else ""
             if is_task:
-                continue  # stands in its wave, whatever its level
+                continue  # a task heading belongs to its wave, whatever its level
             while self._above and self._above[-1][0] >= level:
                 self._above.pop()
             self._above.append((level, int(wave[1]) if wave else None))
 
     @property
     def wave(self) -> int | None:
-        """The wave whose section this is: a heading holds until the next of its level or above."""
+        """The number of the wave section at this position. A heading holds until the next one of its level or above."""
         return next((wave for _, wave in reversed(self._above) if wave is not None), None)
 
 
 @dataclass
-class _Task:
-    """One task element."""
+class _TaskParser:
+    """Parses one task element."""
 
     tags: Tags
     element: TaskElement
@@ -197,166 +199,183 @@ class _Task:
     problems: list[PlanProblem]
 
     def read(self, heading: str) -> PlanTask:
-        kind = self._type()
+        kind = self._read_type()
         if not self.element.closed:
-            self._error("unclosed-tag", self.line, "this <task> has no </task>", "write </task> after its last element")
+            self._add_error(
+                "unclosed-tag", self.line, "this <task> has no </task>", "write </task> after its last element"
+            )
         for part in self.element.parts:
             if not part.closed:
                 message = f"<{part.name}> has no </{part.name}>"
-                self._error("unclosed-tag", self._line(part), message, f"write </{part.name}> where it ends")
-        name = self._name(heading, kind)
+                self._add_error(
+                    "unclosed-tag", self._opening_line(part), message, f"write </{part.name}> where it ends"
+                )
+        name = self._read_name(heading, kind)
         if kind.is_checkpoint:
-            return PlanTask(id=self.id, name=name, type=kind, line=self.line, prompt=self._said(without=("files",)))
-        if len(names := self._parts("name")) > 1:
-            hint = 'is a <task type="auto"> misspelt or missing before the second one?'
-            self._error("two-names", self._line(names[1]), "this task has two <name>s", hint)
-        verify = self._commands("verify", "verification")
-        heldout = self._commands("heldout")
-        if not self._parts("verify", "verification"):
+            return PlanTask(
+                id=self.id, name=name, type=kind, line=self.line, prompt=self._compose_text(without=("files",))
+            )
+        if len(names := self._find_parts("name")) > 1:
+            hint = 'is a <task type="auto"> misspelled or missing before the second one?'
+            self._add_error("two-names", self._opening_line(names[1]), "this task has two <name>s", hint)
+        verify = self._read_commands("verify", "verification")
+        heldout = self._read_commands("heldout")
+        if not self._find_parts("verify", "verification"):
             hint = "write the command that proves it: <verify>pytest -q tests/test_thing.py</verify>"
-            self._error("missing-verify", self.line, f"{name!r} has no <verify>", hint)
+            self._add_error("missing-verify", self.line, f"{name!r} has no <verify>", hint)
         return PlanTask(
             id=self.id,
             name=name,
             type=kind,
-            files=self._files(name),
-            action=self._action(name),
+            files=self._read_files(name),
+            action=self._read_action(name),
             verify=verify,
             heldout=heldout,
-            must_pass=tuple(dict.fromkeys(test for part in self._parts("must-pass") for test in tests(part.content))),
-            done=self._done(name),
-            flaky_allowed=self._flaky(),
+            must_pass=tuple(
+                dict.fromkeys(test for part in self._find_parts("must-pass") for test in tests(part.content))
+            ),
+            done=self._read_criteria(name),
+            flaky_allowed=self._read_flaky(),
             test_changes=" ".join(self.element.attributes.get("test-changes", "").split()),
             line=self.line,
         )
 
-    def own_wave(self) -> int | None:
-        said = self.element.attributes.get("wave", "")
-        if re.fullmatch(r"[0-9]{1,6}", said):
-            return int(said)
-        if said:
-            self.problems.append(warning("wave", self.line, f"wave={said!r} is no number", 'write wave="2"', self.id))
+    def read_wave(self) -> int | None:
+        value = self.element.attributes.get("wave", "")
+        if re.fullmatch(r"[0-9]{1,6}", value):
+            return int(value)
+        if value:
+            self.problems.append(
+                warning("wave", self.line, f"wave={value!r} is not a number", 'write wave="2"', self.id)
+            )
         return None
 
-    def after(self) -> tuple[str, ...] | None:
+    def read_dependencies(self) -> tuple[str, ...] | None:
         attributes = [self.element.attributes[key] for key in _DEPENDS if key in self.element.attributes]
-        said = [*attributes, *(part.content for part in self._parts("depends_on", "dependencies"))]
-        found = tuple(reference for text in said for reference in references(text))
-        if len(found) > _MOST_REFERENCES:
-            self._error("too-large", self.line, f"this task names {len(found):,} others", "use `### Wave N` headings")
-        return found[:_MOST_REFERENCES] if said else None
+        texts = [*attributes, *(part.content for part in self._find_parts("depends_on", "dependencies"))]
+        names = tuple(reference for text in texts for reference in references(text))
+        if len(names) > _MAX_REFERENCES:
+            self._add_error(
+                "too-large", self.line, f"this task names {len(names):,} others", "use `### Wave N` headings"
+            )
+        return names[:_MAX_REFERENCES] if texts else None
 
-    def _type(self) -> TaskType:
-        said = self.element.attributes.get("type", "auto").strip().lower().replace("_", "-")
-        if said in ("", "auto"):
+    def _read_type(self) -> TaskType:
+        value = self.element.attributes.get("type", "auto").strip().lower().replace("_", "-")
+        if value in ("", "auto"):
             return TaskType.AUTO
-        kind = next((kind for kind in TaskType if said in (kind, kind.removeprefix("checkpoint:"))), None)
+        kind = next((kind for kind in TaskType if value in (kind, kind.removeprefix("checkpoint:"))), None)
         if kind is not None:
             return kind
-        kind = TaskType.HUMAN_VERIFY if said.startswith(("checkpoint", "human", "manual")) else TaskType.AUTO
-        if said not in ("checkpoint", "tdd", "execute"):
-            hint = f"it is taken as {kind.value}; there are: {', '.join(TaskType)}"
-            self.problems.append(warning("task-type", self.line, f"there is no task type {said!r}", hint, self.id))
+        kind = TaskType.HUMAN_VERIFY if value.startswith(("checkpoint", "human", "manual")) else TaskType.AUTO
+        if value not in ("checkpoint", "tdd", "execute"):
+            hint = f"it is treated as {kind.value}; the types are: {', '.join(TaskType)}"
+            self.problems.append(warning("task-type", self.line, f"there is no task type {value!r}", hint, self.id))
         return kind
 
-    def _name(self, heading: str, kind: TaskType) -> str:
+    def _read_name(self, heading: str, kind: TaskType) -> str:
         attributes = self.element.attributes
-        written = [part.content for part in self._parts("name", "title")]
-        said = [*written, attributes.get("name", ""), attributes.get("title", ""), heading]
+        element_names = [part.content for part in self._find_parts("name", "title")]
+        candidates = [*element_names, attributes.get("name", ""), attributes.get("title", ""), heading]
         if kind.is_checkpoint:
-            said += [part.content for part in self._parts("decision", "what-built", "action")]
-        for text in said:
-            if name := shortened(text.strip().strip("*#").strip(), _NAME_LENGTH):
+            candidates += [part.content for part in self._find_parts("decision", "what-built", "action")]
+        for text in candidates:
+            if name := shortened(text.strip().strip("*#").strip(), _MAX_NAME_LENGTH):
                 return name
         if kind.is_checkpoint:
             return kind.value
-        self._error(
+        self._add_error(
             "missing-name", self.line, "this task has no <name>", "write <name>what it does, in a few words</name>"
         )
         return self.id
 
-    def _files(self, name: str) -> tuple[str, ...]:
-        parts = self._parts("files")
-        if any(len(part.content) > _LONGEST_FILES for part in parts):
-            self._error(
-                "too-large", self._line(parts[0]), "<files> is longer than a list of files", "name folders: `src/`"
+    def _read_files(self, name: str) -> tuple[str, ...]:
+        parts = self._find_parts("files")
+        if any(len(part.content) > _MAX_FILES_LENGTH for part in parts):
+            self._add_error(
+                "too-large",
+                self._opening_line(parts[0]),
+                "<files> is too long for a list of files",
+                "name folders: `src/`",
             )
             return ()
-        found = tuple(dict.fromkeys(path for part in parts for path in paths(part.content)))
+        files = tuple(dict.fromkeys(path for part in parts for path in paths(part.content)))
         if not parts:
             hint = "name what it may change: <files>src/thing.py, tests/test_thing.py</files>, or <files>none</files>"
-            self._error("missing-files", self.line, f"{name!r} has no <files>", hint)
-        elif not found and not any(is_none(part.content) and part.content.strip() for part in parts):
-            hint = "name what it may change, one path a line, or write <files>none</files>"
-            self._error("missing-files", self._line(parts[0]), f"<files> of {name!r} is empty", hint)
-        return found
+            self._add_error("missing-files", self.line, f"{name!r} has no <files>", hint)
+        elif not files and not any(is_none(part.content) and part.content.strip() for part in parts):
+            hint = "name what it may change, one path per line, or write <files>none</files>"
+            self._add_error("missing-files", self._opening_line(parts[0]), f"<files> of {name!r} is empty", hint)
+        return files
 
-    def _action(self, name: str) -> str:
-        said = self._said(without=("files", "verify", "verification", "done", "heldout"))
-        if not said:
+    def _read_action(self, name: str) -> str:
+        action = self._compose_text(without=("files", "verify", "verification", "done", "heldout"))
+        if not action:
             hint = "say what is to be done: <action>Add …</action>"
-            self._error("missing-action", self.line, f"{name!r} has no <action>", hint)
-        return said
+            self._add_error("missing-action", self.line, f"{name!r} has no <action>", hint)
+        return action
 
-    def _done(self, name: str) -> tuple[str, ...]:
-        found = tuple(item for part in self._parts("done") for item in criteria(part.content))
-        found = found or tuple(item for part in self._parts("acceptance_criteria") for item in criteria(part.content))
-        if not found:
+    def _read_criteria(self, name: str) -> tuple[str, ...]:
+        found_criteria = tuple(criterion for part in self._find_parts("done") for criterion in criteria(part.content))
+        found_criteria = found_criteria or tuple(
+            criterion for part in self._find_parts("acceptance_criteria") for criterion in criteria(part.content)
+        )
+        if not found_criteria:
             hint = (
-                "say by what one sees that it is finished: <done>`parse()` refuses an empty file; 4 tests pass</done>"
+                "say how you can tell that it is finished: <done>`parse()` refuses an empty file; 4 tests pass</done>"
             )
-            self._error("missing-done", self.line, f"{name!r} has no <done>", hint)
-        return found
+            self._add_error("missing-done", self.line, f"{name!r} has no <done>", hint)
+        return found_criteria
 
-    def _commands(self, *names: str) -> tuple[str, ...]:
+    def _read_commands(self, *names: str) -> tuple[str, ...]:
         verify = Verify(self.id, element=names[0])
-        for part in self._parts(*names):
-            verify.read(part.content, self._line_of_content(part))
+        for part in self._find_parts(*names):
+            verify.read(part.content, self._content_line(part))
         self.problems += verify.problems
-        kept = verify.only_those_that_tell()
+        commands = verify.only_those_that_tell()
         for command in dict.fromkeys(verify.commands):
-            if command not in kept:
-                line = self._line(self._parts(*names)[0])
-                message = f"`{shortened(command, 40)}` can only succeed; it is left out"
-                self.problems.append(warning("idle-command", line, message, "leave it out", self.id))
-        return kept
+            if command not in commands:
+                line = self._opening_line(self._find_parts(*names)[0])
+                message = f"`{shortened(command, 40)}` cannot fail, so it is not run"
+                self.problems.append(warning("idle-command", line, message, "remove it", self.id))
+        return commands
 
-    def _flaky(self) -> bool:
-        said = self.element.attributes.get("flaky", "").lower()
-        if said not in ("", "allowed", "true", "yes", "no", "false"):
-            message = f"flaky={said!r} is not known and is not allowed"
-            self.problems.append(warning("flaky", self.line, message, 'write flaky="allowed" or leave it out', self.id))
-        return said in ("allowed", "true", "yes")
+    def _read_flaky(self) -> bool:
+        value = self.element.attributes.get("flaky", "").lower()
+        if value not in ("", "allowed", "true", "yes", "no", "false"):
+            message = f"flaky={value!r} is not a known value, so flaky tests are not allowed"
+            self.problems.append(warning("flaky", self.line, message, 'write flaky="allowed", or remove it', self.id))
+        return value in ("allowed", "true", "yes")
 
-    def _said(self, without: tuple[str, ...]) -> str:
-        """What the elements say, in the plan's order, each under its label where it needs one."""
-        said = []
+    def _compose_text(self, without: tuple[str, ...]) -> str:
+        """Return the text of the elements in the order of the plan, each under its label if it has one."""
+        sections = []
         for part in self.element.parts:
             text = dedented(part.content).strip("\n").rstrip()
             if part.name not in _LABELS or part.name in without or not text.strip():
                 continue
-            text = _options(text) if part.name == "options" else text.lstrip()
-            said.append(f"{_LABELS[part.name]}:\n{text}" if _LABELS[part.name] else text)
-        return "\n\n".join(said)
+            text = _format_options(text) if part.name == "options" else text.lstrip()
+            sections.append(f"{_LABELS[part.name]}:\n{text}" if _LABELS[part.name] else text)
+        return "\n\n".join(sections)
 
-    def _parts(self, *names: str) -> tuple[Part, ...]:
+    def _find_parts(self, *names: str) -> tuple[Part, ...]:
         return tuple(part for part in self.element.parts if part.name in names)
 
-    def _line(self, part: Part) -> int:
-        """The line of its opening tag."""
+    def _opening_line(self, part: Part) -> int:
+        """Return the line of the opening tag."""
         return self.tags.line(max(part.start - 1, 0))
 
-    def _line_of_content(self, part: Part) -> int:
+    def _content_line(self, part: Part) -> int:
         return self.tags.line(part.start)
 
-    def _error(self, rule: str, line: int, message: str, hint: str) -> None:
+    def _add_error(self, rule: str, line: int, message: str, hint: str) -> None:
         self.problems.append(error(rule, line, message, hint, self.id))
 
 
-def _options(text: str) -> str:
-    """`<option id="a"><name>…</name>…` as lines a person can read."""
+def _format_options(text: str) -> str:
+    """Format `<option id="a"><name>…</name>…` as lines for a person."""
     text = "\n".join(" ".join(line.split()) for line in text.split("\n") if line.strip())
-    text = _OPTION.sub(lambda found: f"\n- {found[1]}: " if found[1] else "\n- ", text)
-    text = _FOR_AND_AGAINST.sub(lambda found: f"\n  {'for' if found[1][0] in 'pP' else 'against'}: ", text)
+    text = _OPTION.sub(lambda match: f"\n- {match[1]}: " if match[1] else "\n- ", text)
+    text = _PROS_AND_CONS.sub(lambda match: f"\n  {'for' if match[1][0] in 'pP' else 'against'}: ", text)
     lines = (line.rstrip() for line in _INNER_TAG.sub("", text).split("\n"))
     return "\n".join(line for line in lines if line)

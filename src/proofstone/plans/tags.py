@@ -1,9 +1,9 @@
-"""The tags of a plan, found in text that is Markdown and not XML.
+"""Find the tags of a plan in text that is Markdown, not XML.
 
-Which `<` begins a tag is decided by name and by place: only the names below count, and none of them inside a fenced
-code block, inline code or an HTML comment. Where such a stretch closes a tag that it did not open, its marks were
-paired wrongly (somebody forgot a fence), and it hides nothing. Everything here looks positions up in sorted lists, so
-that no text takes longer than its length allows.
+Which `<` begins a tag is decided by name and place: only the names below count, and none of them inside a fenced code
+block, inline code or an HTML comment. If such a span closes a tag that it did not open, its marks were paired wrongly
+(somebody forgot a fence), and it hides nothing. All functions look positions up in sorted lists, so that the time stays
+proportional to the length of the text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PARTS = frozenset(
         *("what-built", "how-to-verify", "decision", "context", "options", "resume-signal", "instructions"),
     )
 )
-"""What may stand inside a task. Any other tag there is text."""
+"""The elements that a task may contain. Any other tag inside a task is text."""
 
 ESSENTIAL = ("name", "files", "action", "verify", "done")
 
@@ -40,12 +40,12 @@ _FENCE_OPENS = re.compile(
     r"^[ \t]*(?:(?:[-*+>]|\d{1,9}[.)])[ \t]+)?(?:<[A-Za-z][^<>`\n]*>[ \t]*)?(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)$"
 )
 _FENCE_CLOSES = re.compile(r"^[ \t>]*(?P<mark>`{3,}|~{3,})[ \t]*(?:<.*)?$")
-_DEEPEST = 20
+_MAX_NESTING = 20
 _BACKTICKS = re.compile("`+")
 
 
 MOST_TAGS = 20_000
-"""More than any plan has: beyond it a text is refused before it is taken apart."""
+"""More tags than any plan has. A text with more is refused before it is parsed."""
 
 
 def has_too_many_tags(text: str) -> bool:
@@ -62,27 +62,31 @@ class Tag(NamedTuple):
     """In lower case."""
     closing: bool
     empty: bool
-    """`<done/>`: opened and closed in one."""
+    """`<done/>`: opened and closed in one tag."""
     span: Span
     attributes: Mapping[str, str]
 
 
 class Fence(NamedTuple):
     first: int
-    """Line indexes of its two marks."""
+    """Line indexes of the two fence marks."""
     last: int
 
 
 class Part(NamedTuple):
+    """A child element of a task."""
+
     name: str
     content: str
     start: int
-    """Where the content begins in the text."""
+    """The position at which the content begins in the text."""
     closed: bool
 
 
 @dataclass(frozen=True)
 class TaskElement:
+    """A `<task>` element with its parts."""
+
     attributes: Mapping[str, str]
     span: Span
     parts: tuple[Part, ...]
@@ -91,11 +95,11 @@ class TaskElement:
 
 @dataclass(frozen=True)
 class Tags:
-    """One text and the tags in it."""
+    """A text and its tags."""
 
     text: str
     shown: frozenset[int] = field(default=frozenset())
-    """Indexes of lines whose fence marks count for nothing."""
+    """Indexes of lines whose fence marks are ignored."""
 
     @cached_property
     def line_starts(self) -> list[int]:
@@ -106,51 +110,51 @@ class Tags:
         return self.text.split("\n")
 
     def line(self, position: int) -> int:
-        """The line of a position, counted from 1."""
+        """Return the line of a position, counted from 1."""
         return bisect_right(self.line_starts, position)
 
     def is_hidden(self, position: int) -> bool:
-        """Whether it lies in code or a comment."""
+        """Whether the position is inside code or a comment."""
         at = bisect_right(self._hidden_starts, position) - 1
         return at >= 0 and position < self.hidden[at].end
 
     def with_fenced_plan(self) -> Tags:
-        """The same text, with the fences opened that hold tasks: the form in which people paste a whole plan."""
-        tasks = [tag.span.start for tag in self._all if tag.name == "task" and not tag.closing]
-        shown: set[int] = set()
+        """Return the same text without the fences around tasks: people paste a whole plan in a fence."""
+        tasks = [tag.span.start for tag in self._all_tags if tag.name == "task" and not tag.closing]
+        ignored: set[int] = set()
         for fence in self.fences:
             start, end = self.line_starts[fence.first], self.line_starts[fence.last]
-            if not _any_between(tasks, start, end):
+            if not _has_any_between(tasks, start, end):
                 continue
-            shown.update((fence.first, fence.last))
-        return Tags(self.text, frozenset(shown))
+            ignored.update((fence.first, fence.last))
+        return Tags(self.text, frozenset(ignored))
 
     @cached_property
     def tasks(self) -> tuple[TaskElement, ...]:
-        return tuple(self._elements())
+        return tuple(self._iterate_tasks())
 
     @cached_property
     def broken_tasks(self) -> tuple[int, ...]:
-        """Positions of `<task` that begin a line and are no tag: a quote or the `>` is missing."""
-        whole = {tag.span.start for tag in self._all}
+        """Positions of a `<task` that begins a line and is not a tag: a quote or the `>` is missing."""
+        whole = {tag.span.start for tag in self._all_tags}
         starts = (match.end() - len("<task") for match in _BROKEN_TASK.finditer(self.text))
-        return tuple(at for at in starts if at not in whole and not self.is_hidden(at) and not self._inside(at))
+        return tuple(at for at in starts if at not in whole and not self.is_hidden(at) and not self._is_in_task(at))
 
     @cached_property
     def strays(self) -> tuple[Tag, ...]:
-        """Parts of a task that stand in none, where at least two kinds of them do: there, `<task>` is misspelt."""
+        """The first part tag of each gap between tasks that has parts of two kinds: there, `<task>` is misspelled."""
         gaps: dict[int, list[Tag]] = {}
         for tag in self._part_tags:
             at = tag.span.start
-            if tag.name in ESSENTIAL and not tag.closing and not self._inside(at) and self._begins(at):
+            if tag.name in ESSENTIAL and not tag.closing and not self._is_in_task(at) and self._begins_line(at):
                 gaps.setdefault(bisect_right(self._task_starts, tag.span.start), []).append(tag)
         return tuple(tags[0] for tags in gaps.values() if len({tag.name for tag in tags}) > 1)
 
     def section(self, name: str) -> str:
-        """What stands between `<name>` and `</name>` outside the tasks, else ""."""
+        """Return the text between `<name>` and `</name>` outside the tasks, else ""."""
         opening = re.compile(rf"^[ \t]*<{name}>", re.IGNORECASE | re.MULTILINE)
         for match in opening.finditer(self.text):
-            if self.is_hidden(match.end() - 1) or self._inside(match.start()):
+            if self.is_hidden(match.end() - 1) or self._is_in_task(match.start()):
                 continue
             closing = re.compile(rf"</{name}>|^[ \t]*<task\b", re.IGNORECASE | re.MULTILINE)
             end = closing.search(self.text, match.end())
@@ -158,12 +162,12 @@ class Tags:
         return ""
 
     def headings(self) -> Iterator[tuple[int, int, str]]:
-        """Position, level and text of each Markdown heading outside code and tasks."""
+        """Yield position, level and text of each Markdown heading outside code and tasks."""
         for match in re.finditer(r"^ {0,3}(#{1,6})[ \t]+(\S[^\n]*)$", self.text, re.MULTILINE):
-            if not self.is_hidden(match.start(1)) and not self._inside(match.start(1)):
+            if not self.is_hidden(match.start(1)) and not self._is_in_task(match.start(1)):
                 yield match.start(1), len(match[1]), match[2].rstrip("# \t")
 
-    def _inside(self, position: int) -> bool:
+    def _is_in_task(self, position: int) -> bool:
         at = bisect_right(self._task_starts, position) - 1
         return at >= 0 and position < self.tasks[at].span.end
 
@@ -172,21 +176,21 @@ class Tags:
         return [task.span.start for task in self.tasks]
 
     @cached_property
-    def _all(self) -> tuple[Tag, ...]:
-        """Every tag, hidden or not."""
-        return tuple(_tag(match) for match in _TAG.finditer(self.text))
+    def _all_tags(self) -> tuple[Tag, ...]:
+        """All tags, hidden or not."""
+        return tuple(_make_tag(match) for match in _TAG.finditer(self.text))
 
     @cached_property
-    def _seen(self) -> tuple[Tag, ...]:
-        return tuple(tag for tag in self._all if not self.is_hidden(tag.span.start))
+    def _visible_tags(self) -> tuple[Tag, ...]:
+        return tuple(tag for tag in self._all_tags if not self.is_hidden(tag.span.start))
 
-    # -- what is hidden ------------------------------------------------------------------------------------------
+    # -- hidden spans --------------------------------------------------------------------------------------------
 
     @cached_property
     def hidden(self) -> tuple[Span, ...]:
-        """Code and comments, in order, none within another."""
+        """Code and comments, in order, without overlaps."""
         spans = [Span(self.line_starts[f.first], self._line_end(f.last)) for f in self.fences]
-        return tuple(_outermost([*spans, *self._comments(), *self._inline_code()]))
+        return tuple(_keep_outermost([*spans, *self._find_comments(), *self._find_inline_code()]))
 
     @cached_property
     def _hidden_starts(self) -> list[int]:
@@ -194,64 +198,64 @@ class Tags:
 
     @cached_property
     def fences(self) -> tuple[Fence, ...]:
-        """The outermost pairs of marks. A mark with a language opens, also within another: people nest them so."""
+        """The outermost pairs of fence marks. A mark with a language opens a fence, even within another."""
         pairs: list[Fence] = []
         opened: list[tuple[int, str]] = []
         for line, text in enumerate(self.lines):
             if ("```" not in text and "~~~" not in text) or line in self.shown:
                 continue
             closing, opening = _FENCE_CLOSES.match(text), _FENCE_OPENS.match(text)
-            first = _opener(opened, closing["mark"]) if closing is not None else None
+            first = _find_opener(opened, closing["mark"]) if closing is not None else None
             if first is not None and self._is_balanced(self.line_starts[first + 1], self.line_starts[line]):
                 pairs.append(Fence(first, line))
             elif opening is not None:
                 opened.append((line, opening["mark"]))
-        return tuple(_outermost_fences(pairs))
+        return tuple(_keep_outermost_fences(pairs))
 
-    def _comments(self) -> Iterator[Span]:
+    def _find_comments(self) -> Iterator[Span]:
         ends = [match.end() for match in re.finditer("-->", self.text)]
         for match in re.finditer("<!--", self.text):
             at = bisect_left(ends, match.end() + 3)
             if at < len(ends) and self._is_balanced(match.start(), ends[at]):
                 yield Span(match.start(), ends[at])
 
-    def _inline_code(self) -> Iterator[Span]:
+    def _find_inline_code(self) -> Iterator[Span]:
         for line, start in zip(self.lines, self.line_starts, strict=True):
             if "`" in line:
-                yield from (span for span in _code_spans(line, start) if self._is_balanced(*span))
+                yield from (span for span in _find_code_spans(line, start) if self._is_balanced(*span))
 
     def _line_end(self, line: int) -> int:
-        """The end of a fence's last mark; what follows it on the line is outside."""
+        """Return the end of a fence's last mark. Text after it on the line is outside the fence."""
         match = _FENCE_CLOSES.match(self.lines[line])
         return self.line_starts[line] + (match.end("mark") if match else len(self.lines[line]))
 
     def _is_balanced(self, start: int, end: int) -> bool:
-        """Whether what stands in there may be left out: it closes nothing that was open before it.
+        """Whether the span may be hidden: it closes nothing that was opened before it.
 
-        An example may show a lone closing tag. Then the real one still follows, before the next is opened.
+        An example may show a lone closing tag. Then the real one follows before the next tag of this name is opened.
         """
-        for opened, closed in self._opened_and_closed:
-            first_close, first_open = _first_from(closed, start), _first_from(opened, start)
+        for opened, closed in self._tag_positions:
+            first_close, first_open = _find_first_from(closed, start), _find_first_from(opened, start)
             if first_close is None or first_close >= end or (first_open is not None and first_open < first_close):
                 continue
-            close, reopened = _first_from(closed, end), _first_from(opened, end)
+            close, reopened = _find_first_from(closed, end), _find_first_from(opened, end)
             within = _count_between(opened, start, end) - _count_between(closed, start, end)
             if within >= 0 or close is None or (reopened is not None and reopened < close):
                 return False
         return True
 
     @cached_property
-    def _opened_and_closed(self) -> tuple[tuple[list[int], list[int]], ...]:
+    def _tag_positions(self) -> tuple[tuple[list[int], list[int]], ...]:
         positions: dict[str, tuple[list[int], list[int]]] = {}
-        for tag in self._all:
+        for tag in self._all_tags:
             if not tag.empty:
                 positions.setdefault(tag.name, ([], []))[tag.closing].append(tag.span.start)
         return tuple(positions.values())
 
     # -- tasks and their parts -----------------------------------------------------------------------------------
 
-    def _elements(self) -> Iterator[TaskElement]:
-        bounds = [tag for tag in self._seen if tag.name == "task" and self._is_structure(tag)]
+    def _iterate_tasks(self) -> Iterator[TaskElement]:
+        bounds = [tag for tag in self._visible_tags if tag.name == "task" and self._is_structure(tag)]
         starts = [tag.span.start for tag in bounds]
         part_starts = [tag.span.start for tag in self._part_tags]
         position = 0
@@ -263,43 +267,43 @@ class Tags:
                 position = opening.span.end
                 yield TaskElement(opening.attributes, opening.span, (), closed=True)
                 continue
-            parts, end = self._parts(opening.span.end, starts, part_starts)
+            parts, end = self._read_parts(opening.span.end, starts, part_starts)
             at = bisect_left(starts, end)
             closed = at < len(bounds) and bounds[at].closing
             position = bounds[at].span.end if closed else end
             yield TaskElement(opening.attributes, Span(begin, position), tuple(parts), closed)
 
-    def _parts(self, position: int, bounds: list[int], starts: list[int]) -> tuple[list[Part], int]:
-        """The parts from `position` on, and where they end: at the next task tag, else at the text's end."""
+    def _read_parts(self, position: int, bounds: list[int], starts: list[int]) -> tuple[list[Part], int]:
+        """Return the parts from `position` on, and their end: the next task tag, else the end of the text."""
         parts: list[Part] = []
         while True:
-            limit = _first_from(bounds, position)
+            limit = _find_first_from(bounds, position)
             at = bisect_left(starts, position)
             if at >= len(starts) or (limit is not None and starts[at] > limit):
                 return parts, len(self.text) if limit is None else limit
             tag = self._part_tags[at]
             position = tag.span.end
             if tag.closing:
-                continue  # closes nothing that is open: text
+                continue  # it closes nothing that is open, so it is text
             if tag.empty:
                 parts.append(Part(tag.name, "", tag.span.start, closed=True))
                 continue
-            close = _first_from(self._closing.get(tag.name, []), position)
+            close = _find_first_from(self._closing_positions.get(tag.name, []), position)
             closed = close is not None and (limit is None or close < limit)
             if close is None or not closed:
-                after = next((start for start in starts[at + 1 : at + 50] if self._begins(start)), None)
+                after = next((start for start in starts[at + 1 : at + 50] if self._begins_line(start)), None)
                 ends = [end for end in (after, limit) if end is not None]
                 close = min(ends, default=len(self.text))
             parts.append(Part(tag.name, self.text[position:close], position, closed))
             position = close
 
-    def _begins(self, position: int) -> bool:
-        """Whether nothing but blanks or another tag stands before it on its line."""
+    def _begins_line(self, position: int) -> bool:
+        """Whether only blanks or another tag precede the position on its line."""
         line = self.text[self.line_starts[self.line(position) - 1] : position].rstrip()
         return not line or line.endswith(">")
 
     def _is_structure(self, tag: Tag) -> bool:
-        """Whether a `<task>` bounds a task, rather than being spoken of in the middle of a sentence."""
+        """Whether a `<task>` tag bounds a task, rather than being mentioned in a sentence."""
         before = self.text[max(0, tag.span.start - 200) : tag.span.start].rstrip(" \t")
         leads = not before or before[-1] in "\n>"
         if tag.closing or not leads or tag.attributes:
@@ -309,29 +313,29 @@ class Tags:
 
     @cached_property
     def _part_tags(self) -> tuple[Tag, ...]:
-        return tuple(tag for tag in self._seen if tag.name != "task")
+        return tuple(tag for tag in self._visible_tags if tag.name != "task")
 
     @cached_property
-    def _closing(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
+    def _closing_positions(self) -> dict[str, list[int]]:
+        positions: dict[str, list[int]] = {}
         for tag in self._part_tags:
             if tag.closing:
-                found.setdefault(tag.name, []).append(tag.span.start)
-        return found
+                positions.setdefault(tag.name, []).append(tag.span.start)
+        return positions
 
 
-def _tag(match: re.Match[str]) -> Tag:
-    written = match["attributes"]
+def _make_tag(match: re.Match[str]) -> Tag:
+    attribute_text = match["attributes"]
     attributes = {
         name.lower(): next((value for value in values if value), "")
-        for name, *values in _ATTRIBUTE.findall(written)
+        for name, *values in _ATTRIBUTE.findall(attribute_text)
     }  # fmt: skip
-    empty = written.rstrip().endswith("/") and not match["close"]
+    empty = attribute_text.rstrip().endswith("/") and not match["close"]
     return Tag(match["name"].lower(), bool(match["close"]), empty, Span(*match.span()), attributes)
 
 
-def _code_spans(line: str, start: int) -> Iterator[Span]:
-    """Inline code: from a run of backticks to the next of the same length on the line."""
+def _find_code_spans(line: str, start: int) -> Iterator[Span]:
+    """Yield inline code: from a run of backticks to the next run of the same length on the line."""
     runs = [match.span() for match in _BACKTICKS.finditer(line)]
     following: dict[int, int] = {}
     partner: list[int | None] = [None] * len(runs)
@@ -348,9 +352,9 @@ def _code_spans(line: str, start: int) -> Iterator[Span]:
         at += 1
 
 
-def _opener(opened: list[tuple[int, str]], mark: str) -> int | None:
-    """The line of the nearest mark that `mark` can close; those opened after it were never closed."""
-    for at in range(len(opened) - 1, max(len(opened) - _DEEPEST, 0) - 1, -1):
+def _find_opener(opened: list[tuple[int, str]], mark: str) -> int | None:
+    """Return the line of the nearest mark that `mark` can close. Marks opened after it were never closed."""
+    for at in range(len(opened) - 1, max(len(opened) - _MAX_NESTING, 0) - 1, -1):
         line, other = opened[at]
         if other[0] == mark[0] and len(other) <= len(mark):
             del opened[at:]
@@ -358,7 +362,7 @@ def _opener(opened: list[tuple[int, str]], mark: str) -> int | None:
     return None
 
 
-def _outermost_fences(pairs: list[Fence]) -> Iterator[Fence]:
+def _keep_outermost_fences(pairs: list[Fence]) -> Iterator[Fence]:
     end = -1
     for fence in sorted(pairs):
         if fence.first > end:
@@ -366,7 +370,7 @@ def _outermost_fences(pairs: list[Fence]) -> Iterator[Fence]:
             end = fence.last
 
 
-def _outermost(spans: list[Span]) -> Iterator[Span]:
+def _keep_outermost(spans: list[Span]) -> Iterator[Span]:
     end = -1
     for span in sorted(spans):
         if span.start >= end:
@@ -378,10 +382,10 @@ def _count_between(positions: list[int], start: int, end: int) -> int:
     return bisect_left(positions, end) - bisect_left(positions, start)
 
 
-def _any_between(positions: list[int], start: int, end: int) -> bool:
+def _has_any_between(positions: list[int], start: int, end: int) -> bool:
     return _count_between(positions, start, end) > 0
 
 
-def _first_from(positions: list[int], start: int) -> int | None:
+def _find_first_from(positions: list[int], start: int) -> int | None:
     at = bisect_left(positions, start)
     return positions[at] if at < len(positions) else None

@@ -1,1 +1,1 @@
-"""What is decided at the task gate: the machine, the PASS rule, retries, outcomes, and the pages. Pure."""
+"""The decisions of the task gate: the state machine, the PASS rule, retries, outcomes, and the pages. Pure."""

@@ -1,8 +1,7 @@
-"""What a person is asked about a task, and the commands with which they answer. Pure.
+"""The questions to a person with the commands that answer them, the result document of a task, and its commit message.
+Pure.
 
-The complete result of one task at the gate, as one document. Pure.
-
-The message of a task's commit: `type(phase-plan): name`, then what it belongs to. Pure.
+A commit message is `type(phase-plan): name`, followed by the plan, the task and the files.
 """
 
 from __future__ import annotations
@@ -24,18 +23,22 @@ S = TaskState
 
 
 class Ask(StrEnum):
+    """What a person is asked to do."""
+
     CHECKPOINT = "checkpoint"
-    """See, decide or do something, and say so."""
+    """Look at, decide or do something, and report it."""
     WORK = "work"
-    """The work itself is theirs."""
+    """Do the task."""
     REVIEW = "review"
     FAILURE = "failure"
-    """It failed or is blocked, and the gate does not go on by itself."""
+    """Decide about a task that failed or is blocked, and that the gate does not retry by itself."""
     COMMIT = "commit"
-    """They took it upon themselves: they commit it."""
+    """Commit a task that the person skipped or forced."""
 
 
 class Answer(NamedTuple):
+    """A command that answers a question, and what it means."""
+
     command: str
     means: str
 
@@ -52,20 +55,21 @@ _BY_STATE: Final[Mapping[TaskState, Ask]] = {
 
 
 def asked(task: TaskView) -> Ask | None:
+    """Return what the person is asked about the task, if anything."""
     return _BY_STATE.get(task.record.state) if task.asks else None
 
 
 def waiting(view: RunView) -> tuple[TaskView, ...]:
-    """The tasks about which a person is asked."""
+    """Return the tasks about which a person is asked."""
     return tuple(task for task in view.tasks if asked(task))
 
 
 def answers(run_id: str, task: TaskView) -> tuple[Answer, ...]:
-    """Every way to answer, as one would type it."""
+    """Return every command that answers the question about the task."""
     about = f"{run_id} {task.record.id}"
     match asked(task):
         case Ask.CHECKPOINT:
-            return (Answer(f'proofstone done {about} --note "…"', "it is done, seen or decided"),)
+            return (Answer(f'proofstone done {about} --note "…"', "you have done, seen or decided it"),)
         case Ask.WORK:
             where = f" in {task.work_tree}" if task.work_tree else ""
             return (Answer(f"proofstone done {about}", f"your work{where} is finished"),)
@@ -78,12 +82,13 @@ def answers(run_id: str, task: TaskView) -> tuple[Answer, ...]:
             return (
                 Answer(f"proofstone resume {run_id} --retry {task.record.id}", "try it again"),
                 Answer(
-                    f'proofstone resume {run_id} --retry {task.record.id} --note "…"', "and say what to do differently"
+                    f'proofstone resume {run_id} --retry {task.record.id} --note "…"',
+                    "try it again, and say what to do differently",
                 ),
-                Answer(f"proofstone ledger show {run_id}", "look into it"),
+                Answer(f"proofstone ledger show {run_id}", "see what happened"),
                 Answer(
                     f'proofstone skip {about} --category verify-unavailable --reason "…"',
-                    "take it upon yourself, unverified",
+                    "skip verification and commit it yourself",
                 ),
             )
         case Ask.COMMIT:
@@ -93,19 +98,24 @@ def answers(run_id: str, task: TaskView) -> tuple[Answer, ...]:
 
 
 def resume(run_id: str) -> str:
+    """Return the command that resumes the run."""
     return f"proofstone resume {run_id}"
 
 
 class ExecutorPart(Contract):
+    """The executor's part of a task result."""
+
     status: str
     files_modified: tuple[str, ...]
-    """What it changed, as the engine saw it."""
+    """The changed files that Proofstone observed."""
     claimed_files: tuple[str, ...] | None
     evidence: str
     mismatches: tuple[str, ...]
 
 
 class GateResult(Contract):
+    """The complete result of one task at the gate."""
+
     task: str
     task_id: str
     attempts: int
@@ -115,7 +125,7 @@ class GateResult(Contract):
     criteria: tuple[CriterionLink, ...]
     failures: tuple[Failure, ...]
     outcome: str
-    """`PASSED`, `FAILED`, or the state in which a person has left it."""
+    """`PASSED`, `FAILED`, or the state in which a person left the task."""
     confidence: Confidence | None
     duration_ms: int
     timestamp: str
@@ -124,13 +134,14 @@ class GateResult(Contract):
 
 
 def gate_result(task: PlanTask, view: TaskView) -> GateResult:
+    """Build the result of a task."""
     record, evidence = view.record, view.record.evidence
     times = [datetime.fromisoformat(step.at) for step in view.steps]
     return GateResult(
         task=task.name,
         task_id=task.id,
         attempts=record.attempt,
-        executor=_executor(record),
+        executor=_summarize_executor(record),
         verify=evidence.verify if evidence else (),
         architect=record.verdicts,
         criteria=evidence.criteria if evidence else (),
@@ -143,7 +154,7 @@ def gate_result(task: PlanTask, view: TaskView) -> GateResult:
     )
 
 
-def _executor(record: TaskRecord) -> ExecutorPart | None:
+def _summarize_executor(record: TaskRecord) -> ExecutorPart | None:
     claim = record.claim
     if claim is None:
         return None
@@ -157,51 +168,53 @@ def _executor(record: TaskRecord) -> ExecutorPart | None:
     )
 
 
-_LONGEST_SUBJECT = 72
-_NUMBERED = re.compile(r"^(task\s*)?\d+(\.\d+)*\s*[:.)–-]\s*", re.IGNORECASE)
-_KNOWN = re.compile(r"^(feat|fix|docs|test|refactor|chore|perf|build|ci|style)(\([^)]*\))?!?:\s*", re.IGNORECASE)
-_MENDS = re.compile(r"^(fix|repair|mend|correct|resolve)\b", re.IGNORECASE)
+_MAX_SUBJECT = 72
+_NUMBER_PREFIX = re.compile(r"^(task\s*)?\d+(\.\d+)*\s*[:.)–-]\s*", re.IGNORECASE)
+_TYPE_PREFIX = re.compile(r"^(feat|fix|docs|test|refactor|chore|perf|build|ci|style)(\([^)]*\))?!?:\s*", re.IGNORECASE)
+_FIX_VERB = re.compile(r"^(fix|repair|mend|correct|resolve)\b", re.IGNORECASE)
 
 
 def message(plan: Plan, task: PlanTask, changed: Sequence[str], *, run_id: str) -> str:
+    """Build the message of a task's commit."""
     scope = "-".join(part for part in (plan.phase, plan.plan) if part)
-    name = " ".join(_NUMBERED.sub("", task.name).split()) or task.id
-    known = _KNOWN.match(name)
-    kind = known[1].lower() if known else kind_of(task, changed)
-    told = name[known.end() :] if known else name
-    subject = f"{kind}({_text(scope)}): {told}" if scope else f"{kind}: {told}"
-    cut, is_cut = fitted(subject)
-    whole = f"{told}\n\n" if is_cut else ""
+    name = " ".join(_NUMBER_PREFIX.sub("", task.name).split()) or task.id
+    type_match = _TYPE_PREFIX.match(name)
+    kind = type_match[1].lower() if type_match else kind_of(task, changed)
+    title = name[type_match.end() :] if type_match else name
+    subject = f"{kind}({_clean_scope(scope)}): {title}" if scope else f"{kind}: {title}"
+    short_subject, is_cut = fitted(subject)
+    full_title = f"{title}\n\n" if is_cut else ""
     return (
-        f"{cut}\n\n{whole}Plan: {plan.title}\nTask: {task.name}\nFiles:\n{listed(changed)}\n\n"
+        f"{short_subject}\n\n{full_title}Plan: {plan.title}\nTask: {task.name}\nFiles:\n{listed(changed)}\n\n"
         f"Proofstone-Run: {run_id}\nProofstone-Task: {task.id}\n"
     )
 
 
 def fitted(subject: str) -> tuple[str, bool]:
-    """As much of it as the first line of a message should hold, and whether that is not all."""
-    if len(subject) <= _LONGEST_SUBJECT:
+    """Cut the text to the length of a subject line, and return whether anything was cut."""
+    if len(subject) <= _MAX_SUBJECT:
         return subject, False
-    return f"{subject[: _LONGEST_SUBJECT - 1].rstrip()}…", True
+    return f"{subject[: _MAX_SUBJECT - 1].rstrip()}…", True
 
 
 def listed(paths: Sequence[str]) -> str:
-    return "\n".join(f"- {_quoted(path)}" for path in paths)
+    """Format paths as a list."""
+    return "\n".join(f"- {_quote_path(path)}" for path in paths)
 
 
 def kind_of(task: PlanTask, changed: Sequence[str]) -> str:
-    """What kind of change it is, by its name and its files."""
+    """Return the type of the change, by the task's name and files."""
     if changed and all(path.endswith((".md", ".rst", ".txt")) or path.startswith("docs/") for path in changed):
         return "docs"
     if changed and all(Role.TESTS in roles(path) for path in changed):
         return "test"
-    return "fix" if _MENDS.match(_NUMBERED.sub("", task.name)) else "feat"
+    return "fix" if _FIX_VERB.match(_NUMBER_PREFIX.sub("", task.name)) else "feat"
 
 
-def _quoted(path: str) -> str:
-    """A name cannot write lines of its own into the message."""
+def _quote_path(path: str) -> str:
+    """Quote a path that could add lines of its own to the message."""
     return path if path.isprintable() else json.dumps(path)
 
 
-def _text(scope: str) -> str:
+def _clean_scope(scope: str) -> str:
     return re.sub(r"[()\s]+", "-", scope).strip("-")

@@ -1,16 +1,17 @@
-"""Which check shows that a done criterion is met. By words, and only where they leave no doubt; all else is prose.
+"""Link done criteria to the checks that show them, and check the must-haves of a plan in the final tree. Pure.
 
-| the criterion                                             | is shown by                         |
-|-----------------------------------------------------------|-------------------------------------|
-| quotes a verify command in backticks                      | that command's check                |
-| names a repaired test, by id or by function               | the check that ran it               |
-| says no more than that tests pass                         | a check that executed tests         |
-| says no more than that build, types or lint pass          | the check of that kind              |
-| is nothing but that a declared file exists                | the frozen tree                     |
+Criteria are matched by their words, and only where the words leave no doubt; all others are prose:
 
-What a plan says must be there in the end, looked at in the final tree. Pure: the files are handed over.
+    | the criterion                                             | is shown by                         |
+    |-----------------------------------------------------------|-------------------------------------|
+    | quotes a verify command in backticks                      | the check of that command           |
+    | names a repaired test, by id or by function               | the check that ran it               |
+    | says only that tests pass                                 | a check that executed tests         |
+    | says only that build, types or lint pass                  | the check of that kind              |
+    | says only that a declared file exists                     | the frozen tree                     |
 
-Artifacts and links are seen; truths can only be judged, and are said to be unjudged where nobody did.
+Artifacts and key links are checked in the final tree. Truths can only be judged, and are reported as not judged if
+nobody did.
 """
 
 from __future__ import annotations
@@ -40,34 +41,34 @@ _WORDS: Final[tuple[tuple[re.Pattern[str], tuple[CheckKind, ...]], ...]] = tuple
 )
 _EXISTS: Final = re.compile(r"^`?(?P<path>[\w./-]+)`?\s+(exists?|is there|is created|was created)\.?$", re.IGNORECASE)
 TREE: Final = "frozen-tree"
-"""Stands for the tree itself: a file is in it or is not."""
+"""Stands for the tree itself: a file is in it or not."""
 
 
 def link(task: PlanTask, report: CheckReport, present: Sequence[str]) -> tuple[CriterionLink, ...]:
-    """Every criterion with what shows it. `present`: the files of the tree that the task changed and that are there."""
+    """Link every criterion to the check that shows it. `present`: the changed files that exist in the tree."""
     passed = [line for line in report.checks if line.verdict is Verdict.PASS]
-    return tuple(CriterionLink(criterion=text, check=_shown_by(text, passed, report, present)) for text in task.done)
+    return tuple(CriterionLink(criterion=text, check=_find_check(text, passed, report, present)) for text in task.done)
 
 
-def _shown_by(text: str, passed: Sequence[CheckLine], report: CheckReport, present: Sequence[str]) -> str | None:
+def _find_check(text: str, passed: Sequence[CheckLine], report: CheckReport, present: Sequence[str]) -> str | None:
     for line in passed:
         if line.kind is CheckKind.VERIFY and f"`{line.command.strip()}`" in text:
             return line.name
-    found = _EXISTS.match(text.strip())
-    if found and found["path"].removeprefix("./") in present:
+    match = _EXISTS.match(text.strip())
+    if match and match["path"].removeprefix("./") in present:
         return TREE
     tests = [line for line in passed if line.tests]
-    named = [test for test in (*report.fixed, *report.sensitive) if _names(text, test)]
-    if named and tests:
+    named_tests = [test for test in (*report.fixed, *report.sensitive) if _mentions_test(text, test)]
+    if named_tests and tests:
         return tests[0].name
     for words, kinds in _WORDS:
         if words.match(text.strip()):
-            wanted = [line for line in passed if line.kind in kinds] or (tests if CheckKind.TESTS in kinds else [])
-            return wanted[0].name if wanted else None
+            candidates = [line for line in passed if line.kind in kinds] or (tests if CheckKind.TESTS in kinds else [])
+            return candidates[0].name if candidates else None
     return None
 
 
-def _names(text: str, test: str) -> bool:
+def _mentions_test(text: str, test: str) -> bool:
     function = re.split(r"::|\.|/", test.partition("[")[0])[-1]
     return test in text or (len(function) > 5 and re.search(rf"\b{re.escape(function)}\b", text) is not None)
 
@@ -77,26 +78,26 @@ _DEFINES: Final = r"(async\s+)?(def|class|func|fn|pub\s+\w+|type|interface|const
 
 
 def look(must: MustHaves, read: Read) -> tuple[MustHaveResult, ...]:
-    """`read` gives the text of a file of the final tree, or None where there is none."""
-    artifacts = [_artifact(artifact, read) for artifact in must.artifacts]
-    links = [_link(item, read) for item in must.key_links]
-    truths = [MustHaveResult(what=f"truth: {text}", holds=None, detail="nobody judged it") for text in must.truths]
+    """Check the must-haves. `read` returns the text of a file of the final tree, or None if it does not exist."""
+    artifacts = [_check_artifact(artifact, read) for artifact in must.artifacts]
+    links = [_check_link(key_link, read) for key_link in must.key_links]
+    truths = [MustHaveResult(what=f"truth: {text}", holds=None, detail="not judged") for text in must.truths]
     return (*artifacts, *links, *truths)
 
 
-def _artifact(wanted: RequiredArtifact, read: Read) -> MustHaveResult:
-    what = f"artifact: {wanted.path}"
-    text = read(wanted.path)
+def _check_artifact(artifact: RequiredArtifact, read: Read) -> MustHaveResult:
+    what = f"artifact: {artifact.path}"
+    text = read(artifact.path)
     if text is None:
         return MustHaveResult(what=what, holds=False, detail="there is no such file")
-    if wanted.contains and wanted.contains not in text:
-        return MustHaveResult(what=what, holds=False, detail=f"it does not contain {wanted.contains!r}")
-    missing = [name for name in wanted.exports if not _exports(text, name)]
+    if artifact.contains and artifact.contains not in text:
+        return MustHaveResult(what=what, holds=False, detail=f"it does not contain {artifact.contains!r}")
+    missing = [name for name in artifact.exports if not _exports(text, name)]
     if missing:
         return MustHaveResult(what=what, holds=False, detail=f"it does not export {', '.join(missing)}")
     lines = len(text.splitlines())
-    if lines < wanted.min_lines:
-        return MustHaveResult(what=what, holds=False, detail=f"it has {lines} lines, not {wanted.min_lines}")
+    if lines < artifact.min_lines:
+        return MustHaveResult(what=what, holds=False, detail=f"it has {lines} lines, not {artifact.min_lines}")
     return MustHaveResult(what=what, holds=True)
 
 
@@ -107,19 +108,19 @@ def _exports(text: str, name: str) -> bool:
     return any(re.search(way, text, re.MULTILINE) for way in ways)
 
 
-def _link(wanted: KeyLink, read: Read) -> MustHaveResult:
-    what = f"link: {wanted.source} → {wanted.target}"
-    text = read(wanted.source)
+def _check_link(key_link: KeyLink, read: Read) -> MustHaveResult:
+    what = f"link: {key_link.source} → {key_link.target}"
+    text = read(key_link.source)
     if text is None:
-        return MustHaveResult(what=what, holds=False, detail=f"there is no file {wanted.source}")
-    if not wanted.pattern:
-        stem = basename(wanted.target).partition(".")[0]
-        found = bool(stem) and stem in text
-        return MustHaveResult(what=what, holds=found, detail="" if found else f"it never mentions {stem}")
+        return MustHaveResult(what=what, holds=False, detail=f"there is no file {key_link.source}")
+    if not key_link.pattern:
+        stem = basename(key_link.target).partition(".")[0]
+        is_match = bool(stem) and stem in text
+        return MustHaveResult(what=what, holds=is_match, detail="" if is_match else f"it never mentions {stem}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = re.search(wanted.pattern, text, re.MULTILINE) is not None
+            is_match = re.search(key_link.pattern, text, re.MULTILINE) is not None
     except (re.error, OverflowError, RecursionError) as error:
-        return MustHaveResult(what=what, holds=False, detail=f"its pattern is no regular expression: {error}")
-    return MustHaveResult(what=what, holds=found, detail="" if found else f"nothing matches {wanted.pattern!r}")
+        return MustHaveResult(what=what, holds=False, detail=f"its pattern is not a valid regular expression: {error}")
+    return MustHaveResult(what=what, holds=is_match, detail="" if is_match else f"nothing matches {key_link.pattern!r}")

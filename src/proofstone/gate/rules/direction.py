@@ -1,18 +1,17 @@
-"""Where a task stands after an attempt that did not pass, and how the next one should go about it. Pure.
+"""The state of a task after a failed attempt, how the next attempt should proceed, and the confidence in a run. Pure.
 
-Whether there is a next one is for `retry.py` to say. How it goes about it, the controller of the control loop says
-(`solve.rules.gradient`): an attempt is a round, what the gate asked of it are the criteria, and another attempt is a
-replan.
-Nothing is blocked, since the tools are the executor's own.
+Whether there is a next attempt is decided in `machine`. How it should proceed is decided by the controller of the
+control loop (`solve.rules.gradient`): an attempt is a round, the requirements of the gate are the criteria, and another
+attempt is a replan. The controller blocks nothing here, since the executor uses its own tools.
 
-How sure one may be of a run of the task gate, why no surer, and what would change that. Pure.
+The confidence in a run:
 
-| first match                                                     | confidence                  |
-|-----------------------------------------------------------------|-----------------------------|
-| it has not ended                                                | not said                    |
-| it did not pass                                                 | low                         |
-| a task was set aside, or a must-have was judged by nobody       | medium, or that of a task   |
-| otherwise                                                       | that of the weakest task    |
+    | first match                                                     | confidence                  |
+    |-----------------------------------------------------------------|-----------------------------|
+    | it has not ended                                                | none                        |
+    | it did not pass                                                 | low                         |
+    | a task was skipped or forced, or a must-have was not judged     | medium, or that of a task   |
+    | otherwise                                                       | that of the weakest task    |
 """
 
 from __future__ import annotations
@@ -45,30 +44,32 @@ from proofstone.solve.rules.subtask import ENVIRONMENTAL
 HOW: Final[Policy] = tuple(
     row for row in DEFAULT_POLICY if row.directive not in (DirectiveName.ACCEPT, DirectiveName.ABANDON)
 )
-"""The default policy without the rows that say whether to go on."""
+"""The default policy without the rows that decide whether to continue."""
 
 MEANS: Final[Mapping[DirectiveName, str]] = {
-    DirectiveName.REFINE: "Keep the approach, and tighten it where it failed.",
-    DirectiveName.CHANGE_PATH: "Keep the approach, and go around what was in the way.",
-    DirectiveName.CHANGE_APPROACH: "Take an approach that is plainly another one: the last led further away.",
-    DirectiveName.BREAK_SYMMETRY: "Leave the approach and begin anew with another one: more of it gives the same.",
+    DirectiveName.REFINE: "Keep the approach, and improve it where it failed.",
+    DirectiveName.CHANGE_PATH: "Keep the approach, and work around the obstacle.",
+    DirectiveName.CHANGE_APPROACH: "Use a clearly different approach: the last one led further away from the goal.",
+    DirectiveName.BREAK_SYMMETRY: "Drop the approach and start over with another one: it gives the same result again.",
 }
-"""What a directive means to whoever does the work."""
+"""What a directive means for the executor."""
 
 
 class Kind(NamedTuple):
+    """A kind of failure, and how it counts."""
+
     what: str
     holds: Callable[[Reason], bool]
     mode: CriterionMode
     failure_class: FailureClass
 
 
-_NOT_STARTED: Final = re.compile(r"exit code 12[67]\b")
-"""What a shell says of a command that it does not find, or cannot start."""
+_START_FAILURE: Final = re.compile(r"exit code 12[67]\b")
+"""The exit codes of a shell for a command that it does not find or cannot start."""
 
 
-def _not_started(reason: Reason) -> bool:
-    return reason.check in ("executor", "verify") and bool(_NOT_STARTED.search(reason.detail))
+def _could_not_start(reason: Reason) -> bool:
+    return reason.check in ("executor", "verify") and bool(_START_FAILURE.search(reason.detail))
 
 
 def _names_obstacle(reason: Reason) -> bool:
@@ -91,7 +92,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     ),
     Kind(
         "an executor or a verify command that cannot be started",
-        _not_started,
+        _could_not_start,
         CriterionMode.VERIFIABLE,
         FailureClass.ENVIRONMENTAL,
     ),
@@ -114,98 +115,102 @@ KINDS: Final[tuple[Kind, ...]] = (
         FailureClass.LOGICAL,
     ),
 )
-"""What did not pass, and what it counts as. The first match decides."""
+"""The kinds of failure. The first match decides."""
 
-_SUMS_UP: Final = ("signals", "regression")
-"""Conditions of the gate that depend on what other reasons are about: how many checks passed, and whether a test that
-fails now passed on the base."""
-_MOST_ALTERNATIVES: Final = 3
+_SUMMARY_CONDITIONS: Final = ("signals", "regression")
+"""Conditions that only depend on other reasons: how many checks passed, and whether a failing test passed before."""
+_MAX_ALTERNATIVES: Final = 3
 
 
 def directed(failure: Failure, record: TaskRecord, *, elapsed_ms: int, minutes: float) -> Failure:
-    """The failure with what the controller says to it. `record` is from before it; `minutes` may the run take."""
-    most = MAX_ATTEMPTS + record.extra_attempts - 1
-    weights = Weights(max_replans=most, time_budget_ms=round(minutes * 60_000))
+    """Return the failure with the controller's direction. `record` is from before the failure; `minutes` is the time
+    budget.
+    """
+    max_replans = MAX_ATTEMPTS + record.extra_attempts - 1
+    weights = Weights(max_replans=max_replans, time_budget_ms=round(minutes * 60_000))
     verdicts = criteria(failure)
-    it = reading(
+    state = reading(
         (),
         verdicts,
         replans=failure.attempt - 1,
         elapsed_ms=elapsed_ms,
-        before=_reading_before(record.failures),
+        before=_read_previous(record.failures),
         weights=weights,
     )
-    row = decide(HOW, it, weights)
-    direction = direction_of(row, it, verdicts, weights, tuple(_alternatives(row, verdicts)))
+    row = decide(HOW, state, weights)
+    direction = direction_of(row, state, verdicts, weights, tuple(_list_alternatives(row, verdicts)))
     return failure.model_copy(update={"direction": direction})
 
 
 def direction_of(
-    row: Row, it: Reading, verdicts: Sequence[CriterionVerdict], weights: Weights, alternatives: tuple[str, ...]
+    row: Row, state: Reading, verdicts: Sequence[CriterionVerdict], weights: Weights, alternatives: tuple[str, ...]
 ) -> Direction:
-    """The word of the controller, with what it rests on. Something has failed."""
+    """Build the direction for a failure from the controller's decision and the values behind it."""
     return Direction(
         directive=row.directive,
-        gradient=gradient_of(it, weights),
-        loss=it.loss,
-        nabla=it.nabla,
-        grad_l=it.grad_l,
+        gradient=gradient_of(state, weights),
+        loss=state.loss,
+        nabla=state.nabla,
+        grad_l=state.grad_l,
         failure_class=dominant(failure_classes((), verdicts)),
         failed_criterion=next(verdict.criterion for verdict in verdicts if verdict.failed),
         suggested_alternatives=alternatives,
-        rationale=rationale(row, it),
+        rationale=rationale(row, state),
     )
 
 
 def criteria(failure: Failure) -> tuple[CriterionVerdict, ...]:
-    """What was asked of the attempt, and what came of it. Where nothing was looked at, nothing passed."""
+    """Return the requirements of the attempt with their verdicts. If nothing was checked, nothing passed."""
     passed = (
         CriterionVerdict(criterion=name, mode=CriterionMode.VERIFIABLE, verdict="pass") for name in failure.passed
     )
-    return (*map(_failed, _counted(failure)), *passed)
+    return (*map(_make_failed_verdict, _select_distinct_reasons(failure)), *passed)
 
 
 def figures(direction: Direction) -> str:
-    """In one line: `D=0.50 P=1.00 ∇=-0.20 Ω=0.33 ↓ refine`."""
+    """Format a direction as one line: `D=0.50 P=1.00 ∇=-0.20 Ω=0.33 ↓ refine`."""
     loss = direction.loss
-    change = round(direction.nabla, 2) + 0.0  # what is nothing has one sign
-    told = f"D={loss.D:.2f} P={loss.P:.2f} ∇={change:+.2f} Ω={loss.Omega:.2f}"
-    return f"{told} {direction.gradient.arrow} {direction.directive}"
+    change = round(direction.nabla, 2) + 0.0  # avoid -0.00
+    values = f"D={loss.D:.2f} P={loss.P:.2f} ∇={change:+.2f} Ω={loss.Omega:.2f}"
+    return f"{values} {direction.gradient.arrow} {direction.directive}"
 
 
 def trajectory(failures: Iterable[Failure]) -> str:
-    """The loss after each attempt that did not pass: `0.90 ⊥ → 0.61 ↓`. Empty where there is none on record."""
+    """Format the loss after each failed attempt: `0.90 ⊥ → 0.61 ↓`. Empty if there is none."""
     known = [failure.direction for failure in failures if failure.direction is not None]
-    return " → ".join(f"{item.loss.L:.2f} {item.gradient.arrow}" for item in known)
+    return " → ".join(f"{direction.loss.L:.2f} {direction.gradient.arrow}" for direction in known)
 
 
-def _reading_before(failures: Sequence[Failure]) -> Reading | None:
-    """As it was recorded with the attempt before."""
+def _read_previous(failures: Sequence[Failure]) -> Reading | None:
+    """Return the reading that was recorded with the previous attempt."""
     if not failures or failures[-1].direction is None:
         return None
     last = failures[-1].direction
     return Reading(last.loss, last.nabla, last.grad_l, replans=failures[-1].attempt - 1)
 
 
-def _counted(failure: Failure) -> Sequence[Reason]:
-    """Each thing that failed, once."""
-    told = failure.reasons or (Reason(check="executor", verdict=Verdict.UNVERIFIABLE, detail=failure.error),)
-    return [reason for number, reason in enumerate(told) if not _says_again(number, told)] or told
+def _select_distinct_reasons(failure: Failure) -> Sequence[Reason]:
+    """Return each failure once."""
+    reasons = failure.reasons or (Reason(check="executor", verdict=Verdict.UNVERIFIABLE, detail=failure.error),)
+    return [reason for number, reason in enumerate(reasons) if not _is_redundant(number, reasons)] or reasons
 
 
-def _says_again(number: int, told: Sequence[Reason]) -> bool:
-    """Whether a reason only says what others say: a condition that sums them up, a check that waits for one that
-    failed, or a check whose findings are told: of reasons that rest on the same output, the first is its own."""
-    reason, before, after = told[number], told[:number], told[number + 1 :]
-    if reason.layer == "gate" and reason.check in _SUMS_UP:
+def _is_redundant(number: int, reasons: Sequence[Reason]) -> bool:
+    """Whether a reason only repeats others.
+
+    That is a condition that sums them up, a check that waits for a failed one, or a check whose findings are listed:
+    among reasons with the same output, the first one is the check itself.
+    """
+    reason, before, after = reasons[number], reasons[:number], reasons[number + 1 :]
+    if reason.layer == "gate" and reason.check in _SUMMARY_CONDITIONS:
         return True
-    if any(reason.detail == f"{item.check} must pass first" for item in told):
+    if any(reason.detail == f"{other.check} must pass first" for other in reasons):
         return True
-    first = reason.artifact is not None and all(item.artifact != reason.artifact for item in before)
-    return first and any(item.artifact == reason.artifact and item.check != reason.check for item in after)
+    is_first = reason.artifact is not None and all(other.artifact != reason.artifact for other in before)
+    return is_first and any(other.artifact == reason.artifact and other.check != reason.check for other in after)
 
 
-def _failed(reason: Reason) -> CriterionVerdict:
+def _make_failed_verdict(reason: Reason) -> CriterionVerdict:
     kind = next(kind for kind in KINDS if kind.holds(reason))
     return CriterionVerdict(
         criterion=f"{reason.check}: {reason.detail.partition(chr(10))[0]}",
@@ -216,40 +221,47 @@ def _failed(reason: Reason) -> CriterionVerdict:
     )
 
 
-def _alternatives(row: Row, verdicts: Sequence[CriterionVerdict]) -> Iterator[str]:
-    """Where the path is to be another: what was in its way."""
+def _list_alternatives(row: Row, verdicts: Sequence[CriterionVerdict]) -> Iterator[str]:
+    """Yield the obstacles that another path should avoid."""
     obstacles = (
         [verdict for verdict in verdicts if verdict.failure_class is FailureClass.ENVIRONMENTAL] if row.hint else []
     )
-    yield from (f"a way around this: {obstacle.criterion}" for obstacle in obstacles[:_MOST_ALTERNATIVES])
+    yield from (f"a way around this: {obstacle.criterion}" for obstacle in obstacles[:_MAX_ALTERNATIVES])
 
 
 class Doubt(NamedTuple):
+    """A reason against full confidence, and what would resolve it."""
+
     why: str
     settled_by: str
 
 
 class Rated(NamedTuple):
+    """The confidence in a run, the reasons for it, and what would raise it."""
+
     confidence: Confidence | None
     reasons: tuple[str, ...] = ()
     raises: tuple[str, ...] = ()
 
 
 def of_task(record: TaskRecord) -> Confidence | None:
-    """Of a task that passed by its evidence."""
-    sure = record.state is TaskState.APPROVED and record.evidence is not None
-    return confidence(record.evidence, record.verdicts) if sure and record.evidence else None
+    """Return the confidence in a task that passed with evidence."""
+    has_passed = record.state is TaskState.APPROVED and record.evidence is not None
+    return confidence(record.evidence, record.verdicts) if has_passed and record.evidence else None
 
 
 def rated(
     outcome: RunOutcome | None, reason: str, tasks: Sequence[TaskRecord], must_haves: Sequence[MustHaveResult]
 ) -> Rated:
+    """Rate the confidence in a run."""
     if outcome is None:
-        return Rated(None, ("the run has not ended",), ("the run goes on to its end",))
+        return Rated(None, ("the run has not ended",), ("the run finishes",))
     if outcome is not RunOutcome.PASSED:
-        unmet = tuple(dict.fromkeys(_unmet(tasks))) or ("whatever keeps it from passing is put right",)
+        unmet = tuple(dict.fromkeys(_list_unmet(tasks))) or ("the reason why it did not pass is fixed",)
         return Rated(Confidence.LOW, (reason or f"the run ended as {outcome.value}",), unmet)
-    doubts = list(dict.fromkeys(doubt for doubts in (*map(_doubts, tasks), _unjudged(must_haves)) for doubt in doubts))
+    doubts = list(
+        dict.fromkeys(doubt for doubts in (*map(_list_doubts, tasks), _list_unjudged(must_haves)) for doubt in doubts)
+    )
     levels = [level for task in tasks if (level := of_task(task)) is not None]
     if any(have.holds is None for have in must_haves) or any(task.override for task in tasks):
         levels.append(Confidence.MEDIUM)
@@ -257,7 +269,7 @@ def rated(
     return Rated(Confidence.weakest(levels), reasons, raises)
 
 
-def _unmet(tasks: Sequence[TaskRecord]) -> Iterator[str]:
+def _list_unmet(tasks: Sequence[TaskRecord]) -> Iterator[str]:
     for task in tasks:
         if task.finished:
             continue
@@ -269,9 +281,9 @@ def _unmet(tasks: Sequence[TaskRecord]) -> Iterator[str]:
             yield f"{task.id} is finished"
 
 
-def _doubts(task: TaskRecord) -> Iterator[Doubt]:
+def _list_doubts(task: TaskRecord) -> Iterator[Doubt]:
     if task.override is not None:
-        yield Doubt(f"{task.id} was set aside ({task.override.action})", f"{task.id} goes through the gate")
+        yield Doubt(f"{task.id} bypassed the gate ({task.override.action})", f"{task.id} goes through the gate")
     if task.evidence is None:
         return
     for cap in task.evidence.caps:
@@ -288,11 +300,13 @@ def _doubts(task: TaskRecord) -> Iterator[Doubt]:
     for verdict in task.verdicts:
         if verdict.confidence is not Confidence.HIGH:
             by = verdict.by or "the architect"
-            answered = "; ".join(verdict.concerns) or "the architect is sure"
-            yield Doubt(f"{task.id}: the confidence of {by} is {verdict.confidence}", f"{task.id}: settled: {answered}")
+            resolution = "; ".join(verdict.concerns) or "the architect is sure"
+            yield Doubt(
+                f"{task.id}: the confidence of {by} is {verdict.confidence}", f"{task.id}: settled: {resolution}"
+            )
 
 
-def _unjudged(must_haves: Sequence[MustHaveResult]) -> Iterator[Doubt]:
+def _list_unjudged(must_haves: Sequence[MustHaveResult]) -> Iterator[Doubt]:
     for have in must_haves:
         if have.holds is None:
-            yield Doubt(f"nobody has judged this: {have.what}", f"somebody judges this: {have.what}")
+            yield Doubt(f"not judged yet: {have.what}", f"a person judges this: {have.what}")

@@ -1,22 +1,18 @@
-"""Which tasks may start now. Pure: the same plan and the same records give the same answer.
+"""The state machine of the task gate: which tasks may start, what may follow what, retries, and the outcome. Pure.
 
-What follows a failed attempt. Pure; the table is design and documentation at once.
+A transition that is not in the table is an error and changes nothing. Two transitions need more than a place in the
+table: a task is approved only if the PASS rule (`passing`) holds for the recorded evidence, and committed only with the
+exact tree that the evidence is about.
 
-The task gate: states, and what may follow what. A transition that is not in the table is an error and changes
-nothing.
+The outcome of a run:
 
-Two transitions ask for more than their place in the table: a task is approved only when the PASS rule
-(`passing.py`) holds for the evidence on record, and committed only with the very tree that the evidence is about.
-
-What became of a run as a whole. Pure.
-
-| first match                                                                  | outcome          |
-|------------------------------------------------------------------------------|------------------|
-| the budget ran out                                                           | budget_exhausted |
-| 3 tasks of one wave failed, or claims were wrong in 3 tasks                   | halted           |
-| a task failed and has no attempts left, or a must-have does not hold         | failed           |
-| a person is asked: checkpoint, review, blocked task, work they must commit   | needs_human      |
-| every task is finished                                                       | passed           |
+    | first match                                                                  | outcome          |
+    |------------------------------------------------------------------------------|------------------|
+    | the budget is exhausted                                                      | budget_exhausted |
+    | 3 tasks of one wave failed, or claims were wrong in 3 tasks                  | halted           |
+    | a task failed and has no attempts left, or a must-have does not hold         | failed           |
+    | a person is asked: checkpoint, review, blocked task, work they must commit   | needs_human      |
+    | every task is finished                                                       | passed           |
 """
 
 from __future__ import annotations
@@ -54,49 +50,54 @@ from proofstone.plans.models import Plan, PlanTask
 def startable(
     plan: Plan, records: Mapping[str, TaskRecord], busy: Collection[str], held: Collection[str], slots: int
 ) -> list[str]:
-    """Tasks to start, in document order. `busy`: executors at work; `held`: tasks that are under way in any stage,
-    whose files nobody else may touch meanwhile."""
+    """Return the tasks to start, in the order of the document.
+
+    `busy`: tasks whose executors are at work; `held`: tasks in any stage, whose files no other task may touch
+    meanwhile.
+    """
     free = slots - len(busy)
-    taken = [plan.task(id).files for id in held]
+    occupied_files = [plan.task(id).files for id in held]
     chosen: list[str] = []
     for task in plan.tasks:
         if len(chosen) >= free:
             break
         if task.type.is_checkpoint or not ready(task, records) or task.id in held:
             continue
-        if any(overlap(task.files, files) for files in taken):
+        if any(overlap(task.files, files) for files in occupied_files):
             continue
         chosen.append(task.id)
-        taken.append(task.files)
+        occupied_files.append(task.files)
     return chosen
 
 
 def ready(task: PlanTask, records: Mapping[str, TaskRecord]) -> bool:
-    """Whether it waits for nothing but a free slot, or the person's word."""
+    """Whether the task only waits for a free slot or for the person."""
     pending = records[task.id].state is TaskState.PENDING
     return pending and all(records[id].finished for id in task.depends_on)
 
 
 def waiting_for(task: PlanTask, records: Mapping[str, TaskRecord]) -> tuple[str, ...]:
-    """The tasks that it still waits for."""
+    """Return the unfinished tasks that the task depends on."""
     return tuple(id for id in task.depends_on if not records[id].finished)
 
 
 MAX_ATTEMPTS: Final = 3
-"""Per task, in all."""
+"""Per task, in total."""
 MAX_MOVES: Final = 100
-"""How often one attempt may be overtaken by other commits, and be checked again for that."""
+"""How often an attempt may be checked again because other tasks were committed first."""
 HALT_FAILURES: Final = 3
-"""Tasks of one wave that failed: the run halts."""
+"""The run halts if this many tasks of one wave failed."""
 HALT_MISMATCHES: Final = 3
-"""Different tasks in which the executor's claim contradicts what the engine saw: the run halts."""
+"""The run halts if the executor's claims contradict the observation in this many tasks."""
 
 
 class Policy(NamedTuple):
+    """What follows a failure of one type."""
+
     retries: int
     delays: bool
     then: str
-    """What the next attempt is told to do differently."""
+    """What the next attempt should do differently."""
 
 
 POLICY: Final[Mapping[FailureType, Policy]] = {
@@ -110,34 +111,35 @@ POLICY: Final[Mapping[FailureType, Policy]] = {
 
 
 def may_retry(record: TaskRecord) -> bool:
-    """Whether the gate itself tries again, after the last failure on record."""
+    """Whether the gate itself tries again after the last recorded failure."""
     if record.state is not TaskState.FAILED or not record.failures:
         return False
     last = record.failures[-1].type
-    of_its_kind = sum(failure.type is last for failure in record.failures)
-    return record.attempt < MAX_ATTEMPTS + record.extra_attempts and of_its_kind <= (
+    same_type_count = sum(failure.type is last for failure in record.failures)
+    return record.attempt < MAX_ATTEMPTS + record.extra_attempts and same_type_count <= (
         POLICY[last].retries + record.extra_attempts
     )
 
 
 def starts_clean(attempt: int) -> bool:
-    """The second attempt goes on from what the first left; every later one starts from the base."""
+    """Whether the attempt starts from the base. Only the second attempt continues from the work of the first."""
     return attempt != 2
 
 
 def directive(failures: Sequence[Failure]) -> str:
+    """Return what the next attempt should do differently."""
     return POLICY[failures[-1].type].then if failures else ""
 
 
 def delays(failures: Sequence[Failure]) -> bool:
-    """Whether the next attempt waits a while; how long is a setting."""
+    """Whether the next attempt is delayed. The delay is a setting."""
     return bool(failures) and POLICY[failures[-1].type].delays
 
 
 def escalation(record: TaskRecord) -> str:
-    """Why a person is asked, in words; empty while the gate can go on by itself."""
+    """Explain why a person is asked; "" while the gate can continue by itself."""
     if record.state is TaskState.BLOCKED:
-        return f"it says that it is blocked: {record.blocked_by}"
+        return f"it is blocked: {record.blocked_by}"
     if record.state is not TaskState.FAILED or may_retry(record):
         return ""
     kinds = [failure.type for failure in record.failures]
@@ -176,44 +178,44 @@ TABLE: Final[Mapping[tuple[TaskState, str], TaskState]] = {
     (S.SKIPPED, "confirmed"): S.SKIPPED,
     (S.FORCED, "confirmed"): S.FORCED,
 }
-"""`overridden` leads to FORCED instead where the person forced it."""
+"""`overridden` leads to FORCED instead if the person forced the task."""
 
 
 class GateError(Exception):
-    """The event cannot happen to a task in that state."""
+    """The event is not allowed in the task's state."""
 
 
 def apply(record: TaskRecord, event: TaskEvent) -> TaskRecord:
-    """The task after the event; GateError, and nothing changed, if it may not happen."""
+    """Return the task after the event. Raise GateError, and change nothing, if the event is not allowed."""
     to = TABLE.get((record.state, event.kind))
     if to is None:
         raise GateError(f"{record.id}: `{event.kind}` cannot happen to a task that is {record.state}")
-    if refusal := _refusal(record, event):
+    if refusal := _find_refusal(record, event):
         raise GateError(f"{record.id}: {refusal}")
-    return record.model_copy(update={"state": to, **_learned(record, event)})
+    return record.model_copy(update={"state": to, **_derive_changes(record, event)})
 
 
-def _refusal(record: TaskRecord, event: TaskEvent) -> str:
-    """Why the event may not happen although its place in the table is right."""
+def _find_refusal(record: TaskRecord, event: TaskEvent) -> str:
+    """Explain why the event is not allowed although the table has it; "" if it is allowed."""
     match event:
         case Started() if record.checkpoint:
             return "a checkpoint is confirmed by the person, not executed"
         case Started() if event.attempt != record.attempt + 1:
             return f"attempt {event.attempt} cannot follow attempt {record.attempt}"
         case Blocked() if record.state is S.PENDING and not record.checkpoint:
-            return "nobody has tried it yet"
+            return "it was not tried yet"
         case Confirmed() if not record.checkpoint and (record.override is None or event.commit is None):
             return "only a checkpoint can be confirmed; a task must pass"
         case Checked() if event.evidence.claim != record.claim:
             return "the evidence is about another attempt"
         case Approved():
-            return _not_passed(record, event)
+            return _explain_missing_pass(record, event)
         case Moved() if record.commit is not None or record.checkpoint:
             return "there is nothing left to check"
         case Moved() if record.moves >= MAX_MOVES:
-            return f"it was overtaken {record.moves} times"
+            return f"other tasks were committed first {record.moves} times"
         case Committed():
-            return _not_verified(record, event)
+            return _explain_missing_verification(record, event)
         case AttemptFailed() if event.failure.attempt != record.attempt:
             return f"attempt {event.failure.attempt} is not under way"
         case Retried() if event.by == MODELS_POLICY and record.state is S.FAILED and not may_retry(record):
@@ -221,22 +223,22 @@ def _refusal(record: TaskRecord, event: TaskEvent) -> str:
     return ""
 
 
-def _not_passed(record: TaskRecord, event: Approved) -> str:
+def _explain_missing_pass(record: TaskRecord, event: Approved) -> str:
     if record.evidence is None:
         return "it has no evidence"
     return "; ".join(reason.detail for reason in unmet(record.evidence, event.verdicts))
 
 
-def _not_verified(record: TaskRecord, event: Committed) -> str:
+def _explain_missing_verification(record: TaskRecord, event: Committed) -> str:
     if record.checkpoint or record.commit is not None or record.evidence is None:
         return "there is nothing to commit"
     if (event.tree, event.commit) != (record.evidence.tree, record.candidate):
-        return "what is to be committed is not what was verified"
+        return "the commit is not the one that was verified"
     return ""
 
 
-def _learned(record: TaskRecord, event: TaskEvent) -> dict[str, object]:
-    """What the event adds to what is known."""
+def _derive_changes(record: TaskRecord, event: TaskEvent) -> dict[str, object]:
+    """Return the fields of the record that the event changes."""
     match event:
         case Started():
             fresh = {"claim": None, "evidence": None, "candidate": None, "verdicts": (), "moves": 0, "asked": None}
@@ -253,14 +255,14 @@ def _learned(record: TaskRecord, event: TaskEvent) -> dict[str, object]:
         case Moved():
             return {"evidence": None, "candidate": None, "moves": record.moves + 1}
         case AttemptFailed():
-            left = {"tree": event.tree} if event.tree else {}
-            return {"failures": (*record.failures, event.failure), "evidence": None, "candidate": None, **left}
+            tree_update = {"tree": event.tree} if event.tree else {}
+            return {"failures": (*record.failures, event.failure), "evidence": None, "candidate": None, **tree_update}
         case Blocked():
-            left = {"tree": event.tree} if event.tree else {}
-            return {"blocked_by": event.error, **left}
+            tree_update = {"tree": event.tree} if event.tree else {}
+            return {"blocked_by": event.error, **tree_update}
         case Retried():
-            beyond = event.by != MODELS_POLICY and not may_retry(record)
-            return {"extra_attempts": record.extra_attempts + beyond, "note": event.note or record.note}
+            is_extra = event.by != MODELS_POLICY and not may_retry(record)
+            return {"extra_attempts": record.extra_attempts + is_extra, "note": event.note or record.note}
         case Overridden():
             state = S.FORCED if event.override.action is OverrideAction.FORCE else S.SKIPPED
             return {"override": event.override, "state": state}
@@ -271,7 +273,7 @@ def _learned(record: TaskRecord, event: TaskEvent) -> dict[str, object]:
 
 
 def diagram() -> str:
-    """The table as a Mermaid state diagram."""
+    """Return the table as a Mermaid state diagram."""
     arrows: dict[tuple[TaskState, TaskState], list[str]] = {}
     for (state, kind), to in TABLE.items():
         targets = (S.SKIPPED, S.FORCED) if kind == "overridden" else (to,)
@@ -283,20 +285,23 @@ def diagram() -> str:
 
 
 def exhausted(record: TaskRecord) -> bool:
-    """Whether it failed and the gate does not try again."""
+    """Whether the task failed and the gate does not try again."""
     return record.state is TaskState.FAILED and not may_retry(record)
 
 
 def halted(plan: Plan, records: Mapping[str, TaskRecord], recent: Collection[str]) -> str:
-    """Why the run must stop at once, if it must. `recent`: tasks to which something happened since a person last
-    resumed the run; what they had seen by then does not stop it again."""
+    """Explain why the run must stop at once; "" if it need not.
+
+    `recent`: tasks with events since a person last resumed the run. What that person had already seen does not stop the
+    run again.
+    """
     failed = Counter(plan.task(id).wave for id in recent if exhausted(records[id]))
     for wave, count in sorted(failed.items()):
         if count >= HALT_FAILURES:
             return f"{count} tasks of wave {wave} failed"
-    liars = sorted(id for id in recent if _contradicted(records[id]))
-    if len(liars) >= HALT_MISMATCHES:
-        return f"what the executor claims is not what was seen, in {', '.join(liars)}"
+    mismatched = sorted(id for id in recent if _has_false_claims(records[id]))
+    if len(mismatched) >= HALT_MISMATCHES:
+        return f"the executor's claims contradict the facts in {', '.join(mismatched)}"
     return ""
 
 
@@ -308,7 +313,7 @@ def outcome(
     recent: Collection[str],
     budget: str = "",
 ) -> tuple[RunOutcome, str]:
-    """The outcome, and why it is not `passed`."""
+    """Return the outcome, and why it is not `passed`."""
     if budget:
         return RunOutcome.BUDGET_EXHAUSTED, budget
     if why := halted(plan, records, recent):
@@ -321,19 +326,19 @@ def outcome(
         return RunOutcome.FAILED, f"{missing[0].what}: {missing[0].detail}"
     if all(record.finished for record in records.values()):
         return RunOutcome.PASSED, ""
-    asked = [task.id for task in plan.tasks if _asks(task, records)]
-    return RunOutcome.NEEDS_HUMAN, f"a person is asked about {', '.join(asked)}"
+    questioned = [task.id for task in plan.tasks if _needs_person(task, records)]
+    return RunOutcome.NEEDS_HUMAN, f"a person must decide about {', '.join(questioned)}"
 
 
-def _asks(task: PlanTask, records: Mapping[str, TaskRecord]) -> bool:
-    """Whether it waits for a person, and not for another task."""
+def _needs_person(task: PlanTask, records: Mapping[str, TaskRecord]) -> bool:
+    """Whether the task waits for a person, and not for another task."""
     record = records[task.id]
     if record.state is TaskState.PENDING:
         return ready(task, records)
     return not record.finished
 
 
-def _contradicted(record: TaskRecord) -> bool:
+def _has_false_claims(record: TaskRecord) -> bool:
     if record.evidence is not None and record.evidence.mismatches:
         return True
     last = record.failures[-1:]

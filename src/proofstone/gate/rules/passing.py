@@ -1,34 +1,30 @@
-"""The PASS rule of the task gate, in one place. Pure.
+"""The PASS rule of the task gate, the evidence for it, the architect made of rules, and the limits of overrides. Pure.
 
 A task passes if and only if every row holds:
 
-| condition         | holds when                                                                              |
-|-------------------|-----------------------------------------------------------------------------------------|
-| executor          | it says success, and not that a done criterion is unmet                                  |
-| verify            | there is a verify command, the engine ran it, and it exited 0                            |
-| signals           | at least 2 distinct checks passed (3 for a large task), trivial ones not counted         |
-| required-checks   | no required check failed or is unverifiable, and no finding refuses                      |
-| regression        | nothing that passed on the base fails now                                                |
-| scope             | every changed file is declared                                                           |
-| architect         | the last word of every architect is APPROVED, and none asks for a person                 |
-| done              | every done criterion is linked to a check or to an architect's word                      |
+    | condition         | holds when                                                                             |
+    |-------------------|----------------------------------------------------------------------------------------|
+    | executor          | it reports success, and not that a done criterion is unmet                             |
+    | verify            | there is a verify command, Proofstone ran it, and it exited with 0                     |
+    | signals           | at least 2 distinct checks passed (3 for a large task), without trivial ones           |
+    | required-checks   | no required check failed or is unverifiable, and no finding blocks                     |
+    | regression        | nothing that passed on the base fails now                                              |
+    | scope             | every changed file is declared                                                         |
+    | architect         | the last verdict of every architect is APPROVED, and none asks for a person            |
+    | done              | every done criterion is linked to a check or to an architect's verdict                 |
 
-From the report of a whole check to what the gate asks for. Pure.
+The architect made of rules always gives a verdict, and judges the evidence only:
 
-The architect that is made of rules. It always speaks, and it speaks from evidence only.
+    | subject       | rejects if                            | has a concern if                                        |
+    |---------------|---------------------------------------|---------------------------------------------------------|
+    | files         | nothing was changed                   | a declared file was not touched                         |
+    | evidence      | no verify command passed              | a check is flaky or something caps the confidence       |
+    | done criteria |                                       | no check can show that a criterion is met               |
+    | side effects  |                                       | files were deleted, or made executable                  |
+    | suppressions  |                                       | there is an informational finding                       |
+    | claims        |                                       | the executor's claim contradicts the observation        |
 
-| looks at      | rejects when                          | is concerned when                                       |
-|---------------|---------------------------------------|---------------------------------------------------------|
-| files         | nothing was changed                   | a declared file was not touched                         |
-| evidence      | the verify command was not seen to pass | a check is flaky or something caps the confidence      |
-| done criteria |                                       | only words can show that a criterion is met             |
-| side effects  |                                       | files were deleted, or made executable                  |
-| suppressions  |                                       | a finding that informs was made                         |
-| claims        |                                       | the executor's claim is contradicted by what was seen   |
-
-What a person may say to set the gate aside, and what they may not. Pure.
-
-A skip or a force is never a pass: what it covers is not committed by Proofstone, and says so wherever it is shown.
+A skip or a force is never a pass: Proofstone does not commit the task, and every view of it says so.
 """
 
 from __future__ import annotations
@@ -58,84 +54,85 @@ SIGNALS_LARGE: Final = 3
 
 
 def unmet(evidence: Evidence, verdicts: Sequence[ArchitectVerdict]) -> tuple[Reason, ...]:
-    """What keeps the task from passing; nothing, if it passes."""
+    """Return what keeps the task from passing; nothing if it passes."""
     return (*unmet_by_checks(evidence), *unmet_by_architects(evidence, verdicts))
 
 
 def unmet_by_checks(evidence: Evidence) -> tuple[Reason, ...]:
-    """The rows that need no architect."""
-    found: list[Reason] = []
+    """Return the unmet conditions that need no architect."""
+    reasons: list[Reason] = []
     if evidence.claim.status is not ExecutorStatus.SUCCESS or evidence.claim.done_criteria_met is False:
-        found.append(_missing("executor", "the executor does not say that it succeeded"))
+        reasons.append(_make_reason("executor", "the executor does not report success"))
     if not evidence.verify:
-        found.append(_missing("verify", "no verify command was run"))
-    found += [_verify_reason(run) for run in evidence.verify if not _holds(run, evidence)]
+        reasons.append(_make_reason("verify", "no verify command was run"))
+    reasons += [_make_verify_reason(run) for run in evidence.verify if not _is_met(run, evidence)]
     needed = SIGNALS_LARGE if evidence.large else SIGNALS
     if len(set(evidence.passing)) < needed:
         passed = ", ".join(sorted(set(evidence.passing))) or "none"
         detail = (
-            f"{len(set(evidence.passing))} of the {needed} passing checks that are needed ({passed}); "
-            "give <verify> a further command on a line of its own, or the project a test suite"
+            f"{len(set(evidence.passing))} of the {needed} required passing checks ({passed}); "
+            "add another command to <verify> on its own line, or add a test suite to the project"
         )
-        found.append(_missing("signals", detail))
-    found += evidence.failing
-    found += [_missing("regression", f"{test} passed on the base and fails now") for test in evidence.regressions]
-    found += [_missing("scope", f"{path} was changed but is not among <files>") for path in evidence.undeclared]
-    return tuple(found)
+        reasons.append(_make_reason("signals", detail))
+    reasons += evidence.failing
+    reasons += [_make_reason("regression", f"{test} passed on the base and fails now") for test in evidence.regressions]
+    reasons += [_make_reason("scope", f"{path} was changed but is not among <files>") for path in evidence.undeclared]
+    return tuple(reasons)
 
 
 def unmet_by_architects(evidence: Evidence, verdicts: Sequence[ArchitectVerdict]) -> tuple[Reason, ...]:
+    """Return the unmet conditions that depend on the architects."""
     if not verdicts:
-        return (_missing("architect", "no architect has spoken"),)
-    found = [_rejection(verdict) for verdict in verdicts if verdict.verdict is not ArchitectDecision.APPROVED]
-    found += [
-        _missing("architect", f"{verdict.by or 'the architect'} asks for a person: {verdict.feedback}".rstrip(": "))
+        return (_make_reason("architect", "no architect gave a verdict"),)
+    reasons = [_make_rejection(verdict) for verdict in verdicts if verdict.verdict is not ArchitectDecision.APPROVED]
+    reasons += [
+        _make_reason("architect", f"{verdict.by or 'the architect'} asks for a person: {verdict.feedback}".rstrip(": "))
         for verdict in verdicts
         if verdict.verdict is ArchitectDecision.APPROVED and verdict.recommendation is not Recommendation.COMMIT
     ]
     if not evidence.criteria:
-        found.append(_missing("done", "there is no done criterion"))
-    return tuple(found)
+        reasons.append(_make_reason("done", "there is no done criterion"))
+    return tuple(reasons)
 
 
 def confidence(evidence: Evidence, verdicts: Sequence[ArchitectVerdict]) -> Confidence:
-    """Of a task that passed: what the checks allow, capped by criteria that only words meet, and by the architects."""
+    """Return the confidence in a task that passed: that of the checks, capped by prose criteria and the architects."""
     levels = [evidence.confidence, *(verdict.confidence for verdict in verdicts)]
     if any(link.is_prose for link in evidence.criteria) or any(run.flaky for run in evidence.verify):
         levels.append(Confidence.MEDIUM)
     return Confidence.weakest(levels) or Confidence.LOW
 
 
-def _holds(run: VerifyRun, evidence: Evidence) -> bool:
+def _is_met(run: VerifyRun, evidence: Evidence) -> bool:
     if run.verdict is not Verdict.PASS:
         return False
     return run.exit_code == 0 or (run.flaky and evidence.flaky_allowed)
 
 
-def _verify_reason(run: VerifyRun) -> Reason:
+def _make_verify_reason(run: VerifyRun) -> Reason:
     if run.flaky:
         detail = f"`{run.command}` is flaky: it failed, then passed, on the same tree"
     elif run.exit_code is None:
-        detail = f"`{run.command}` did not come to its own end"
+        detail = f"`{run.command}` did not finish"
     elif run.exit_code == 0:
-        detail = f"`{run.command}` exits 0, but that is not believed: see the other reasons"
+        detail = f"`{run.command}` exited with 0, but that is not trusted: see the other reasons"
     else:
         detail = f"`{run.command}` ended with exit code {run.exit_code}"
     verdict = Verdict.UNVERIFIABLE if run.verdict is Verdict.UNVERIFIABLE else Verdict.FAIL
     return Reason(check="verify", layer="gate", verdict=verdict, detail=detail, artifact=run.artifact)
 
 
-def _rejection(verdict: ArchitectVerdict) -> Reason:
-    told = verdict.feedback or "; ".join((*verdict.concerns, *verdict.findings)) or "rejected without a word"
-    return _missing("architect", f"{verdict.by or 'the architect'}: {told}")
+def _make_rejection(verdict: ArchitectVerdict) -> Reason:
+    text = verdict.feedback or "; ".join((*verdict.concerns, *verdict.findings)) or "rejected without a reason"
+    return _make_reason("architect", f"{verdict.by or 'the architect'}: {text}")
 
 
-def _missing(condition: str, detail: str) -> Reason:
+def _make_reason(condition: str, detail: str) -> Reason:
     return Reason(check=condition, layer="gate", verdict=Verdict.FAIL, detail=detail)
 
 
 _TRIVIAL: Final = (CheckKind.CONFLICT, CheckKind.SIZE)
-_TOLD_BY_SCOPE: Final = "undeclared-file"
+_REPORTED_BY_SCOPE: Final = "undeclared-file"
 
 
 def evidence_of(
@@ -149,9 +146,12 @@ def evidence_of(
     allowed: tuple[str, ...] = (),
     continued: bool = False,
 ) -> Evidence:
-    """`present`: changed files that are there now; `touched`: all that the executor changed, put back or not;
-    `allowed`: those beyond the declared ones that it asked for."""
-    verify = tuple(_verify_runs(task, report))
+    """Build the evidence from a check report.
+
+    `present`: changed files that exist now; `touched`: all files that the executor changed, even if it restored them;
+    `allowed`: undeclared files that it asked for and may change.
+    """
+    verify = tuple(_list_verify_runs(task, report))
     return Evidence(
         tree=report.tree,
         base_commit=report.base_commit,
@@ -159,7 +159,7 @@ def evidence_of(
         verify=verify,
         passing=tuple(line.name for line in report.checks if _counts(line)),
         large=large,
-        failing=tuple(_failing(report, verify)),
+        failing=tuple(_list_failing_checks(report, verify)),
         regressions=report.regressions,
         undeclared=undeclared(touched, (*task.files, *allowed)),
         changed=report.changed,
@@ -175,15 +175,19 @@ def evidence_of(
 def mismatches(
     claim: ExecutorResult, verify: Sequence[VerifyRun], touched: Sequence[str], *, continued: bool
 ) -> Iterable[str]:
-    """Specific claims, an exit code or a list of files, that the engine's own observation contradicts. An attempt that
-    continued another's work need not list what that one changed."""
-    said = claim.verification
-    if said is not None and said.exit_code is not None:
+    """Yield claims about an exit code or the changed files that contradict what Proofstone observed.
+
+    An attempt that continued another one's work need not list what that one changed.
+    """
+    reported = claim.verification
+    if reported is not None and reported.exit_code is not None:
         for run in verify:
-            same = not said.command.strip() or said.command.strip() == run.command.strip() or len(verify) == 1
-            if same and run.exit_code is not None and (said.exit_code == 0) != (run.exit_code == 0):
-                claimed = f"`{said.command.strip() or run.command}` ended with exit code {said.exit_code}"
-                yield f"it says that {claimed}; here `{run.command}` ended with {run.exit_code}"
+            is_same_command = (
+                not reported.command.strip() or reported.command.strip() == run.command.strip() or len(verify) == 1
+            )
+            if is_same_command and run.exit_code is not None and (reported.exit_code == 0) != (run.exit_code == 0):
+                claimed = f"`{reported.command.strip() or run.command}` ended with exit code {reported.exit_code}"
+                yield f"it says that {claimed}; when Proofstone ran it, `{run.command}` ended with {run.exit_code}"
                 break
     if claim.files_modified is None:
         return
@@ -192,13 +196,15 @@ def mismatches(
         yield f"it says that it changed {', '.join(invented[:5])}, which it did not"
     hidden = sorted(set(touched) - listed)
     if hidden and not continued:
-        yield f"it changed {', '.join(hidden[:5])}, which it does not say"
+        yield f"it changed {', '.join(hidden[:5])}, which it does not report"
 
 
 def ran_out_of_time(report: CheckReport, task: PlanTask) -> str:
-    """The verify command that did not end before its deadline, if that is so."""
+    """Return the verify command that did not end before its deadline, or ""."""
     limits = {finding.check for finding in report.findings if finding.rule == "limit"}
-    late = [line for line in _verify_lines(task, report) if line.name in limits and "not finished after" in line.reason]
+    late = [
+        line for line in _find_verify_lines(task, report) if line.name in limits and "not finished after" in line.reason
+    ]
     return late[0].command if late else ""
 
 
@@ -210,12 +216,12 @@ def _counts(line: CheckLine) -> bool:
     return line.verdict is Verdict.PASS and line.kind not in _TRIVIAL
 
 
-def _verify_lines(task: PlanTask, report: CheckReport) -> list[CheckLine]:
+def _find_verify_lines(task: PlanTask, report: CheckReport) -> list[CheckLine]:
     return [line for line in report.checks if line.kind is CheckKind.VERIFY and line.command in task.verify]
 
 
-def _verify_runs(task: PlanTask, report: CheckReport) -> Iterable[VerifyRun]:
-    for line in _verify_lines(task, report):
+def _list_verify_runs(task: PlanTask, report: CheckReport) -> Iterable[VerifyRun]:
+    for line in _find_verify_lines(task, report):
         flaky = line.name in report.flaky or any(
             finding.rule == "flaky" and finding.check == line.name for finding in report.findings
         )
@@ -228,29 +234,32 @@ def _verify_runs(task: PlanTask, report: CheckReport) -> Iterable[VerifyRun]:
         )
 
 
-def _failing(report: CheckReport, verify: Sequence[VerifyRun]) -> Iterable[Reason]:
-    """What speaks against it beside the verify command's own exit code, which is a condition of its own."""
-    told = {run.command for run in verify if run.exit_code != 0}
-    found = False
+def _list_failing_checks(report: CheckReport, verify: Sequence[VerifyRun]) -> Iterable[Reason]:
+    """Yield all reasons against the task besides the exit code of the verify command.
+
+    The exit code is a condition of its own.
+    """
+    reported_commands = {run.command for run in verify if run.exit_code != 0}
+    has_reason = False
     for line in report.checks:
-        bad = line.verdict is Verdict.FAIL and line.decides
-        unsure = line.verdict is Verdict.UNVERIFIABLE and line.required
-        if bad or unsure:
-            found = True
-            if line.kind is CheckKind.VERIFY and line.command in told:
+        is_failed = line.verdict is Verdict.FAIL and line.decides
+        is_unverified = line.verdict is Verdict.UNVERIFIABLE and line.required
+        if is_failed or is_unverified:
+            has_reason = True
+            if line.kind is CheckKind.VERIFY and line.command in reported_commands:
                 continue
             detail = line.reason or line.verdict.value
             yield Reason(check=line.name, layer="cascade", verdict=line.verdict, detail=detail, artifact=line.artifact)
     for finding in report.findings:
         if finding.severity is not Severity.MINOR:
-            found = True
-            if finding.rule != _TOLD_BY_SCOPE:
-                yield _as_reason(finding)
-    if report.outcome is not Outcome.PASSED and not found:
+            has_reason = True
+            if finding.rule != _REPORTED_BY_SCOPE:
+                yield _convert_finding(finding)
+    if report.outcome is not Outcome.PASSED and not has_reason:
         yield Reason(check="outcome", layer="cascade", detail=report.reason)
 
 
-def _as_reason(finding: Finding) -> Reason:
+def _convert_finding(finding: Finding) -> Reason:
     where = f"{finding.path}{f':{finding.line}' if finding.line else ''}: " if finding.path else ""
     return Reason(
         check=finding.rule,
@@ -262,73 +271,76 @@ def _as_reason(finding: Finding) -> Reason:
 
 
 NAME: Final = "rules"
-_MOST: Final = 20
+_MAX_CONCERNS: Final = 20
 
 
 def review(
     task: PlanTask, evidence: Evidence, findings: Sequence[Finding], *, deleted: Sequence[str] = ()
 ) -> ArchitectVerdict:
-    wrong = _wrong(evidence)
-    concerns = tuple(_concerns(task, evidence, findings, deleted))[:_MOST]
-    if wrong:
+    """Return the verdict of the rules."""
+    rejections = _list_rejections(evidence)
+    concerns = tuple(_list_concerns(task, evidence, findings, deleted))[:_MAX_CONCERNS]
+    if rejections:
         return ArchitectVerdict(
             verdict=ArchitectDecision.REJECTED,
             confidence=Confidence.HIGH,
             concerns=concerns,
             recommendation=Recommendation.RETRY,
-            feedback="; ".join(wrong),
+            feedback="; ".join(rejections),
             by=NAME,
         )
     return ArchitectVerdict(
         verdict=ArchitectDecision.APPROVED,
         confidence=Confidence.MEDIUM if concerns else Confidence.HIGH,
-        findings=tuple(_met(evidence)),
+        findings=tuple(_list_met_criteria(evidence)),
         concerns=concerns,
         recommendation=Recommendation.COMMIT,
         by=NAME,
     )
 
 
-def _wrong(evidence: Evidence) -> list[str]:
-    wrong = []
+def _list_rejections(evidence: Evidence) -> list[str]:
+    rejections = []
     if not evidence.changed:
-        wrong.append("nothing was changed, so there is nothing to commit")
+        rejections.append("nothing was changed, so there is nothing to commit")
     if not any(run.verdict is Verdict.PASS for run in evidence.verify):
-        wrong.append("the verify command was not seen to pass")
-    return wrong
+        rejections.append("no verify command passed")
+    return rejections
 
 
-def _met(evidence: Evidence) -> list[str]:
+def _list_met_criteria(evidence: Evidence) -> list[str]:
     return [
-        f"{link.criterion}: shown by {link.check}" if link.check else f"{link.criterion}: nothing speaks against it"
+        f"{link.criterion}: shown by {link.check}" if link.check else f"{link.criterion}: no evidence against it"
         for link in evidence.criteria
     ]
 
 
-def _concerns(task: PlanTask, evidence: Evidence, findings: Sequence[Finding], deleted: Sequence[str]) -> list[str]:
+def _list_concerns(
+    task: PlanTask, evidence: Evidence, findings: Sequence[Finding], deleted: Sequence[str]
+) -> list[str]:
     concerns = [*evidence.mismatches]
-    concerns += [f"{path} was changed as well, on the executor's request" for path in evidence.granted]
+    concerns += [f"{path} was also changed, at the executor's request" for path in evidence.granted]
     concerns += [
         f"{pattern} is declared but was not touched"
         for pattern in task.files
         if not any(matches(pattern, path) for path in evidence.changed)
     ]
-    concerns += [f"no check shows that: {link.criterion}" for link in evidence.criteria if link.is_prose]
+    concerns += [f"no check shows this: {link.criterion}" for link in evidence.criteria if link.is_prose]
     concerns += [f"{path} was deleted" for path in deleted]
     concerns += [f"`{run.command}` is flaky" for run in evidence.verify if run.flaky]
-    concerns += [_told(finding) for finding in findings if finding.severity is Severity.MINOR]
+    concerns += [_describe_finding(finding) for finding in findings if finding.severity is Severity.MINOR]
     return list(dict.fromkeys(concerns))
 
 
-def _told(finding: Finding) -> str:
+def _describe_finding(finding: Finding) -> str:
     where = f" in {finding.path}{f':{finding.line}' if finding.line else ''}" if finding.path else ""
     return f"{finding.rule}{where}: {finding.detail}"
 
 
 CATEGORIES: Final = ("verify-unavailable", "false-negative", "time-pressure")
 CONFIRMATION: Final = "OVERRIDE"
-_SHORTEST_REASON: Final = 10
-_NO_REASON: Final = (
+_MIN_REASON_LENGTH: Final = 10
+_BAD_REASONS: Final = (
     (re.compile(r"\btests?\b.*\b(take|takes|are|is)\b.*\b(too long|slow)\b", re.IGNORECASE), "that a test is slow"),
     (re.compile(r"\b(looks?|seems?) (good|fine|ok(ay)?)\b|\blgtm\b", re.IGNORECASE), "that it looks good"),
 )
@@ -336,16 +348,16 @@ _SECURITY: Final = ("readiness-secrets", "symlink-escape", "nested-repository")
 
 
 def refused_reason(reason: str) -> str:
-    """Why this is no reason to skip a task, if it is none."""
-    for pattern, what in _NO_REASON:
+    """Explain why this is not a valid reason to skip a task; "" if it is valid."""
+    for pattern, description in _BAD_REASONS:
         if pattern.search(reason):
-            return f"{what} is no reason: the gate is there for that"
-    if len(reason.strip()) < _SHORTEST_REASON:
+            return f"{description} is not a valid reason: the gate exists to check that"
+    if len(reason.strip()) < _MIN_REASON_LENGTH:
         return "the reason is too short to be understood later"
     return ""
 
 
 def security_blockers(record: TaskRecord) -> tuple[str, ...]:
-    """What was found about the last attempt that nobody can set aside."""
+    """Return the findings about the last attempt that nobody can override."""
     last = record.failures[-1:] if record.failures else ()
     return tuple(reason.detail for failure in last for reason in failure.reasons if reason.check in _SECURITY)

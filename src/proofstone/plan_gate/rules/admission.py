@@ -1,13 +1,15 @@
-"""Whether a plan may reach implementation. It must have gone through the gate as it is, byte by byte. What agents have
-said of it goes before what the rules say alone.
+"""Decide whether a plan may be implemented, and write the mitigations of a verdict into a plan. Pure.
 
-| the last word about the plan | may it |
-|---|---|
-| PROCEED, and it names no mitigations | yes |
-| PROCEED or REVISE, and its mitigations were taken in, by the engine and with nothing else changed | yes |
-| PROCEED or REVISE with mitigations that were not, RETHINK, a question that waits, none | no |
+A plan must have passed the gate exactly as it is, byte by byte. A verdict with agents takes precedence over a verdict
+of the rules alone.
 
-Taking what a verdict asked for into the plan: into its context, which every executor is shown. Pure.
+    | the last verdict on the plan | may it be implemented |
+    |---|---|
+    | PROCEED without mitigations | yes |
+    | PROCEED or REVISE, and Proofstone added the mitigations and changed nothing else | yes |
+    | PROCEED or REVISE with mitigations that were not added, RETHINK, an open question, none | no |
+
+Mitigations are added to the plan's context, which every executor sees.
 """
 
 from __future__ import annotations
@@ -31,55 +33,57 @@ class Judged:
     run_id: str
     digest: str
     verdict: PlanVerdict | None
-    """None: a question is waiting."""
+    """None while a question is open."""
     mitigations: bool = False
-    """Whether there is something to be taken in: whoever does the work would not know of it."""
+    """Whether there are mitigations to add. Without that, the executor would not know them."""
     alone: bool = False
-    """The rules decided alone. Where somebody was asked about the same plan, that does not count."""
+    """The rules decided alone. This verdict does not count if agents were asked about the same plan."""
     forced: bool = False
-    """It had to end before it converged: it may not be taken for more than it is."""
+    """The run had to end before it converged, so the verdict must not count for more."""
 
 
 @dataclass(frozen=True)
 class Mitigated:
-    """A plan into which the engine has written the mitigations of a verdict."""
+    """A plan to which Proofstone added the mitigations of a verdict."""
 
     run_id: str
     digest: str
-    """Of the plan as it is since."""
+    """Digest of the plan with the mitigations."""
 
 
 @dataclass(frozen=True)
 class NotAdmitted:
+    """Why a plan may not be implemented, and what to do about it."""
+
     why: str
     next: str
-    """What would let it through, as a command without the name of the plan; empty: to verify it."""
+    """The command that would admit it, without the name of the plan; "" if it must be verified."""
 
 
 def why_not_admitted(digest: str, judged: Sequence[Judged], mitigated: Sequence[Mitigated]) -> NotAdmitted | None:
-    """Why the plan with that digest may not be implemented; None if it may. The last word counts."""
-    own = [item for item in judged if item.digest == digest]
-    own = [item for item in own if not item.alone] or own
-    if own:
-        return _by_its_verdict(own[-1])
-    taken_in = [item.run_id for item in mitigated if item.digest == digest]
-    verdicts = {item.run_id: item.verdict for item in judged if not item.forced}
-    if any(verdicts.get(run_id) in (PlanVerdict.PROCEED, PlanVerdict.REVISE) for run_id in taken_in):
+    """Explain why the plan with this digest may not be implemented; None if it may. The last verdict counts."""
+    judgements = [judgement for judgement in judged if judgement.digest == digest]
+    judgements = [judgement for judgement in judgements if not judgement.alone] or judgements
+    if judgements:
+        return _explain_verdict(judgements[-1])
+    mitigated_runs = [judgement.run_id for judgement in mitigated if judgement.digest == digest]
+    verdicts = {judgement.run_id: judgement.verdict for judgement in judged if not judgement.forced}
+    if any(verdicts.get(run_id) in (PlanVerdict.PROCEED, PlanVerdict.REVISE) for run_id in mitigated_runs):
         return None
     return NotAdmitted("it has not gone through the plan gate as it is", "")
 
 
-def _by_its_verdict(last: Judged) -> NotAdmitted | None:
-    take_in = f"proofstone verify-plan --apply-mitigations {last.run_id}"
+def _explain_verdict(last: Judged) -> NotAdmitted | None:
+    command = f"proofstone verify-plan --apply-mitigations {last.run_id}"
     match last.verdict:
         case None:
             return NotAdmitted(
                 f"a question about it is waiting (run {last.run_id})", f"proofstone verify-plan --resume {last.run_id}"
             )
         case PlanVerdict.PROCEED:
-            return NotAdmitted("its mitigations are not taken in", take_in) if last.mitigations else None
+            return NotAdmitted("its mitigations are not in the plan yet", command) if last.mitigations else None
         case PlanVerdict.REVISE if last.mitigations and not last.forced:
-            return NotAdmitted(f"the plan gate says REVISE (run {last.run_id})", take_in)
+            return NotAdmitted(f"the plan gate says REVISE (run {last.run_id})", command)
     return NotAdmitted(f"the plan gate says {last.verdict} (run {last.run_id})", "")
 
 
@@ -91,46 +95,53 @@ _HEADING: Final = "Mitigations that the plan gate asked for"
 
 
 def to_take_in(challenges: Iterable[Challenge]) -> tuple[Challenge, ...]:
-    """Challenges whose answer is to be part of the plan: those that stand, and those that a mitigation has settled.
-    What the rules advise is for the author: it is followed in the plan's text, not quoted there."""
+    """Return the challenges whose mitigation should be part of the plan: open ones, and those that a mitigation
+    settled.
+
+    Hints of the rules are for the author, who follows them in the text of the plan; they are not quoted there.
+    """
     settled = (ChallengeStatus.RESOLVED, ChallengeStatus.OPEN, ChallengeStatus.UNRESOLVED)
-    return tuple(item for item in _grave(challenges) if _is_mitigated(item) and item.status in settled)
+    return tuple(
+        challenge
+        for challenge in _select_serious(challenges)
+        if _is_mitigated(challenge) and challenge.status in settled
+    )
 
 
 def without_mitigation(challenges: Iterable[Challenge]) -> tuple[Challenge, ...]:
-    """Challenges that stand and that nothing which could be taken in would answer."""
+    """Return the open challenges for which there is no mitigation to add."""
     undiscussed = ChallengeStatus.DEFERRED_SURFACED
     return tuple(
-        item
-        for item in _grave(challenges)
-        if item.status is undiscussed or (item.status.is_open and not _is_mitigated(item))
+        challenge
+        for challenge in _select_serious(challenges)
+        if challenge.status is undiscussed or (challenge.status.is_open and not _is_mitigated(challenge))
     )
 
 
 def with_mitigations(text: str, challenges: Iterable[Challenge], run_id: str) -> str:
-    """The plan with them in it, and otherwise as it was."""
+    """Return the plan with the mitigations added, and otherwise unchanged."""
     items = "\n".join(
         f"- {challenge.id}: {visible(' '.join(challenge.mitigation.split()))}" for challenge in challenges
     )
-    said = f"(run {run_id}):\n\n{items}\n"
-    section = f"**{_HEADING}** {said}"
-    if (end := _end_of_context(text)) is not None:
+    body = f"(run {run_id}):\n\n{items}\n"
+    section = f"**{_HEADING}** {body}"
+    if (end := _find_context_end(text)) is not None:
         return f"{text[:end].rstrip()}\n\n{section}{text[end:]}"
     if title := _TITLE.search(text):
         return f"{text[: title.end()]}\n{section}{text[title.end() :]}"
     if first := _FIRST_TASK.search(text):
         return f"{text[: first.start()]}<context>\n{section}</context>\n\n{text[first.start() :]}"
-    return f"{text.rstrip()}\n\n## {_HEADING}\n\n{said}"
+    return f"{text.rstrip()}\n\n## {_HEADING}\n\n{body}"
 
 
-def _end_of_context(text: str) -> int | None:
-    """Where the first context that is one ends."""
+def _find_context_end(text: str) -> int | None:
+    """Return the end of the first complete context element."""
     opening = _OPENING.search(text)
     end = text.lower().find("</context>", opening.end()) if opening else -1
     return end if end >= 0 else None
 
 
-def _grave(challenges: Iterable[Challenge]) -> Iterable[Challenge]:
+def _select_serious(challenges: Iterable[Challenge]) -> Iterable[Challenge]:
     return (challenge for challenge in challenges if challenge.severity is not PlanSeverity.MINOR)
 
 
@@ -139,19 +150,21 @@ def _is_mitigated(challenge: Challenge) -> bool:
 
 
 def is_same_plan(before: str, after: str) -> bool:
-    """Whether nothing differs but the context, and all that was added stands in it: a plan whose text is unusual must
-    not be changed by accident, nor be let through with mitigations that no executor is shown."""
+    """Whether only the context differs, and it contains everything that was added.
+
+    A plan with unusual text must not be changed by accident, nor be admitted with mitigations that no executor sees.
+    """
     old, old_problems = read_plan(before, "")
     new, new_problems = read_plan(after, "")
     if old is None or new is None:
         return old is new
     if len(new_problems) > len(old_problems):
         return False
-    taken_in = all(line in new.context for line in _lines(after) - _lines(before))
-    return _without_context(old) == _without_context(new) and old.context in new.context and taken_in
+    is_added = all(line in new.context for line in _split_lines(after) - _split_lines(before))
+    return _without_context(old) == _without_context(new) and old.context in new.context and is_added
 
 
-def _lines(text: str) -> set[str]:
+def _split_lines(text: str) -> set[str]:
     return {line.strip() for line in _TAG.sub("", text).splitlines()}
 
 

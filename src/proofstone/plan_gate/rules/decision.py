@@ -1,25 +1,22 @@
-"""What follows from what stands open against a plan: a table, and the first row that holds decides.
+"""The decision table of the plan gate, the conditions of directives, the team, the quality score, and option answers.
+Pure.
 
-Scores have no part in it. A challenge that was deferred for want of room was not discussed, so a plan with a
-SIGNIFICANT one is at best to be revised, and a BLOCKING one counts as open. Nor does a plan proceed that nobody has
-challenged, because the challenger failed.
+The first row of the table that holds decides. Scores have no part in it. A challenge that was deferred for lack of room
+was not discussed: a SIGNIFICANT one allows at best REVISE, and a BLOCKING one counts as open. A plan that nobody has
+challenged, because the challenger failed, does not proceed either.
 
-When a synthesizer may have something looked at again, or a budget raised. What it asks for is not always granted.
+A synthesizer may ask for another look or a higher budget under these conditions:
 
-| directive | reason | may be given when |
-|---|---|---|
-| RE-SWEEP | new-blocking-contradicts-context | a BLOCKING challenge came in this iteration, and context was surfaced |
-| RE-SWEEP | response-changes-scope | the person answered in this iteration |
-| RE-PROBE | new-dependency-chain | an unknown was resolved in this iteration |
-| RE-PROBE | cascade-not-explored | a challenge is UNRESOLVED |
+    | directive | reason | is allowed if |
+    |---|---|---|
+    | RE-SWEEP | new-blocking-contradicts-context | this iteration has a new BLOCKING challenge and surfaced context |
+    | RE-SWEEP | response-changes-scope | the person answered in this iteration |
+    | RE-PROBE | new-dependency-chain | an unknown was resolved in this iteration |
+    | RE-PROBE | cascade-not-explored | a challenge is UNRESOLVED |
 
-None of them in the last iteration, nor when nothing but MINOR challenges is left.
+None of them is allowed in the last iteration, or if only MINOR challenges are left.
 
-Who is asked about a plan: a trivial one needs nobody, a complex one needs more eyes.
-
-The quality score. It is for the reader of the report; nothing is decided by it.
-
-What an answer to a question with options means. Pure.
+The quality score is for the reader of the report; it decides nothing.
 """
 
 from __future__ import annotations
@@ -48,25 +45,25 @@ from proofstone.agents.roles.models.plan_gate_records import (
 from proofstone.plan_gate.models import Complexity, PlanVerdict, QualityScore, ScoreLine
 
 MANY: Final = 3
-"""So many SIGNIFICANT challenges are more than a few."""
+"""From this many SIGNIFICANT challenges on, they are more than a few."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What stands against the plan, counted."""
+    """The open challenges against the plan, counted."""
 
     blocking_open: int = 0
     blocking_unresolved: int = 0
     significant_open: int = 0
     significant_unresolved: int = 0
     unmitigated: int = 0
-    """SIGNIFICANT ones, open or unresolved, for which nobody knows a mitigation."""
+    """SIGNIFICANT challenges, open or unresolved, without a mitigation."""
     undiscussed: int = 0
-    """SIGNIFICANT ones for which there was no room."""
+    """SIGNIFICANT challenges for which there was no room."""
     unchallenged: bool = False
-    """Somebody was asked to challenge it, and nobody did."""
+    """Agents were asked to challenge the plan, and none did."""
     last: bool = False
-    """No iteration comes after this one."""
+    """No iteration follows."""
 
     @property
     def blocking(self) -> int:
@@ -79,6 +76,8 @@ class Standing:
 
 @dataclass(frozen=True)
 class Row:
+    """A row of the decision table."""
+
     when: str
     holds: Callable[[Standing], bool]
     status: ConvergenceStatus
@@ -138,6 +137,8 @@ TABLE: Final[tuple[Row, ...]] = (
 
 @dataclass(frozen=True)
 class Decision:
+    """The decision after an iteration."""
+
     status: ConvergenceStatus
     verdict: PlanVerdict | None
     reason: str
@@ -145,57 +146,66 @@ class Decision:
 
     @property
     def ends(self) -> bool:
+        """Whether the loop ends."""
         return self.verdict is not None
 
 
 def decide(standing: Standing, *, forced: str = "") -> Decision:
-    """By the table. `forced`: why it has to end here, though it has not converged; then nothing is better than
-    REVISE."""
+    """Decide by the table. `forced` is the reason if the loop must end before it converged; then REVISE is the best
+    verdict.
+    """
     row = next(row for row in TABLE if row.holds(replace(standing, last=True) if forced else standing))
     decision = Decision(row.status, row.verdict, row.when, row.strong)
     if decision.verdict is PlanVerdict.PROCEED and standing.undiscussed:
         count = standing.undiscussed
-        what = "a SIGNIFICANT challenge was" if count == 1 else f"{count} SIGNIFICANT challenges were"
-        decision = replace(decision, verdict=PlanVerdict.REVISE, reason=f"{what} put off for want of room")
+        subject = "a SIGNIFICANT challenge was" if count == 1 else f"{count} SIGNIFICANT challenges were"
+        decision = replace(decision, verdict=PlanVerdict.REVISE, reason=f"{subject} put off for want of room")
     if decision.verdict is PlanVerdict.PROCEED and standing.unchallenged:
         decision = replace(decision, verdict=PlanVerdict.REVISE, reason="nothing stands, but nobody has challenged it")
     if not forced:
         return decision
-    at_best = PlanVerdict.REVISE if decision.verdict is PlanVerdict.PROCEED else decision.verdict
+    verdict = PlanVerdict.REVISE if decision.verdict is PlanVerdict.PROCEED else decision.verdict
     return replace(
         decision,
         status=ConvergenceStatus.FORCED_EXIT,
-        verdict=at_best,
+        verdict=verdict,
         reason=f"{forced}, so it ends here with what there is; {decision.reason}",
     )
 
 
 def standing_of(challenges: Iterable[Challenge], *, last: bool) -> Standing:
-    all_of_them = tuple(challenges)
-    significant = [item for item in all_of_them if item.severity is PlanSeverity.SIGNIFICANT]
+    """Count the open challenges."""
+    all_challenges = tuple(challenges)
+    significant = [challenge for challenge in all_challenges if challenge.severity is PlanSeverity.SIGNIFICANT]
     return Standing(
-        blocking_open=sum(_blocks(item) and item.status is not ChallengeStatus.UNRESOLVED for item in all_of_them),
-        blocking_unresolved=sum(_blocks(item) and item.status is ChallengeStatus.UNRESOLVED for item in all_of_them),
-        significant_open=sum(item.status is ChallengeStatus.OPEN for item in significant),
-        significant_unresolved=sum(item.status is ChallengeStatus.UNRESOLVED for item in significant),
-        unmitigated=sum(item.status.is_open and not item.mitigation.strip() for item in significant),
-        undiscussed=sum(item.status is ChallengeStatus.DEFERRED_SURFACED for item in significant),
+        blocking_open=sum(
+            _is_blocking(challenge) and challenge.status is not ChallengeStatus.UNRESOLVED
+            for challenge in all_challenges
+        ),
+        blocking_unresolved=sum(
+            _is_blocking(challenge) and challenge.status is ChallengeStatus.UNRESOLVED for challenge in all_challenges
+        ),
+        significant_open=sum(challenge.status is ChallengeStatus.OPEN for challenge in significant),
+        significant_unresolved=sum(challenge.status is ChallengeStatus.UNRESOLVED for challenge in significant),
+        unmitigated=sum(challenge.status.is_open and not challenge.mitigation.strip() for challenge in significant),
+        undiscussed=sum(challenge.status is ChallengeStatus.DEFERRED_SURFACED for challenge in significant),
         last=last,
     )
 
 
-def _blocks(challenge: Challenge) -> bool:
+def _is_blocking(challenge: Challenge) -> bool:
     undiscussed = challenge.status is ChallengeStatus.DEFERRED_SURFACED
     return challenge.severity is PlanSeverity.BLOCKING and (challenge.status.is_open or undiscussed)
 
 
 def convergence_of(standing: Standing, status: ConvergenceStatus) -> Convergence:
+    """Return the convergence state for the record of an iteration."""
     return Convergence(blocking_open=standing.blocking, significant_open=standing.significant, status=status)
 
 
 @dataclass(frozen=True)
 class Circumstances:
-    """Of the iteration that has just been synthesised."""
+    """The state of the iteration that has just been synthesised."""
 
     last: bool
     only_minor_left: bool
@@ -226,22 +236,22 @@ CONDITIONS: Final[dict[tuple[DirectiveKind, DirectiveReason], tuple[Callable[[Ci
 }
 
 
-def why_not(directive: Directive, it: Circumstances) -> str:
-    """Why a sweep or a probe is not done again; empty if it is."""
-    if it.last:
-        return "no iteration comes after this one"
-    if it.only_minor_left:
-        return "nothing but MINOR challenges is left"
+def why_not(directive: Directive, circumstances: Circumstances) -> str:
+    """Explain why a sweep or a probe is not repeated; "" if it is."""
+    if circumstances.last:
+        return "this is the last iteration"
+    if circumstances.only_minor_left:
+        return "only MINOR challenges are left"
     condition = CONDITIONS.get((directive.kind, directive.reason)) if directive.reason else None
     if condition is None:
         reasons = ", ".join(reason for kind, reason in CONDITIONS if kind is directive.kind)
         return f"a {directive.kind} is given for {reasons}"
-    holds, otherwise = condition
-    return "" if holds(it) else otherwise
+    holds, refusal = condition
+    return "" if holds(circumstances) else refusal
 
 
 def in_words(directive: Directive) -> str:
-    """As it stands in the state of the iteration."""
+    """Format a directive for the state of the iteration."""
     if directive.kind is DirectiveKind.RAISE_BUDGET:
         mode = directive.mode.value if directive.mode else "?"
         return f"{directive.kind} {mode} {directive.tool} +{directive.by}: {directive.text}"
@@ -250,9 +260,9 @@ def in_words(directive: Directive) -> str:
 
 
 SCALED_AT: Final = 7
-"""Points of complexity."""
+"""Points of complexity from which the team is SCALED."""
 MANY_UNKNOWNS: Final = 3
-"""More than these."""
+"""With more unknowns than this, the team is SCALED."""
 
 CHALLENGERS: Final = {
     TeamMode.BASE: (Origin.CHALLENGER,),
@@ -268,15 +278,19 @@ ALWAYS: Final = ("researcher", "synthesizer")
 
 @dataclass(frozen=True)
 class Team:
+    """The team that is asked about a plan."""
+
     mode: TeamMode
     why: str
 
     @property
     def roles(self) -> tuple[str, ...]:
+        """The roles of the team."""
         return (*(ROLE_OF[origin] for origin in CHALLENGERS[self.mode]), *ALWAYS)
 
 
 def team_for(quality: PlanQuality, complexity: Complexity, unknowns: int) -> Team:
+    """Choose the team: a complex plan needs more agents."""
     if quality is PlanQuality.THIN:
         return Team(TeamMode.BASE, "the plan is THIN: there is too little of it for more eyes")
     if complexity.total >= SCALED_AT:
@@ -297,10 +311,12 @@ WEIGHTS: Final = {
 
 
 def scored(given: Iterable[DimensionScore], audited: Iterable[DimensionScore] = ()) -> QualityScore | None:
-    """Over the dimensions that were scored, each by its weight among them; None if none was. `audited` is what the
-    challenger gives at the close: it is shown, and does not count."""
-    scores = {item.dimension: item for item in given}
-    second = {item.dimension: item.score for item in audited}
+    """Compute the weighted score over the dimensions that were scored; None if none was.
+
+    `audited` are the challenger's scores in the closing audit: they are shown and do not count.
+    """
+    scores = {score.dimension: score for score in given}
+    audited_scores = {score.dimension: score.score for score in audited}
     if not scores:
         return None
     lines = tuple(
@@ -309,23 +325,25 @@ def scored(given: Iterable[DimensionScore], audited: Iterable[DimensionScore] = 
             weight=weight,
             score=scores[dimension].score,
             evidence=scores[dimension].evidence,
-            audited=second.get(dimension),
+            audited=audited_scores.get(dimension),
         )
         for dimension, weight in WEIGHTS.items()
         if dimension in scores
     )
-    weighed = sum(line.weight * line.score for line in lines) / sum(line.weight for line in lines)
-    return QualityScore(total=round(weighed), lines=lines)
+    total = sum(line.weight * line.score for line in lines) / sum(line.weight for line in lines)
+    return QualityScore(total=round(total), lines=lines)
 
 
-_MOST_DIGITS: Final = 3
+_MAX_DIGITS: Final = 3
 
 
 def chosen(text: str, options: Sequence[str]) -> str | None:
-    """The option that is named by its number, from 1; None: there is none of that number. Anything else is the person's
-    own words."""
-    said = text.strip()
-    if not options or not said.isdecimal():
-        return said
-    number = int(said) if len(said) <= _MOST_DIGITS else 0
+    """Return the option with this number, from 1; None if there is no such option.
+
+    Any other text is the person's own words.
+    """
+    answer = text.strip()
+    if not options or not answer.isdecimal():
+        return answer
+    number = int(answer) if len(answer) <= _MAX_DIGITS else 0
     return options[number - 1] if 0 < number <= len(options) else None

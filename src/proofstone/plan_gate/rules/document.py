@@ -1,8 +1,7 @@
-"""A Markdown text line by line, with what in it is code, a quotation or a comment told apart from what it says itself.
+"""A Markdown text line by line, in which code, quotations and comments are separated from prose; and the steps of a
+plan.
 
-The stretches come from the reader of plans (`core/plan/tags.py`), which finds them in any text in linear time.
-
-What a plan of any form is made of: its steps, and the places where it says that something is not known yet.
+The spans come from the parser of plans (`plans.tags`), which finds them in any text in linear time.
 """
 
 from __future__ import annotations
@@ -22,40 +21,44 @@ _QUOTED = re.compile(r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”")
 
 
 class Kind(Enum):
+    """The kind of a line."""
+
     PROSE = "prose"
     FENCE = "fence"
     MARK = "mark"
     """The line that opens or closes a fence."""
     QUOTATION = "quotation"
-    """Somebody else's words."""
+    """Words of somebody else."""
     COMMENT = "comment"
 
 
 class Line(NamedTuple):
+    """A line of a document."""
+
     number: int
     text: str
     """As written."""
     kind: Kind
     plain: str
-    """Without inline code and comments, which are blanked."""
+    """With blanks in place of inline code and comments."""
     codes: tuple[str, ...]
-    """Its inline code."""
+    """The inline code of the line."""
 
     @property
     def unquoted(self) -> str:
-        """What the author says: without words in quotation marks."""
+        """The author's own words, without words in quotation marks."""
         return _QUOTED.sub(" ", self.plain)
 
 
 @dataclass(frozen=True)
 class Document:
-    """One text; line ends are `\\n`."""
+    r"""A text whose line ends are `\\n`."""
 
     tags: Tags
 
     @staticmethod
     def of(text: str) -> Document:
-        """A plan that stands in a fence as a whole is taken out of it, as its reader does."""
+        """Parse the text. A plan that is fenced as a whole is unfenced, as the plan parser does."""
         tags = Tags(text)
         if tags.fences and not tags.tasks and "<task" in text.lower():
             tags = tags.with_fenced_plan()
@@ -63,37 +66,37 @@ class Document:
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        return tuple(self._lines())
+        return tuple(self._iterate_lines())
 
     def between(self, first: int, last: int) -> str:
-        """The lines from `first` through `last`, as written."""
+        """Return the lines from `first` through `last`, as written."""
         return "\n".join(self.tags.lines[first - 1 : last])
 
     def on_lines(self, span: Span) -> Iterator[tuple[int, Span]]:
-        """A stretch of the text as the lines that it lies on, each with its part of them."""
+        """Split a span of the text by lines, each with its part of the line."""
         for number in range(self.tags.line(span.start), self.tags.line(max(span.end - 1, span.start)) + 1):
             start, length = self.tags.line_starts[number - 1], len(self.tags.lines[number - 1])
             yield number, Span(max(span.start - start, 0), min(span.end - start, length))
 
-    def _lines(self) -> Iterator[Line]:
-        kinds = self._fenced()
+    def _iterate_lines(self) -> Iterator[Line]:
+        kinds = self._find_fenced_lines()
         hidden: dict[int, list[Span]] = {}
-        for whole in self.tags.hidden:
-            for number, span in self.on_lines(whole):
+        for hidden_span in self.tags.hidden:
+            for number, span in self.on_lines(hidden_span):
                 hidden.setdefault(number - 1, []).append(span)
-        for at, text in enumerate(self.tags.lines):
-            if at not in hidden:
-                yield Line(at + 1, text, kinds.get(at) or _kind(text, text, ()), text, ())
+        for index, text in enumerate(self.tags.lines):
+            if index not in hidden:
+                yield Line(index + 1, text, kinds.get(index) or _find_kind(text, text, ()), text, ())
                 continue
-            spans = hidden[at]
+            spans = hidden[index]
             plain = blanked(text, spans)
             codes = tuple(
-                text[item.start : item.end].strip("` ") for item in spans if text[item.start : item.end][:1] == "`"
+                text[span.start : span.end].strip("` ") for span in spans if text[span.start : span.end][:1] == "`"
             )
-            kind = kinds.get(at) or _kind(text, plain, codes)
-            yield Line(at + 1, text, kind, plain, codes if kind is Kind.PROSE else ())
+            kind = kinds.get(index) or _find_kind(text, plain, codes)
+            yield Line(index + 1, text, kind, plain, codes if kind is Kind.PROSE else ())
 
-    def _fenced(self) -> dict[int, Kind]:
+    def _find_fenced_lines(self) -> dict[int, Kind]:
         kinds: dict[int, Kind] = {}
         for fence in self.tags.fences:
             kinds.update(dict.fromkeys(range(fence.first + 1, fence.last), Kind.FENCE))
@@ -101,7 +104,7 @@ class Document:
         return kinds
 
 
-def _kind(text: str, plain: str, codes: tuple[str, ...]) -> Kind:
+def _find_kind(text: str, plain: str, codes: tuple[str, ...]) -> Kind:
     if _QUOTATION.match(text):
         return Kind.QUOTATION
     hidden = bool(text.strip()) and not plain.strip()
@@ -109,21 +112,21 @@ def _kind(text: str, plain: str, codes: tuple[str, ...]) -> Kind:
 
 
 def blanked(text: str, spans: list[Span]) -> str:
-    """With a blank for each hidden character, so that everything else keeps its place."""
-    kept, position = [], 0
+    """Replace each character of the spans by a blank, so that the other characters keep their positions."""
+    pieces, position = [], 0
     for span in spans:
-        kept += [text[position : span.start], " " * (span.end - span.start)]
+        pieces += [text[position : span.start], " " * (span.end - span.start)]
         position = span.end
-    return "".join([*kept, text[position:]])
+    return "".join([*pieces, text[position:]])
 
 
-_MOST_PLACES = 50
-_AROUND = 40
-"""Characters before and after a text that say how it stands there."""
-_OPENS = ("", ":", ";", ">", "-", "+", "•", "]", ",", "|")
-_CLOSES = ("", ";", "<", ",", "|")
-_WITHIN = re.compile(r"[\w/.-]")
-_GOES_ON = re.compile(r"[\w/-]|\.\w")
+_MAX_OCCURRENCES = 50
+_CONTEXT_LENGTH = 40
+"""Characters before and after a text that show whether it is an entry of its own."""
+_BEFORE_ENTRY = ("", ":", ";", ">", "-", "+", "•", "]", ",", "|")
+_AFTER_ENTRY = ("", ";", "<", ",", "|")
+_WORD_CHARACTER = re.compile(r"[\w/.-]")
+_CONTINUES = re.compile(r"[\w/-]|\.\w")
 
 
 @dataclass(frozen=True)
@@ -136,52 +139,52 @@ class Step:
     verify: tuple[str, ...]
     done: tuple[str, ...]
     ordered: bool
-    """Whether one knows what it waits for: it is said, or it follows from the order of the document."""
+    """Whether the predecessors of the step are known: they are named, or they follow from the order of the document."""
     checkpoint: bool = False
     end: int = 0
-    """Its last line."""
+    """The last line."""
     text: str = ""
-    """All of it, as written."""
+    """The complete text, as written."""
     action: str = ""
-    """Of a task: what it is told to do."""
+    """For a task: its action."""
     waits_for: tuple[int, ...] = ()
-    """Of other texts: the numbers of the steps that it says it comes after."""
+    """For other texts: the numbers of the steps that it names as predecessors."""
     number: int = 0
-    """The one it goes by there; 0: none."""
+    """The number of the step; 0 if it has none."""
     wave: int = 1
-    """Steps of a lower one come before it."""
+    """Steps of a lower wave come before it."""
 
     def line_of(self, fragment: str) -> int:
-        """Where in it a text stands, as far as it stands there as it was read."""
+        """Return the line of the step that contains the text, else its first line."""
         needle = next((line.strip() for line in fragment.split("\n") if line not in ("set -e", "{")), "")
         words = needle.split()
-        for said in dict.fromkeys((needle, " ".join(words[:6]), " ".join(words[:3]))):
-            places = [*islice(_places(self.text, said), _MOST_PLACES)]
+        for needle_part in dict.fromkeys((needle, " ".join(words[:6]), " ".join(words[:3]))):
+            places = [*islice(_find_occurrences(self.text, needle_part), _MAX_OCCURRENCES)]
             if places:
-                at = max(places, key=lambda place: _fit(self.text, place, place + len(said)))
+                at = max(places, key=lambda place: _rate_fit(self.text, place, place + len(needle_part)))
                 return self.line + self.text.count("\n", 0, at)
         return self.line
 
 
-def _places(text: str, said: str) -> Iterator[int]:
-    at = text.find(said) if said else -1
+def _find_occurrences(text: str, needle: str) -> Iterator[int]:
+    at = text.find(needle) if needle else -1
     while at >= 0:
         yield at
-        at = text.find(said, at + len(said))
+        at = text.find(needle, at + len(needle))
 
 
-def _fit(text: str, start: int, end: int) -> int:
-    """How surely it was read here: as an entry of its own, as whole words, or as part of something longer."""
-    before = text[max(0, start - _AROUND) : start].rpartition("\n")[2].rstrip(" \t`*_\"'")
-    after = text[end : end + _AROUND].partition("\n")[0].lstrip(" \t`*_\"'")
-    if before[-1:] in _OPENS and after.rstrip(".")[:1] in _CLOSES:
+def _rate_fit(text: str, start: int, end: int) -> int:
+    """Rate an occurrence: 2 for an entry of its own, 1 for whole words, 0 for a part of something longer."""
+    before = text[max(0, start - _CONTEXT_LENGTH) : start].rpartition("\n")[2].rstrip(" \t`*_\"'")
+    after = text[end : end + _CONTEXT_LENGTH].partition("\n")[0].lstrip(" \t`*_\"'")
+    if before[-1:] in _BEFORE_ENTRY and after.rstrip(".")[:1] in _AFTER_ENTRY:
         return 2
-    return int(not _WITHIN.match(text[max(0, start - 1) : start]) and not _GOES_ON.match(text, end))
+    return int(not _WORD_CHARACTER.match(text[max(0, start - 1) : start]) and not _CONTINUES.match(text, end))
 
 
 @dataclass(frozen=True)
 class Marker:
-    """A place that is still open: TBD, ???, "to be decided"."""
+    """An open point of the plan: TBD, ???, "to be decided"."""
 
     line: int
     text: str

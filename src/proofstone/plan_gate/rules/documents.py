@@ -1,9 +1,8 @@
-"""The records of the plan gate as documents: YAML and JSON, read and written, and the schemas they follow. Pure.
+"""The records of the plan gate as documents: reading and writing YAML and JSON, and their schemas. Pure.
 
 A document names its record first, as the protocol does: `challenge:`, `unknown:` and so on. The text is composed into
-nodes and not into values: a value stays as it was written (`claim: 010` is the text `010`), and whatever is wrong has
-its line. A record refers to nothing in its own text, so anchors are refused, and with them everything that grows when
-it is read.
+nodes, not values: a value stays as written (`claim: 010` is the text `010`), and every problem has its line. A record
+refers to nothing in its own text, so anchors are refused, and with them everything that grows when it is read.
 """
 
 from __future__ import annotations
@@ -40,57 +39,59 @@ RECORDS: Final[Mapping[str, type[Record]]] = {
     "probed_risk": ProbedRisk,
     "iteration_state": IterationState,
 }
-"""By the key under which a document holds it."""
+"""By the key under which a document contains the record."""
 REPORT: Final = "plan_report"
 
 _KEYS: Final = {kind: key for key, kind in RECORDS.items()}
-_LONGEST: Final = 512 * 1024
-_MOST_ERRORS: Final = 5
+_MAX_LENGTH: Final = 512 * 1024
+_MAX_ERRORS: Final = 5
 _NULL: Final = "tag:yaml.org,2002:null"
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7e]")
-_QUOTE: Final = "a text with a colon, a bracket or a quotation mark in it stands in quotation marks"
-_KNOWN: Final = f"a record stands under its name: {', '.join(RECORDS)}"
+_QUOTE_HINT: Final = "put text with a colon, a bracket or a quotation mark into quotation marks"
+_RECORD_HINT: Final = f"write a record under its name: {', '.join(RECORDS)}"
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def to_yaml(record: Record) -> str:
-    return yaml(_document(record)) + "\n"
+    """Write a record as YAML."""
+    return yaml(_make_document(record)) + "\n"
 
 
 def to_json(record: Record) -> str:
-    return json.dumps(_document(record), ensure_ascii=False, indent=2) + "\n"
+    """Write a record as JSON."""
+    return json.dumps(_make_document(record), ensure_ascii=False, indent=2) + "\n"
 
 
 def from_text(text: str, source: str) -> Record:
-    """The one record that the text holds, YAML or JSON. `source` names the text to whoever wrote it."""
+    """Read the single record of the text, YAML or JSON. `source` names the text in error messages."""
     records = all_from_text(text, source)
     if len(records) != 1:
-        raise InputError(f"{source}: there are {len(records)} records in it, and one is read", hint=_KNOWN)
+        raise InputError(f"{source}: has {len(records)} records, but only one is allowed", hint=_RECORD_HINT)
     return records[0]
 
 
 def all_from_text(text: str, source: str) -> tuple[Record, ...]:
-    """Every record in it, in order: one below the other, in a list, or in several YAML documents."""
-    if len(text) > _LONGEST:
-        raise InputError(f"{source}: larger than {_LONGEST // 1024} KiB", hint="records are read a few at a time")
-    reading = _Reading(source)
-    records = tuple(record for root in reading.composed(text) for record in reading.records(root))
+    """Read all records of the text, in order: one after another, in a list, or in several YAML documents."""
+    if len(text) > _MAX_LENGTH:
+        raise InputError(f"{source}: larger than {_MAX_LENGTH // 1024} KiB", hint="read only a few records at a time")
+    reader = _RecordReader(source)
+    records = tuple(record for root in reader.compose(text) for record in reader.read_records(root))
     if not records:
-        raise InputError(f"{source}: there is no record in it", hint=_KNOWN)
+        raise InputError(f"{source}: contains no record", hint=_RECORD_HINT)
     return records
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """A JSON Schema for the documents of each record, by its name, and one for the report."""
-    wrapped = {key: _wrapped(key, kind) for key, kind in RECORDS.items()}
-    return {**wrapped, REPORT: {"$schema": _DRAFT, **PlanReport.model_json_schema()}}
+    """Return a JSON Schema for the documents of each record, by name, and one for the report."""
+    record_schemas = {key: _build_schema(key, kind) for key, kind in RECORDS.items()}
+    return {**record_schemas, REPORT: {"$schema": _DRAFT, **PlanReport.model_json_schema()}}
 
 
-def _document(record: Record) -> dict[str, Any]:
+def _make_document(record: Record) -> dict[str, Any]:
     return {_KEYS[type(record)]: record.model_dump(mode="json")}
 
 
-def _wrapped(key: str, kind: type[Record]) -> dict[str, Any]:
+def _build_schema(key: str, kind: type[Record]) -> dict[str, Any]:
     schema = kind.model_json_schema()
     parts = schema.pop("$defs", {})
     return {
@@ -104,102 +105,107 @@ def _wrapped(key: str, kind: type[Record]) -> dict[str, Any]:
     }
 
 
-class _Reading:
-    """One text, which comes from `source`."""
+class _RecordReader:
+    """Reads the records of a text that comes from `source`."""
 
     def __init__(self, source: str) -> None:
         self._source = source
 
-    def composed(self, text: str) -> list[Node]:
+    def compose(self, text: str) -> list[Node]:
         try:
-            roots = list(yaml_reader().compose_all(_as_yaml(text)))
+            roots = list(yaml_reader().compose_all(_to_yaml_text(text)))
         except (YAMLError, ValueError, OverflowError, RecursionError) as error:
-            line, why = _trouble(text, error)
-            raise InputError(f"{self._source}:{line}: neither YAML nor JSON: {why}", hint=_QUOTE) from error
+            line, why = _describe_error(text, error)
+            raise InputError(f"{self._source}:{line}: neither YAML nor JSON: {why}", hint=_QUOTE_HINT) from error
         return [root for root in roots if not _is_null(root)]
 
-    def records(self, node: Node) -> Iterator[Record]:
+    def read_records(self, node: Node) -> Iterator[Record]:
         self._refuse_anchor(node)
         if isinstance(node, SequenceNode):
-            for item in node.value:
-                yield from self.records(item)
+            for child in node.value:
+                yield from self.read_records(child)
             return
         if not isinstance(node, MappingNode):
-            raise self._wrong(node, "this is no record", _KNOWN)
-        for key, value in self._items(node).items():
+            raise self._make_error(node, "this is not a record", _RECORD_HINT)
+        for key, value in self._read_items(node).items():
             if key not in RECORDS:
-                raise self._wrong(node, f"`{key}` is the name of no record", _KNOWN, (key,))
-            yield self._record(key, value, node)
+                raise self._make_error(node, f"`{key}` is not the name of a record", _RECORD_HINT, (key,))
+            yield self._read_record(key, value, node)
 
-    def _record(self, key: str, node: Node, root: Node) -> Record:
-        value = self._value(node)
+    def _read_record(self, key: str, node: Node, root: Node) -> Record:
+        value = self._read_value(node)
         try:
             return RECORDS[key].model_validate(value)
         except ValidationError as error:
-            (first, *others) = error.errors()[:_MOST_ERRORS]
-            line = _line(root, (key, *first["loc"]))
-            more = "".join(f"; line {_line(root, (key, *other['loc']))}: {_in_words(key, other)}" for other in others)
+            (first, *others) = error.errors()[:_MAX_ERRORS]
+            line = _find_line(root, (key, *first["loc"]))
+            more = "".join(
+                f"; line {_find_line(root, (key, *other['loc']))}: {_describe_field_error(key, other)}"
+                for other in others
+            )
             fields = f"a {key} has {', '.join(RECORDS[key].model_fields)}"
-            raise InputError(f"{self._source}:{line}: {_in_words(key, first)}{more}", hint=fields) from error
+            raise InputError(
+                f"{self._source}:{line}: {_describe_field_error(key, first)}{more}", hint=fields
+            ) from error
 
-    def _value(self, node: Node) -> object:
+    def _read_value(self, node: Node) -> object:
         self._refuse_anchor(node)
         if isinstance(node, MappingNode):
-            return {key: self._value(value) for key, value in self._items(node).items()}
+            return {key: self._read_value(value) for key, value in self._read_items(node).items()}
         if isinstance(node, SequenceNode):
-            return [self._value(item) for item in node.value]
-        return None if _is_null(node) else self._text(node)
+            return [self._read_value(child) for child in node.value]
+        return None if _is_null(node) else self._read_text(node)
 
     def _refuse_anchor(self, node: Node) -> None:
         if node.anchor:
-            raise self._wrong(node, f"an anchor, `&{node.anchor}`", "write it out where it is meant")
+            raise self._make_error(node, f"an anchor, `&{node.anchor}`", "write it out where it is meant")
 
-    def _items(self, node: MappingNode) -> dict[str, Node]:
-        found: dict[str, Node] = {}
+    def _read_items(self, node: MappingNode) -> dict[str, Node]:
+        items: dict[str, Node] = {}
         for key, value in node.value:
-            name = self._text(key) if isinstance(key, ScalarNode) else ""
+            name = self._read_text(key) if isinstance(key, ScalarNode) else ""
             if not name:
-                raise self._wrong(key, "a key that is no word", "write `name: value`")
-            if name in found:
-                raise self._wrong(key, f"`{name}` a second time", "put `---` between two records of one kind")
-            found[name] = value
-        return found
+                raise self._make_error(key, "a key that is not a word", "write `name: value`")
+            if name in items:
+                raise self._make_error(key, f"`{name}` a second time", "put `---` between two records of one kind")
+            items[name] = value
+        return items
 
-    def _text(self, node: Node) -> str:
-        """JSON writes a character beyond the first plane as two halves."""
+    def _read_text(self, node: Node) -> str:
+        """Return the text of a node. JSON writes a character beyond the first plane as two halves."""
         try:
             return str(node.value).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
         except UnicodeDecodeError as error:
-            raise self._wrong(node, "half of a character", "write both halves, or the character itself") from error
+            raise self._make_error(node, "half of a character", "write both halves, or the character itself") from error
 
-    def _wrong(self, node: Node, what: str, hint: str, path: tuple[str, ...] = ()) -> InputError:
-        return InputError(f"{self._source}:{_line(node, path)}: {what}", hint=hint)
+    def _make_error(self, node: Node, what: str, hint: str, path: tuple[str, ...] = ()) -> InputError:
+        return InputError(f"{self._source}:{_find_line(node, path)}: {what}", hint=hint)
 
 
-def _as_yaml(text: str) -> str:
-    """JSON is YAML too, once all that YAML would not read as it stands is written out."""
+def _to_yaml_text(text: str) -> str:
+    """Make JSON readable as YAML by escaping the characters that YAML does not accept."""
     text = text.removeprefix("\ufeff")
     try:
         json.loads(text)
     except (ValueError, RecursionError):
-        return text  # then it is YAML, or nothing that can be read
-    return _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1].replace("\x7f", "\\u007f"), text)
+        return text  # it is YAML, or unreadable
+    return _BEYOND_ASCII.sub(lambda match: json.dumps(match[0])[1:-1].replace("\x7f", "\\u007f"), text)
 
 
 def _is_null(node: Node) -> bool:
     return isinstance(node, ScalarNode) and node.tag == _NULL
 
 
-def _line(node: Node, path: tuple[int | str, ...]) -> int:
-    """Of what the path leads to, or of the last thing on the way that is there."""
+def _find_line(node: Node, path: tuple[int | str, ...]) -> int:
+    """Return the line of the node that the path leads to, or of the last existing node on the way."""
     line = node.start_mark.line
     for step in path:
         match node:
             case MappingNode():
-                found = next(((key, value) for key, value in node.value if key.value == step), None)
-                if found is None:
+                pair = next(((key, value) for key, value in node.value if key.value == step), None)
+                if pair is None:
                     break
-                line, node = found[0].start_mark.line, found[1]
+                line, node = pair[0].start_mark.line, pair[1]
             case SequenceNode() if isinstance(step, int):
                 node = node.value[step]
                 line = node.start_mark.line
@@ -208,8 +214,8 @@ def _line(node: Node, path: tuple[int | str, ...]) -> int:
     return int(line) + 1
 
 
-def _trouble(text: str, error: Exception) -> tuple[int, str]:
-    """The line, and what is wrong there."""
+def _describe_error(text: str, error: Exception) -> tuple[int, str]:
+    """Return the line, and what is wrong there."""
     if isinstance(error, MarkedYAMLError) and error.problem_mark is not None:
         return int(error.problem_mark.line) + 1, str(error.problem).partition("\n")[0]
     if isinstance(error, ReaderError):
@@ -217,7 +223,7 @@ def _trouble(text: str, error: Exception) -> tuple[int, str]:
     return 1, "it is nested too deeply" if isinstance(error, RecursionError) else str(error).partition("\n")[0]
 
 
-def _in_words(key: str, error: ErrorDetails) -> str:
+def _describe_field_error(key: str, error: ErrorDetails) -> str:
     place = ".".join((key, *map(str, error["loc"])))
     match error["type"]:
         case "missing":

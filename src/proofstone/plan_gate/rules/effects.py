@@ -1,4 +1,4 @@
-"""What the loop asks for, what it is sent, and what is left when it has ended."""
+"""The effects that the loop yields, the results that it receives, and what is left when it has ended."""
 
 from __future__ import annotations
 
@@ -26,31 +26,32 @@ from proofstone.plan_gate.rules.decision import Decision
 
 @dataclass(frozen=True)
 class Subject:
-    """What is put through the gate."""
+    """The plan that goes through the gate."""
 
     plan_path: str
     quality: PlanQuality
     team: TeamMode | None
-    """None: nobody is asked, and the rules decide alone."""
+    """None if no agent is asked and the rules decide alone."""
     rules: tuple[Entering, ...] = ()
     answers: Mapping[str, str] = field(default_factory=dict)
-    """What the person has said beforehand; used where nobody else is asked."""
+    """The person's answers given in advance; used if no agent is asked."""
     notes: tuple[str, ...] = ()
-    """Who is asked and how, as far as the reader of the report should know."""
+    """Notes for the reader of the report about who is asked."""
 
     @property
     def is_asked(self) -> bool:
-        """Whether anybody is: not about a plan that cannot be run at all."""
+        """Whether agents are asked. They are not asked about a plan that cannot be run at all."""
         return self.team is not None and not any(rule.final for rule in self.rules)
 
     @property
     def mode(self) -> TeamMode:
+        """The team mode; BASE if no agent is asked."""
         return self.team or TeamMode.BASE
 
 
 @dataclass(frozen=True)
 class Seen:
-    """How far it has come: what whoever is asked is shown."""
+    """The state of the discussion that agents are shown."""
 
     iteration: int
     last: bool
@@ -64,12 +65,12 @@ class Seen:
     budget: ToolBudget
 
 
-# What it asks for.
+# Effects
 
 
 @dataclass(frozen=True)
 class AskChallenges:
-    """Sent back: Heard with a ChallengesOutput, or Failed."""
+    """Ask a challenger. The result is Heard with a ChallengesOutput, or Failed."""
 
     origin: Origin
     at_most: int
@@ -79,7 +80,7 @@ class AskChallenges:
 
 @dataclass(frozen=True)
 class AskResearch:
-    """Sent back: Heard with the output of the mode, or Failed."""
+    """Ask a researcher. The result is Heard with the output of the mode, or Failed."""
 
     mode: Mode
     targets: tuple[str, ...]
@@ -89,14 +90,14 @@ class AskResearch:
 
 @dataclass(frozen=True)
 class AskSynthesis:
-    """Sent back: Heard with a SynthesisOutput, or Failed."""
+    """Ask the synthesizer. The result is Heard with a SynthesisOutput, or Failed."""
 
     seen: Seen
 
 
 @dataclass(frozen=True)
 class AskPerson:
-    """Sent back: Answered, with something about at least one of the questions."""
+    """Ask the person. The result is Answered, with an answer to at least one of the questions."""
 
     questions: tuple[OpenQuestion, ...]
     decision: Decision
@@ -105,7 +106,7 @@ class AskPerson:
 
 @dataclass(frozen=True)
 class AskAudit:
-    """Sent back: Heard with a PlanAuditOutput, or Failed."""
+    """Ask for the closing audit. The result is Heard with a PlanAuditOutput, or Failed."""
 
     verdict: str
     seen: Seen
@@ -113,12 +114,12 @@ class AskAudit:
 
 @dataclass(frozen=True)
 class Iterated:
-    """An iteration has ended: for the record and whoever looks on. Sent back: Noted."""
+    """Record that an iteration ended, and show it to the observer. The result is Noted."""
 
     state: IterationState
     challenges: tuple[Challenge, ...]
     events: tuple[PlanEvent, ...]
-    """Of this iteration."""
+    """The events of this iteration."""
 
 
 Need = AskChallenges | AskResearch | AskSynthesis | AskPerson | AskAudit | Iterated
@@ -126,22 +127,28 @@ Need = AskChallenges | AskResearch | AskSynthesis | AskPerson | AskAudit | Itera
 
 @dataclass(frozen=True)
 class Heard:
+    """The answer of an agent."""
+
     output: Contract
     looked: tuple[LookedUp, ...] = ()
-    """What the engine saw of every claim in it."""
+    """What Proofstone found out about every claim in the answer."""
     refusals: tuple[str, ...] = ()
     """Tool calls beyond the budget."""
 
 
 @dataclass(frozen=True)
 class Failed:
+    """An agent gave no usable answer."""
+
     why: str
     unreadable: bool = False
-    """There was an answer, and it is not of the schema."""
+    """There was an answer, but it does not follow the schema."""
 
 
 @dataclass(frozen=True)
 class Answered:
+    """The person's answers."""
+
     answers: Mapping[str, str]
     """By challenge."""
 
@@ -157,7 +164,7 @@ Step = Generator[tuple[Need, ...], tuple[Sent, ...], None]
 
 @dataclass(frozen=True)
 class Progress:
-    """All there is to report, at any time."""
+    """Everything that can be reported at any time."""
 
     challenges: tuple[Challenge, ...]
     lines: Mapping[str, int]
@@ -177,6 +184,8 @@ class Progress:
 
 @dataclass(frozen=True)
 class Ended:
+    """The result of the loop."""
+
     decision: Decision
     progress: Progress
 

@@ -1,18 +1,18 @@
-"""The convergence loop: a plan is challenged, looked into and judged, until it converges or is sent back. Pure.
+"""The convergence loop: a plan is challenged, researched and judged, until it converges or is sent back. Pure.
 
-    challenge ──► look into it ──► synthesise ──► decide ──► a verdict, and a closing audit
-        ▲                                            │
-        └── CONTINUE, or BLOCKED and answered ───────┘
+    challenge ──► research ──► synthesise ──► decide ──► a verdict, and a closing audit
+        ▲                                        │
+        └── CONTINUE, or BLOCKED and answered ───┘
 
-Looking into it is RESOLVE, wherever something is open; SURFACE and PROBE in the first iteration, or when directed.
-A generator that yields what it needs, several at once where they may be had side by side, and is sent what came of
-each, in order. It ends within three iterations whatever it is sent.
+Research is RESOLVE if anything is open; SURFACE and PROBE in the first iteration, or if directed. The loop is a
+generator that yields effects, several at once if they may be performed in parallel, and receives their results in
+order. It ends within three iterations, whatever it receives.
 
-| who fails | what follows |
-|---|---|
-| a challenger | the challenges so far are carried forward |
-| a researcher | its part is skipped; what RESOLVE was to settle is UNRESOLVABLE if its answer cannot be read |
-| the synthesizer, or any two | it ends here, by the table, and not better than REVISE |
+    | who fails | what follows |
+    |---|---|
+    | a challenger | the challenges so far are carried forward |
+    | a researcher | its part is skipped; if its answer cannot be read, what RESOLVE should settle is UNRESOLVABLE |
+    | the synthesizer, or any two | the loop ends by the table, with REVISE at best |
 """
 
 from __future__ import annotations
@@ -84,54 +84,54 @@ from proofstone.plan_gate.rules.research import Looked, Research
 ITERATIONS: Final = 3
 FIRST_CHALLENGES: Final = {Origin.CHALLENGER: 5, Origin.DOMAIN_EXPERT: 3, Origin.DEVILS_ADVOCATE: 2}
 LATER_CHALLENGES: Final = 3
-"""New ones of the challenger, from the second iteration on; the others speak once."""
+"""New challenges of the challenger from the second iteration on. The others are asked once."""
 MOST_RESEARCHED: Final = 2
-"""New challenges an iteration from what was surfaced and probed together."""
+"""New challenges per iteration from surfaced context and probed risks together."""
 ENOUGH_FAILURES: Final = 2
 
 Said = TypeVar("Said", bound=Contract)
 
 
 def verify(subject: Subject) -> Loop:
-    """The loop, to its verdict."""
+    """Run the loop to its verdict."""
     loop = _Loop(subject)
     for note in subject.notes:
         loop.board.note(EventKind.TEAM, note)
     loop.board.admit(subject.rules, len(subject.rules))
-    asked = subject.is_asked
-    if not asked:
+    has_agents = subject.is_asked
+    if not has_agents:
         loop.hear_beforehand()
     while True:
         loop.begin()
-        if asked:
+        if has_agents:
             yield from loop.discuss()
-        decision = loop.decide(alone=not asked)
+        decision = loop.decide(alone=not has_agents)
         if decision.ends:
             loop.board.close()
         yield (loop.iterated(decision),)
         if decision.status is ConvergenceStatus.BLOCKED:
             yield from loop.pause(decision)
         elif decision.ends:
-            if asked and not loop.forced:
+            if has_agents and not loop.forced:
                 yield from loop.audit(decision)
             return Ended(decision, loop.progress())
 
 
 class _Loop:
-    """The loop while it goes on."""
+    """The state of the loop."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.board = Board(most=MOST_ACTIVE if subject.is_asked else len(subject.rules))
         self.forced = ""
-        """Why it has to end, if it has."""
+        """Why the loop must end, if it must."""
         self._iteration = 0
         self._research = Research()
         self._iterations: list[IterationState] = []
         self._answers: list[PersonsAnswer] = []
         self._directives: list[str] = []
         self._new_directives: list[str] = []
-        """Of this iteration, for the next one."""
+        """Directives of this iteration for the next one."""
         self._granted: dict[DirectiveKind, list[str]] = {}
         self._questions: dict[str, OpenQuestion] = {}
         self._disputes: list[str] = []
@@ -139,13 +139,13 @@ class _Loop:
         self._audit: PlanAuditOutput | None = None
         self._budget = ToolBudget()
         self._failures = 0
-        self._challenged = False
-        """Whether anybody whose part it is has looked for what is wrong."""
+        self._was_challenged = False
+        """Whether any challenger has answered."""
         self._may_add = True
-        self._events_told = 0
+        self._reported_events = 0
 
     @property
-    def _last(self) -> bool:
+    def _is_last(self) -> bool:
         return self._iteration == ITERATIONS
 
     def begin(self) -> None:
@@ -157,13 +157,13 @@ class _Loop:
                 self.board.readmit()
 
     def discuss(self) -> Step:
-        """One iteration, as far as it comes."""
-        for step in (self._challenge, self._look_into, self._synthesise):
+        """Run one iteration, until it is complete or forced to end."""
+        for step in (self._challenge, self._research_step, self._synthesise):
             yield from step()
             if self.forced:
                 return
 
-    # Challenge.
+    # Challenges
 
     def _challenge(self) -> Step:
         first = self._iteration == 1
@@ -172,85 +172,89 @@ class _Loop:
         origins = CHALLENGERS[self.subject.mode] if first else (Origin.CHALLENGER,)
         caps = FIRST_CHALLENGES if first else {Origin.CHALLENGER: LATER_CHALLENGES}
         notes = tuple(self._granted.get(DirectiveKind.NOTE, ()))
-        sent = yield tuple(AskChallenges(origin, caps[origin], notes, self._seen()) for origin in origins)
-        for origin, answer in zip(origins, sent, strict=True):
-            output = self._heard(answer, ChallengesOutput, origin)
+        results = yield tuple(AskChallenges(origin, caps[origin], notes, self._make_snapshot()) for origin in origins)
+        for origin, answer in zip(origins, results, strict=True):
+            output = self._read_answer(answer, ChallengesOutput, origin)
             if output is not None:
-                self._challenged = True
-                self._brought(origin, output, _looked(answer), caps[origin])
+                self._was_challenged = True
+                self._add_challenges(origin, output, _index_lookups(answer), caps[origin])
 
-    def _brought(self, origin: Origin, output: ChallengesOutput, looked: Looked, most: int) -> None:
+    def _add_challenges(self, origin: Origin, output: ChallengesOutput, lookups: Looked, limit: int) -> None:
         drafts = output.challenges
         if origin is Origin.DEVILS_ADVOCATE:
             for draft in filter(too_weak, drafts):
                 text = f"{origin} brought what is MINOR or of LOW confidence, which it may not: {draft.claim}"
                 self.board.note(EventKind.REFUSED, text)
             drafts = tuple(draft for draft in drafts if not too_weak(draft))
-        ids = self.board.admit([Entering(item, origin, looked(item.evidence)) for item in drafts], most)
+        ids = self.board.admit(
+            [Entering(new_draft, origin, lookups(new_draft.evidence)) for new_draft in drafts], limit
+        )
         for id, draft in zip(ids, drafts, strict=True):
-            self._research.hold_against(origin, id, looked(draft.evidence))
+            self._research.hold_against(origin, id, lookups(draft.evidence))
         for withdrawal in output.withdrawals:
             self.board.withdraw(withdrawal.challenge, withdrawal.why, origin)
 
-    # Research.
+    # Research
 
-    def _look_into(self) -> Step:
+    def _research_step(self) -> Step:
         needs = self._research_needs()
         if not needs:
             return
-        sent = yield needs
-        entering: list[tuple[Entering, str]] = []
-        for need, answer in zip(needs, sent, strict=True):
-            entering += self._found(need, answer)
-        ids = self.board.admit([one for one, _ in entering], MOST_RESEARCHED if self._may_add else 0)
-        for id, (_, finding) in zip(ids, entering, strict=True):
+        results = yield needs
+        new_challenges: list[tuple[Entering, str]] = []
+        for need, answer in zip(needs, results, strict=True):
+            new_challenges += self._handle_research(need, answer)
+        ids = self.board.admit([challenge for challenge, _ in new_challenges], MOST_RESEARCHED if self._may_add else 0)
+        for id, (_, finding) in zip(ids, new_challenges, strict=True):
             self._research.generated(finding, id)
 
     def _research_needs(self) -> tuple[AskResearch, ...]:
-        seen = self._seen()
-        targets = tuple(item.id for item in self.board.open_to_discussion)
+        snapshot = self._make_snapshot()
+        targets = tuple(challenge.id for challenge in self.board.open_to_discussion)
         notes = tuple(self._granted.get(DirectiveKind.NOTE, ()))
-        needs = [AskResearch(Mode.RESOLVE, targets, notes, seen)] if targets else []
+        needs = [AskResearch(Mode.RESOLVE, targets, notes, snapshot)] if targets else []
         for mode, kind in ((Mode.SURFACE, DirectiveKind.RE_SWEEP), (Mode.PROBE, DirectiveKind.RE_PROBE)):
             directed = tuple(self._granted.get(kind, ()))
             if self._iteration == 1 or directed:
-                needs.append(AskResearch(mode, targets, (*directed, *notes), seen))
+                needs.append(AskResearch(mode, targets, (*directed, *notes), snapshot))
         return tuple(needs)
 
-    def _found(self, need: AskResearch, answer: Sent) -> list[tuple[Entering, str]]:
-        """The challenges that follow from what was found, each with the id of its finding."""
-        agent, looked = f"researcher:{need.mode}", _looked(answer)
+    def _handle_research(self, need: AskResearch, answer: Sent) -> list[tuple[Entering, str]]:
+        """Return the challenges that follow from the findings, each with the id of its finding."""
+        agent, lookups = f"researcher:{need.mode}", _index_lookups(answer)
         match need.mode:
             case Mode.RESOLVE:
-                resolved = self._heard(answer, ResolveOutput, agent)
+                resolved = self._read_answer(answer, ResolveOutput, agent)
                 if resolved is not None:
-                    self._research.take_unknowns(self._about_challenges(resolved), looked, agent)
+                    self._research.take_unknowns(self._drop_unknown_challenges(resolved), lookups, agent)
                 elif isinstance(answer, Failed) and answer.unreadable:
                     claims = [(id, self.board.challenges[id].claim) for id in need.targets]
                     self._research.give_up(claims, agent)
                 return []
             case Mode.SURFACE:
-                surfaced = self._heard(answer, SurfaceOutput, agent)
-                return self._research.take_surfaced(surfaced, looked, agent) if surfaced else []
+                surfaced = self._read_answer(answer, SurfaceOutput, agent)
+                return self._research.take_surfaced(surfaced, lookups, agent) if surfaced else []
             case Mode.PROBE:
-                probed = self._heard(answer, ProbeOutput, agent)
-                return self._research.take_risks(probed, looked, agent) if probed else []
+                probed = self._read_answer(answer, ProbeOutput, agent)
+                return self._research.take_risks(probed, lookups, agent) if probed else []
 
-    def _about_challenges(self, output: ResolveOutput) -> ResolveOutput:
-        """Without what speaks of challenges that there are not."""
-        there = tuple(item for item in output.unknowns if item.affects_challenge in self.board.challenges)
+    def _drop_unknown_challenges(self, output: ResolveOutput) -> ResolveOutput:
+        """Drop unknowns about challenges that do not exist."""
+        known_unknowns = tuple(
+            candidate for candidate in output.unknowns if candidate.affects_challenge in self.board.challenges
+        )
         for unknown in output.unknowns:
-            if unknown not in there:
+            if unknown not in known_unknowns:
                 self.board.note(
-                    EventKind.REFUSED, f"an unknown is about {unknown.affects_challenge}, which is no challenge"
+                    EventKind.REFUSED, f"an unknown is about {unknown.affects_challenge}, which is not a challenge"
                 )
-        return output.model_copy(update={"unknowns": there})
+        return output.model_copy(update={"unknowns": known_unknowns})
 
-    # Synthesis.
+    # Synthesis
 
     def _synthesise(self) -> Step:
-        (answer,) = yield (AskSynthesis(self._seen()),)
-        output = self._heard(answer, SynthesisOutput, "synthesizer")
+        (answer,) = yield (AskSynthesis(self._make_snapshot()),)
+        output = self._read_answer(answer, SynthesisOutput, "synthesizer")
         if output is None:
             self.forced = self.forced or "the synthesizer gave no answer"
             return
@@ -265,29 +269,29 @@ class _Loop:
             for question in output.questions
         }
         self._disputes += [f"{dispute.challenge}: {dispute.text}" for dispute in output.disputes]
-        self._direct(output.directives)
+        self._grant_directives(output.directives)
         self._note_degradation()
 
-    def _direct(self, directives: Sequence[Directive]) -> None:
+    def _grant_directives(self, directives: Sequence[Directive]) -> None:
         self._granted, self._new_directives = {}, []
-        it = self._circumstances()
+        circumstances = self._circumstances()
         for directive in directives:
-            if why := self._not_granted(directive, it):
+            if why := self._find_refusal(directive, circumstances):
                 self.board.note(EventKind.REFUSED, f"{in_words(directive)}: not granted, {why}")
                 continue
             self._new_directives.append(in_words(directive))
             self._granted.setdefault(directive.kind, []).append(directive.text)
         self._directives += self._new_directives
 
-    def _not_granted(self, directive: Directive, it: Circumstances) -> str:
+    def _find_refusal(self, directive: Directive, circumstances: Circumstances) -> str:
         match directive.kind:
             case DirectiveKind.NOTE:
                 return ""
             case DirectiveKind.RAISE_BUDGET:
-                return "no iteration comes after this one" if it.last else self._raise(directive)
-        return why_not(directive, it)
+                return "this is the last iteration" if circumstances.last else self._raise_budget(directive)
+        return why_not(directive, circumstances)
 
-    def _raise(self, directive: Directive) -> str:
+    def _raise_budget(self, directive: Directive) -> str:
         kind = kind_named(directive.tool)
         if directive.mode is None or kind is None or not directive.by:
             return "it names no mode, no tool that has a budget, or no number of calls"
@@ -300,65 +304,70 @@ class _Loop:
         return ""
 
     def _circumstances(self) -> Circumstances:
-        standing = self._standing()
-        here = [item for item in self.board.active if item.iteration_introduced == self._iteration]
+        standing = self._count_open()
+        new_challenges = [
+            challenge for challenge in self.board.active if challenge.iteration_introduced == self._iteration
+        ]
         return Circumstances(
-            last=self._last,
+            last=self._is_last,
             only_minor_left=standing.blocking + standing.significant == 0,
             new_blocking=any(
-                item.severity is PlanSeverity.BLOCKING and item.origin is not Origin.RULES for item in here
+                challenge.severity is PlanSeverity.BLOCKING and challenge.origin is not Origin.RULES
+                for challenge in new_challenges
             ),
             surfaced=bool(self._research.surfaced),
             answered=any(answer.iteration == self._iteration - 1 for answer in self._answers),
             resolved_unknown=any(
                 unknown.resolution is not UnknownResolution.UNRESOLVABLE for unknown in self._research.new_unknowns
             ),
-            unresolved=any(item.status is ChallengeStatus.UNRESOLVED for item in self.board.all),
+            unresolved=any(challenge.status is ChallengeStatus.UNRESOLVED for challenge in self.board.all),
         )
 
     def _note_degradation(self) -> None:
-        """From the second iteration on, one that creates more than it resolves: the next one may add none."""
-        degraded = self._iteration > 1 and self.board.created > self.board.settled
-        self._may_add = not degraded
-        if degraded:
-            came = "1 challenge" if self.board.created == 1 else f"{self.board.created} challenges"
-            text = f"{came} came in and {self.board.settled} settled"
+        """Forbid new challenges in the next iteration if this one, from the second on, created more than it settled."""
+        is_degraded = self._iteration > 1 and self.board.created > self.board.settled
+        self._may_add = not is_degraded
+        if is_degraded:
+            new_challenges = "1 challenge" if self.board.created == 1 else f"{self.board.created} challenges"
+            text = f"{new_challenges} came in and {self.board.settled} settled"
             self.board.note(EventKind.DEGRADATION, f"{text}: the next iteration may add none")
 
-    # Decide, pause, close.
+    # Decision, pause, end
 
     def decide(self, *, alone: bool) -> Decision:
-        """Where nobody is asked, another iteration would bring nothing new."""
-        standing = replace(self._standing(), last=alone or self._last, unchallenged=not alone and not self._challenged)
+        """Decide by the table. If no agent is asked (`alone`), another iteration would bring nothing new."""
+        standing = replace(
+            self._count_open(), last=alone or self._is_last, unchallenged=not alone and not self._was_challenged
+        )
         return decide(standing, forced=self.forced)
 
-    def _standing(self) -> Standing:
-        return standing_of(self.board.all, last=self._last)
+    def _count_open(self) -> Standing:
+        return standing_of(self.board.all, last=self._is_last)
 
     def pause(self, decision: Decision) -> Step:
-        """Only the person can say how what blocks is to be settled."""
-        left = [item for item in self.board.active if _needs_a_person(item)]
-        while left:
-            (said,) = yield (AskPerson(tuple(map(self._question, left)), decision, self.progress()),)
-            if not isinstance(said, Answered):
-                raise TypeError(f"an answer is wanted, not {said!r}")
-            answered = {item.id: said.answers.get(item.id, "").strip() for item in left}
-            if not any(answered.values()):
-                raise ValueError(f"nothing is said about {', '.join(answered)}")
-            for id, text in answered.items():
+        """Ask the person, who alone can settle a blocking challenge that is unresolved."""
+        open_challenges = [challenge for challenge in self.board.active if _needs_person(challenge)]
+        while open_challenges:
+            (result,) = yield (AskPerson(tuple(map(self._make_question, open_challenges)), decision, self.progress()),)
+            if not isinstance(result, Answered):
+                raise TypeError(f"an answer is wanted, not {result!r}")
+            texts = {challenge.id: result.answers.get(challenge.id, "").strip() for challenge in open_challenges}
+            if not any(texts.values()):
+                raise ValueError(f"nothing is said about {', '.join(texts)}")
+            for id, text in texts.items():
                 if text:
                     self.board.heard(id, text)
                     self._answers.append(PersonsAnswer(challenge=id, text=text, iteration=self._iteration))
-            left = [item for item in self.board.active if _needs_a_person(item)]
+            open_challenges = [challenge for challenge in self.board.active if _needs_person(challenge)]
 
-    def _question(self, challenge: Challenge) -> OpenQuestion:
-        plain = OpenQuestion(challenge=challenge.id, question="How is this to be settled?")
-        asked = self._questions.get(challenge.id, plain)
+    def _make_question(self, challenge: Challenge) -> OpenQuestion:
+        default_question = OpenQuestion(challenge=challenge.id, question="How should this be settled?")
+        question = self._questions.get(challenge.id, default_question)
         why = f"{challenge.claim}. {challenge.concern} {challenge.failure_scenario}"
-        return asked.model_copy(update={"why": why})
+        return question.model_copy(update={"why": why})
 
     def hear_beforehand(self) -> None:
-        """Nobody is asked, so what the person has said settles what it can."""
+        """Apply the answers given in advance, because no agent is asked."""
         for id, text in self.subject.answers.items():
             if why := self.board.can_be_answered(id):
                 self.board.note(EventKind.REFUSED, f"the answer to {id} settles nothing: {why}")
@@ -368,7 +377,7 @@ class _Loop:
 
     def audit(self, decision: Decision) -> Step:
         verdict = f"{decision.verdict}: {decision.reason}"
-        (answer,) = yield (AskAudit(verdict, self._seen()),)
+        (answer,) = yield (AskAudit(verdict, self._make_snapshot()),)
         if isinstance(answer, Heard) and isinstance(answer.output, PlanAuditOutput):
             self._audit = answer.output
             self._disputes += [
@@ -380,35 +389,35 @@ class _Loop:
             raise TypeError(f"{PlanAuditOutput.__name__} is wanted, not {answer!r}")
 
     def iterated(self, decision: Decision) -> Iterated:
-        standing = self._standing()
+        standing = self._count_open()
         score = scored(self._synthesis.scores) if self._synthesis and decision.ends else None
-        said = [answer for answer in self._answers if answer.iteration == max(1, self._iteration - 1)]
+        answers = [answer for answer in self._answers if answer.iteration == max(1, self._iteration - 1)]
         state = IterationState(
             iteration=self._iteration,
             plan_path=self.subject.plan_path,
             plan_quality=self.subject.quality,
             team_mode=self.subject.mode,
             challenges=tuple(
-                ChallengeLine(id=item.id, status=item.status, severity=item.severity) for item in self.board.all
+                ChallengeLine(id=entry.id, status=entry.status, severity=entry.severity) for entry in self.board.all
             ),
             unknowns=tuple(
                 UnknownLine(id=unknown.id, resolution=unknown.resolution) for unknown in self._research.new_unknowns
             ),
             surfaced_contexts=tuple(
-                SurfacedLine(id=item.id, impact=item.impact, generates_challenge=item.generates_challenge)
-                for item in self._research.new_surfaced
+                SurfacedLine(id=entry.id, impact=entry.impact, generates_challenge=entry.generates_challenge)
+                for entry in self._research.new_surfaced
             ),
             probed_risks=tuple(
                 RiskLine(id=risk.id, generates_challenge=risk.generates_challenge) for risk in self._research.new_risks
             ),
             convergence=convergence_of(standing, decision.status),
-            user_responses=tuple(f"{item.challenge}: {item.text}" for item in said),
+            user_responses=tuple(f"{entry.challenge}: {entry.text}" for entry in answers),
             synthesizer_directives=tuple(self._new_directives),
             quality_score=score.total if score else None,
         )
         self._iterations.append(state)
-        events = tuple(self.board.events[self._events_told :])
-        self._events_told = len(self.board.events)
+        events = tuple(self.board.events[self._reported_events :])
+        self._reported_events = len(self.board.events)
         return Iterated(state, self.board.all, events)
 
     def progress(self) -> Progress:
@@ -430,12 +439,12 @@ class _Loop:
             answers=tuple(self._answers),
         )
 
-    # What all steps use.
+    # Shared by all steps
 
-    def _seen(self) -> Seen:
+    def _make_snapshot(self) -> Seen:
         return Seen(
             iteration=self._iteration,
-            last=self._last,
+            last=self._is_last,
             challenges=self.board.all,
             unknowns=tuple(self._research.unknowns),
             surfaced=tuple(self._research.surfaced),
@@ -446,14 +455,14 @@ class _Loop:
             budget=self._budget,
         )
 
-    def _heard(self, answer: Sent, wanted: type[Said], agent: str) -> Said | None:
-        """The output; None if there is none, which is counted."""
-        if isinstance(answer, Heard) and isinstance(answer.output, wanted):
+    def _read_answer(self, answer: Sent, output_type: type[Said], agent: str) -> Said | None:
+        """Return the output; None if there is none, which counts as a failure."""
+        if isinstance(answer, Heard) and isinstance(answer.output, output_type):
             for text in answer.refusals:
                 self.board.note(EventKind.BUDGET, f"{agent}: {text}")
             return answer.output
         if not isinstance(answer, Failed):
-            raise TypeError(f"{wanted.__name__} is wanted, not {answer!r}")
+            raise TypeError(f"{output_type.__name__} is wanted, not {answer!r}")
         self.board.note(EventKind.FAILURE, f"{agent}: {answer.why}")
         self._failures += 1
         if self._failures >= ENOUGH_FAILURES:
@@ -461,9 +470,9 @@ class _Loop:
         return None
 
 
-def _looked(answer: Sent) -> Looked:
+def _index_lookups(answer: Sent) -> Looked:
     return Looked.of(answer.looked if isinstance(answer, Heard) else ())
 
 
-def _needs_a_person(challenge: Challenge) -> bool:
+def _needs_person(challenge: Challenge) -> bool:
     return challenge.severity is PlanSeverity.BLOCKING and challenge.status is ChallengeStatus.UNRESOLVED

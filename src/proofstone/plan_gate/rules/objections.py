@@ -1,10 +1,9 @@
-"""What is at stake with each rule: why code objects, what will happen, and what to do instead. One literal table.
+"""The objection of each rule, and the words by which code recognises subjects and open points in a plan.
 
-The severity counts where the plan can be run all the same. What makes `proofstone gate` refuse a plan is BLOCKING
-always.
+An objection says why code objects, what will happen, and what to do instead. Its severity applies if the plan can still
+be run; a problem for which `proofstone gate` refuses a plan is always BLOCKING.
 
-The words by which code sees what a plan touches, and where it is still open. Whole words, in any case; what
-parts words (a hyphen, a slash) is a blank here.
+Words are matched whole, in any case. A hyphen or a slash between words counts as a blank.
 """
 
 from __future__ import annotations
@@ -20,20 +19,22 @@ BLOCKING, SIGNIFICANT, MINOR = PlanSeverity.BLOCKING, PlanSeverity.SIGNIFICANT, 
 
 
 class Objection(NamedTuple):
+    """Why code objects, what will happen, and what to do instead."""
+
     concern: str
     failure_scenario: str
     alternative: str
 
 
 FORM = Objection(
-    "The reader of plans cannot tell what is meant here.",
-    "The plan is refused before its first task, or a task is read differently from how it was meant.",
-    "Write it in the form that docs/plan.md describes, which has one reading only.",
+    "The plan parser cannot tell what this means.",
+    "The plan is refused before its first task, or a task is read differently from what you meant.",
+    "Write it in the form that docs/plan.md describes, which has only one meaning.",
 )
 SIZE = Objection(
     "A plan of this size cannot be read, run and reviewed as a whole.",
     "The plan is refused before its first task.",
-    "Split it into several plans, each of which can be judged and taken back.",
+    "Split it into several plans, each of which can be reviewed and reverted.",
 )
 ORDER = Objection(
     "No order of the tasks satisfies what they say of each other.",
@@ -47,7 +48,7 @@ UNPROVEN = Objection(
 )
 PERSON = Objection(
     "Only a command is run; sentences and checks by hand are not.",
-    "What the sentence asks for is looked at by nobody, and the task passes without it.",
+    "Nobody checks what the sentence asks for, and the task passes without it.",
     "Make it a command, a done criterion, or a checkpoint for a person.",
 )
 UNFINISHED = Objection(
@@ -56,13 +57,13 @@ UNFINISHED = Objection(
     "Name what one can see or count.",
 )
 PATHS = Objection(
-    "The files named here cannot be the ones that are meant.",
-    "Changes fall outside what was declared and are rejected, however good they are.",
-    "Name every file from the repository's root.",
+    "These paths cannot be the right ones.",
+    "Changes are outside of the declared files and are rejected, however good they are.",
+    "Name every file from the root of the repository.",
 )
 UNNAMED = Objection(
-    "It is not said which files this may change.",
-    "Nothing that is changed can be within what was declared, so every change is rejected.",
+    "The plan does not say which files this may change.",
+    "Every change is outside of the declared files, so it is rejected.",
     "Name the files, or say that there are none.",
 )
 MISSING = Objection(
@@ -71,19 +72,19 @@ MISSING = Objection(
     "Name the file that is meant, or say that it is to be created.",
 )
 UNDECLARED = Objection(
-    "The task is told to change a file that it does not list.",
-    "The change falls outside what was declared and is rejected, or the task leaves out what it was told to do.",
+    "The task says to change a file that it does not list.",
+    "The change falls outside what was declared and is rejected, or the task does not do what it should.",
     "List the file, or leave its change to the task that lists it.",
 )
 UNTESTED = Objection(
-    "The verification runs a test file that is not there and that no task so far writes.",
-    "The command fails whatever is done, or somebody writes a test outside of what was declared.",
+    "The verification runs a test file that does not exist and that no earlier task writes.",
+    "The command always fails, or the executor writes a test file that is not declared.",
     "List the test file among the files of the task that writes it.",
 )
 PROMISED = Objection(
     "The plan promises a file that no task may write.",
     "Every task passes, and the plan fails at its end because the file is missing.",
-    "List it among the files of the task that makes it.",
+    "List it among the files of the task that creates it.",
 )
 SHARED = Objection(
     "Tasks that may run at the same time may change the same files.",
@@ -91,24 +92,24 @@ SHARED = Objection(
     "Say which comes first, or part the files.",
 )
 BROAD = Objection(
-    "The command says little of this task.",
+    "The command says little about this task.",
     "It passes although the task added nothing, because everything else still does.",
-    "Name the tests of this task; the whole suite is run in any case.",
+    "Name the tests of this task; Proofstone runs the whole suite anyway.",
 )
 LARGE = Objection(
-    "The task changes too much to be judged at once.",
+    "The task changes too much for one review.",
     "One wrong part rejects the whole, and the review overlooks what a small change would show.",
     "Split it into tasks of a few files each.",
 )
 DETAIL = Objection(
-    "What is written here is not taken as it may be meant.",
-    "The plan can be run, but a part of it has no effect or another one than expected.",
+    "This text is not read as you may mean it.",
+    "The plan can be run, but a part of it has no effect, or not the expected one.",
     "Write it as the hint says.",
 )
 OUTSIDE = Objection(
     "The command leaves the copy of the repository in which the work is checked.",
     "It looks at another copy, and passes or fails for reasons that have nothing to do with the work.",
-    "Let commands begin in the repository's root.",
+    "Start commands in the root of the repository.",
 )
 OPEN = Objection(
     "The plan leaves something undecided.",
@@ -121,13 +122,13 @@ SHAPELESS = Objection(
     "Say the steps as a numbered list, or as <task> elements.",
 )
 SEVERAL = Objection(
-    "Several small things are not as they should be.",
-    "Each costs whoever carries the plan out a question or a wrong guess, and together they hide what matters.",
-    "Put each of them right as its hint says.",
+    "There are several small problems.",
+    "Each costs the executor a question or a wrong guess, and together they hide what matters.",
+    "Fix each of them as its hint says.",
 )
 
 RULES: Final[Mapping[str, tuple[PlanSeverity, Objection]]] = {
-    # what the reader says
+    # problems of the parser
     "frontmatter": (BLOCKING, FORM),
     "no-task": (BLOCKING, FORM),
     "broken-tag": (BLOCKING, FORM),
@@ -144,18 +145,18 @@ RULES: Final[Mapping[str, tuple[PlanSeverity, Objection]]] = {
     "task-type": (MINOR, DETAIL),
     "flaky": (MINOR, DETAIL),
     "idle-command": (MINOR, DETAIL),
-    # of its order
+    # problems of the order
     "cycle": (SIGNIFICANT, ORDER),
     "unknown-dependency": (SIGNIFICANT, ORDER),
     "self-dependency": (SIGNIFICANT, ORDER),
-    # of its commands
+    # problems of commands
     "prose-verify": (BLOCKING, UNPROVEN),
     "inverted-verify": (BLOCKING, UNPROVEN),
     "verify-too-long": (BLOCKING, SIZE),
     "manual-verify": (MINOR, PERSON),
     "prose-in-verify": (MINOR, PERSON),
     "entity-in-verify": (MINOR, DETAIL),
-    # what the linter says
+    # problems of the linter
     "empty-checkpoint": (BLOCKING, FORM),
     "vacuous-verify": (SIGNIFICANT, UNPROVEN),
     "vacuous-heldout": (SIGNIFICANT, UNPROVEN),
@@ -172,7 +173,7 @@ RULES: Final[Mapping[str, tuple[PlanSeverity, Objection]]] = {
     "odd-path": (MINOR, PATHS),
     "autonomous": (MINOR, DETAIL),
     "key-link": (MINOR, DETAIL),
-    # what only the plan gate says
+    # problems that only the plan gate finds
     "missing-file": (SIGNIFICANT, MISSING),
     "missing-test": (SIGNIFICANT, UNTESTED),
     "missing-artifact": (SIGNIFICANT, PROMISED),
@@ -247,52 +248,56 @@ _LABEL = re.compile(
     r"(?!\s{1,3}(?:apps?|lists?|items?|comments?|entries|entry|markers?)\b)"
     r"|[:(\[]\s{0,3}(?P<alone>TODO|FIXME|XXX)(?=[).;,\]|*]|\s{0,9}(?:$|</))"
 )
-"""Where a line, an item, an element or what follows a colon begins with it. Elsewhere it is a word: `a TODO column`."""
-_SOUGHT = re.compile(
+"""A marker that begins a line, an item, an element or the text after a colon. Elsewhere it is a word: `a TODO
+column`.
+"""
+_SEARCHED_FOR = re.compile(
     r"\b(?:(?:remov|resolv|delet|drop|find|fix|clear|clean|address|refus|reject)(?:e|es|ed|s|p?ing|ped)?(?: up| out)?"
     r"|no|every|all|each|any|without)\s{1,3}"
     r"(?:(?:all|every|each|any|the|an?|of|old|remaining|and|or|TODO|FIXME|XXX)[\s,/]{1,3}){0,8}$",
     re.IGNORECASE,
 )
-"""Before a marker that somebody is to look for."""
+"""Text before a marker that somebody should search for."""
 _DOUBT = re.compile(
     r"\b(?:still|yet|currently)\s{1,3}open\b|\bunclear\s{1,3}if\b|[:(]\s{0,3}(?:unknown|unclear|undecided)\b",
     re.IGNORECASE,
 )
-"""Said of a file or a key it leaves nothing open: `the handle is still open`."""
+"""Said of a file or a key, this leaves nothing open: `the handle is still open`."""
 _ENDS = re.compile(r"[\s).;,!*_]{0,9}(?:$|</)")
-_ABSTRACT = re.compile(
+_ABSTRACT_SUBJECT = re.compile(
     r"\b(?:whether|question|decision|choice)\b[^.;!?]{0,200}$"
     r"|\b(?:it|this|that|which|how|who|what|when|where|points?|details?|owners?|dates?|deadlines?|formats?|limits?"
     r"|costs?|prices?|reasons?|causes?|scope|approach|design)(?:\s{1,3}(?:is|are|remains?))?(?:\s{1,3}still)?\s{0,3}$",
     re.IGNORECASE,
 )
-"""What one decides, and not what one opens."""
-_BEFORE = 240
-"""Characters before a word that say what it is about."""
+"""A subject that somebody decides rather than opens."""
+_CONTEXT_LENGTH = 240
+"""Characters before a word that show what it is about."""
 
 
-def marker(said: str) -> str | None:
-    """The words of a line that say that something is not known yet."""
-    found = _MARKER.search(said) or next(chain(_labels(said), _doubts(said)), None)
-    return found[found.lastgroup or 0].strip(" :().;,[") if found else None
+def marker(line: str) -> str | None:
+    """Return the words of a line that say that something is not known yet."""
+    match = _MARKER.search(line) or next(chain(_find_labels(line), _find_doubts(line)), None)
+    return match[match.lastgroup or 0].strip(" :().;,[") if match else None
 
 
-def _labels(said: str) -> Iterator[re.Match[str]]:
-    return (found for found in _LABEL.finditer(said) if not _SOUGHT.search(_before(said, found)))
+def _find_labels(line: str) -> Iterator[re.Match[str]]:
+    return (match for match in _LABEL.finditer(line) if not _SEARCHED_FOR.search(_text_before(line, match)))
 
 
-def _doubts(said: str) -> Iterator[re.Match[str]]:
-    for found in _DOUBT.finditer(said):
-        if _ENDS.match(said, found.end()) or _ABSTRACT.search(_before(said, found)):
-            yield found
+def _find_doubts(line: str) -> Iterator[re.Match[str]]:
+    for match in _DOUBT.finditer(line):
+        if _ENDS.match(line, match.end()) or _ABSTRACT_SUBJECT.search(_text_before(line, match)):
+            yield match
 
 
-def _before(said: str, found: re.Match[str]) -> str:
-    return said[max(0, found.start() - _BEFORE) : found.start()]
+def _text_before(line: str, match: re.Match[str]) -> str:
+    return line[max(0, match.start() - _CONTEXT_LENGTH) : match.start()]
 
 
 def found(table: Mapping[str, str], text: str) -> tuple[str, ...]:
-    """What of a table the text names, each once, in the table's order."""
-    said = f" {' '.join(_WORD.findall(text.lower()))} "
-    return tuple(name for name, words in table.items() if any(f" {word} " in said for word in words.split("|")))
+    """Return the entries of a table that the text names, each once, in the order of the table."""
+    normalized_text = f" {' '.join(_WORD.findall(text.lower()))} "
+    return tuple(
+        name for name, words in table.items() if any(f" {word} " in normalized_text for word in words.split("|"))
+    )

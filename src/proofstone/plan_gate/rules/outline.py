@@ -1,9 +1,9 @@
-"""A plan in any form: its steps, files, commands, and what it leaves open.
+"""The outline of a plan in any form: its steps, files, commands, and open points.
 
-A PLAN.md is read by its own reader and held to its own rules; any other text is searched for what a plan has. Code, a
-quotation and a comment leave nothing open: a TODO in an example is no unknown of the plan.
+The text of a PLAN.md is parsed by its own parser and follows its own rules; any other text is searched for the parts of
+a plan. Code, quotations and comments leave nothing open: a TODO in an example is not an open point of the plan.
 
-Whether a step means to create a file or to change one that is there, by the words before its name.
+The module also tells from the words around a path whether a step creates the file or changes an existing one.
 """
 
 from __future__ import annotations
@@ -26,51 +26,54 @@ from proofstone.plans.tags import Span, has_too_many_tags
 __all__ = ["Marker", "Outline", "Step", "outline"]
 
 
-_SAYS_NOTHING_OF_TASKS = frozenset(("no-task", "frontmatter", "key-link"))
+_UNRELATED_TO_TASKS = frozenset(("no-task", "frontmatter", "key-link"))
 _OUT_OF_ORDER = frozenset(("cycle", "unknown-dependency", "self-dependency"))
-_COMMANDS_AND_PATHS = frozenset(("verify", "verification", "heldout", "files", "must-pass"))
+_COMMAND_PARTS = frozenset(("verify", "verification", "heldout", "files", "must-pass"))
 
 
 @dataclass(frozen=True)
 class Outline:
+    """The parts of a plan."""
+
     title: str
     text: str
-    """With plain line ends."""
+    r"""With line ends `\n`."""
     plan: Plan | None
     problems: tuple[PlanProblem, ...]
-    """Of a PLAN.md: what its reader and its linter say."""
+    """For a PLAN.md: the problems that its parser and its linter report."""
     steps: tuple[Step, ...]
     whole: Step
-    """What is said outside of every step, and holds for all of them."""
+    """The text outside of all steps, which applies to each of them."""
     markers: tuple[Marker, ...]
-    """At most one a line."""
+    """At most one per line."""
     domains: tuple[str, ...]
     integrations: tuple[str, ...]
     compliance: tuple[str, ...]
 
     @property
     def is_plan(self) -> bool:
-        """Whether it has the form of a PLAN.md, sound or not."""
+        """Whether the text has the form of a PLAN.md, valid or not."""
         return self.plan is not None or bool(self.problems)
 
     @property
     def files(self) -> tuple[str, ...]:
+        """All files of the plan, each once."""
         return tuple(dict.fromkeys(path for step in (*self.steps, self.whole) for path in step.files))
 
 
 def outline(text: str, path: str, root: str | None = None) -> Outline:
-    """What a plan consists of; `root` is where its repository lies, if that is known."""
+    """Build the outline of a plan. `root` is the path of its repository, if known."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     plan, problems = read_plan(text, path)
     document = Document.of("" if has_too_many_tags(text) else text)
-    if plan is None and all(problem.rule in _SAYS_NOTHING_OF_TASKS for problem in problems):
+    if plan is None and all(problem.rule in _UNRELATED_TO_TASKS for problem in problems):
         problems = ()
     if plan is not None:
         problems += lint(plan, text, root)
-    title = plan.title if plan else _title(document, path)
-    nothing = Step(title, 1, (), (), (), ordered=True, end=len(document.lines))
+    title = plan.title if plan else _find_title(document, path)
+    empty_step = Step(title, 1, (), (), (), ordered=True, end=len(document.lines))
     questions: list[Marker] = []
-    steps, whole = (tuple(_tasks(plan, problems, document)) if plan else ()), nothing
+    steps, whole = (tuple(_list_task_steps(plan, problems, document)) if plan else ()), empty_step
     if plan is None and not problems:
         steps, whole = Freeform(document, questions).read(title)
         if not steps and may_be_read_loosely(text):
@@ -83,21 +86,21 @@ def outline(text: str, path: str, root: str | None = None) -> Outline:
         problems=problems,
         steps=steps,
         whole=whole,
-        markers=_markers(document, questions),
+        markers=_find_markers(document, questions),
         domains=found(DOMAINS, text),
         integrations=found(INTEGRATIONS, text),
         compliance=found(COMPLIANCE, text),
     )
 
 
-def _title(document: Document, path: str) -> str:
+def _find_title(document: Document, path: str) -> str:
     headings = (text for _, _, text in document.tags.headings())
-    said = next(headings, "") or next((line.text for line in document.lines if line.text.strip(" -")), "")
-    return shortened(said[:1000].strip("#* "), 120) or PurePosixPath(path).name
+    title = next(headings, "") or next((line.text for line in document.lines if line.text.strip(" -")), "")
+    return shortened(title[:1000].strip("#* "), 120) or PurePosixPath(path).name
 
 
-def _tasks(plan: Plan, problems: tuple[PlanProblem, ...], document: Document) -> Iterator[Step]:
-    lost = {problem.task for problem in problems if problem.rule in _OUT_OF_ORDER}
+def _list_task_steps(plan: Plan, problems: tuple[PlanProblem, ...], document: Document) -> Iterator[Step]:
+    unordered_tasks = {problem.task for problem in problems if problem.rule in _OUT_OF_ORDER}
     for task, element in zip(plan.tasks, document.tags.tasks, strict=True):
         end = document.tags.line(max(element.span.end - 1, element.span.start))
         yield Step(
@@ -106,7 +109,7 @@ def _tasks(plan: Plan, problems: tuple[PlanProblem, ...], document: Document) ->
             files=task.files,
             verify=task.verify,
             done=task.done,
-            ordered=task.id not in lost,
+            ordered=task.id not in unordered_tasks,
             checkpoint=task.type.is_checkpoint,
             end=end,
             text=document.between(task.line, end),
@@ -115,31 +118,33 @@ def _tasks(plan: Plan, problems: tuple[PlanProblem, ...], document: Document) ->
         )
 
 
-def _markers(document: Document, questions: list[Marker]) -> tuple[Marker, ...]:
-    silent = _commands_and_paths(document)
+def _find_markers(document: Document, questions: list[Marker]) -> tuple[Marker, ...]:
+    command_spans = _find_command_spans(document)
     by_line = {question.line: question for question in questions}
     for line in document.lines:
-        spans = silent.get(line.number)
-        heard = line._replace(plain=blanked(line.plain, spans)) if spans else line
-        if line.kind is Kind.PROSE and line.plain and (said := marker(heard.unquoted)):
-            by_line[line.number] = Marker(line.number, said)
+        spans = command_spans.get(line.number)
+        visible_line = line._replace(plain=blanked(line.plain, spans)) if spans else line
+        if line.kind is Kind.PROSE and line.plain and (words := marker(visible_line.unquoted)):
+            by_line[line.number] = Marker(line.number, words)
     return tuple(by_line[number] for number in sorted(by_line))
 
 
-def _commands_and_paths(document: Document) -> dict[int, list[Span]]:
-    """By line: what of a PLAN.md holds commands. `! grep -r TODO src` looks for markers and is none."""
-    silent: dict[int, list[Span]] = {}
+def _find_command_spans(document: Document) -> dict[int, list[Span]]:
+    """Return the spans of a PLAN.md that contain commands, by line. `! grep -r TODO src` searches for markers and is
+    none.
+    """
+    spans_by_line: dict[int, list[Span]] = {}
     for element in document.tags.tasks:
         for part in element.parts:
-            if part.name in _COMMANDS_AND_PATHS:
+            if part.name in _COMMAND_PARTS:
                 for number, span in document.on_lines(Span(part.start, part.start + len(part.content))):
-                    silent.setdefault(number, []).append(span)
-    return silent
+                    spans_by_line.setdefault(number, []).append(span)
+    return spans_by_line
 
 
-_BEFORE = 120
-_AFTER = 80
-_MOST_MENTIONS = 10
+_LENGTH_BEFORE = 120
+_LENGTH_AFTER = 80
+_MAX_MENTIONS = 10
 _SENTENCE = re.compile(r"[.!?;]\s|[<>\n]\s*[-*+\d]|[<>]|\n\s*\n")
 _NEW = r"new|neu(?:e[mnrs]?)?"
 _CREATE = (
@@ -159,60 +164,62 @@ _VERB = re.compile(
     rf"(?<![\w/.-])(?:(?P<create>{_NEW}|(?<!\bthe )(?<!\ba )(?:{_CREATE}))|(?P<change>{_CHANGE}))(?![\w/-]|\.\w)",
     re.IGNORECASE,
 )
-"""Not within a path: `new.py` says nothing. Nor a noun: `the port`."""
+"""Not within a path: `new.py` says nothing. Not a noun either: `the port`."""
 _VERB_AFTER = re.compile(
     r"[`*\"']*\s+(?:[^\W\d]{1,20}\s+){0,3}"
     r"(?:(?P<create>anlegen|erstellen|schreiben|hinzufügen)|(?P<change>ändern|anpassen|erweitern|korrigieren))\b",
     re.IGNORECASE,
 )
-"""German says it last: `src/a.py` ändern."""
+"""In German the verb may come last: `src/a.py` ändern."""
 _PLACE = re.compile(r"\b(?:in|to|into|from|of|at|within)\s+(?:the\s+)?(?:file\s+)?[`*\"']*$", re.IGNORECASE)
 _REMARK = re.compile(r"[`*\"']*\s*(?:\(|—|–|-)\s*(?:new|neu|create)", re.IGNORECASE)
 
 
 _IS_NEW = re.compile(_NEW, re.IGNORECASE)
-_ASIDE = re.compile(
+_SIDE_REMARK = re.compile(
     r"\b(?:see|as|like|per|read|follow(?:s|ing)?|according|us(?:e|es|ing)|via|with|by|than|not|never|without|don't"
     r"|imports?|described|because|so that|which|while|when|if|before|after|run|match(?:es|ing)?)\b",
     re.IGNORECASE,
 )
-"""Words after which a file is spoken of rather than worked on."""
-_PERHAPS = re.compile(r"[`*\"']*,?\s+(?:if|where|when|should|unless)\b", re.IGNORECASE)
+"""Words after which a file is mentioned rather than worked on."""
+_CONDITION = re.compile(r"[`*\"']*,?\s+(?:if|where|when|should|unless)\b", re.IGNORECASE)
 
 
 class Intent(Enum):
+    """What a text says to do with a file."""
+
     CREATE = "create"
     CHANGE = "change"
     UNSAID = "unsaid"
 
 
 def intent(text: str, path: str) -> Intent:
-    """What the text means to do with the path; where it speaks of it twice, creating comes first."""
-    found = {_at(text, span) for span in _mentions(text, path)}
-    return next((item for item in (Intent.CREATE, Intent.CHANGE) if item in found), Intent.UNSAID)
+    """Return what the text says to do with the path. If it mentions the path twice, creating takes precedence."""
+    intents = {_find_intent(text, span) for span in _find_mentions(text, path)}
+    return next((candidate for candidate in (Intent.CREATE, Intent.CHANGE) if candidate in intents), Intent.UNSAID)
 
 
 def is_to_change(text: str, path: str) -> bool:
     """Whether the text plainly says to change the file, and nowhere to create it."""
     return intent(text, path) is Intent.CHANGE and any(
-        _at(text, span) is Intent.CHANGE
-        and not _ASIDE.search(_sentence_before(text, span))
-        and not _PERHAPS.match(text[span.end : span.end + _AFTER])
-        for span in _mentions(text, path)
+        _find_intent(text, span) is Intent.CHANGE
+        and not _SIDE_REMARK.search(_sentence_before(text, span))
+        and not _CONDITION.match(text[span.end : span.end + _LENGTH_AFTER])
+        for span in _find_mentions(text, path)
     )
 
 
 def tone(text: str) -> Intent:
-    """What the text as a whole speaks of: anything new at all, or only of changing."""
+    """Return what the text as a whole is about: anything new at all, or only changes."""
     kinds = {verb.lastgroup for verb in _VERB.finditer(text)}
     return Intent.CREATE if "create" in kinds else Intent.CHANGE if kinds else Intent.UNSAID
 
 
-def _mentions(text: str, path: str) -> Iterator[Span]:
-    """Where the path stands, or its last part alone; a few places are enough."""
+def _find_mentions(text: str, path: str) -> Iterator[Span]:
+    """Yield where the path, or its last part alone, occurs. A few occurrences are enough."""
     for name in dict.fromkeys((path, path.rstrip("/").rpartition("/")[2])):
         at = text.find(name) if name else -1
-        for _ in range(_MOST_MENTIONS):
+        for _ in range(_MAX_MENTIONS):
             if at < 0:
                 break
             if name == path or text[max(at - 1, 0)] != "/":
@@ -220,12 +227,12 @@ def _mentions(text: str, path: str) -> Iterator[Span]:
             at = text.find(name, at + len(name))
 
 
-def _at(text: str, span: Span) -> Intent:
-    after = text[span.end : span.end + _AFTER]
+def _find_intent(text: str, span: Span) -> Intent:
+    after = text[span.end : span.end + _LENGTH_AFTER]
     if _REMARK.match(after):
         return Intent.CREATE
-    if said := _VERB_AFTER.match(after):
-        return Intent.CREATE if said["create"] else Intent.CHANGE
+    if match := _VERB_AFTER.match(after):
+        return Intent.CREATE if match["create"] else Intent.CHANGE
     before = _sentence_before(text, span)
     verbs = [*_VERB.finditer(before)]
     if not verbs:
@@ -237,4 +244,4 @@ def _at(text: str, span: Span) -> Intent:
 
 
 def _sentence_before(text: str, span: Span) -> str:
-    return _SENTENCE.split(text[max(0, span.start - _BEFORE) : span.start])[-1]
+    return _SENTENCE.split(text[max(0, span.start - _LENGTH_BEFORE) : span.start])[-1]

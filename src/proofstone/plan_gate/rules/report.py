@@ -1,9 +1,6 @@
-"""From where the loop stands, or has ended, to the report. Pure.
+"""Build the report of the plan gate, and its page: the verdict first, then what to do, then the evidence. Pure.
 
-The report of the plan gate as a page: the verdict first, then what to do about it, then what shows it. Pure.
-
-What agents wrote is data: whatever it holds, it stays a line of text or a cell of a table. A section that would say
-nothing is left out.
+Text of agents is data: whatever it contains, it stays a line of text or a cell of a table. Empty sections are left out.
 """
 
 from __future__ import annotations
@@ -34,18 +31,18 @@ from proofstone.plan_gate.rules.effects import Progress
 from proofstone.plan_gate.rules.research import claimed
 
 DEBT: Final = 5
-"""So many deferred challenges are a debt that the report warns of."""
-_MOST_NAMED: Final = 5
+"""From this many deferred challenges on, the report warns of technical debt."""
+_MAX_NAMED: Final = 5
 
 
 @dataclass(frozen=True)
 class About:
-    """What is known of a plan and its run before anybody is asked."""
+    """What is known about a plan and its run before any agent is asked."""
 
     run_id: str
     plan_path: str
     plan: str
-    """Its path from the root of the repository."""
+    """The path from the root of the repository."""
     plan_digest: str
     base_commit: str
     title: str
@@ -55,7 +52,7 @@ class About:
     team_mode: TeamMode
     trivial: bool
     runnable: bool
-    """Whether `proofstone gate` can take it as it is."""
+    """Whether `proofstone gate` can run the plan as it is."""
     agents: Mapping[str, str]
 
 
@@ -68,7 +65,8 @@ def report_of(
     spent: Spent | None = None,
     dispatches: int = 0,
 ) -> PlanReport:
-    put_off = sum(challenge.status.is_put_off for challenge in progress.challenges)
+    """Build the report of a run."""
+    deferred = sum(challenge.status.is_put_off for challenge in progress.challenges)
     return PlanReport(
         run_id=about.run_id,
         plan_path=about.plan_path,
@@ -101,19 +99,19 @@ def report_of(
         events=progress.events,
         questions=tuple(questions),
         answers=progress.answers,
-        debt_warning=put_off >= DEBT,
-        next_step=_next_step(about, decision, progress.challenges, questions),
+        debt_warning=deferred >= DEBT,
+        next_step=_describe_next_step(about, decision, progress.challenges, questions),
         dispatches=dispatches,
         spent=spent or Spent(),
     )
 
 
-def _can_be_taken_in(decision: Decision, challenges: Sequence[Challenge]) -> bool:
+def _can_apply_mitigations(decision: Decision, challenges: Sequence[Challenge]) -> bool:
     converged = decision.status is ConvergenceStatus.CONVERGED
     return converged and bool(to_take_in(challenges)) and not without_mitigation(challenges)
 
 
-def _next_step(
+def _describe_next_step(
     about: About, decision: Decision, challenges: Sequence[Challenge], questions: Sequence[OpenQuestion]
 ) -> str:
     if decision.status is ConvergenceStatus.BLOCKED:
@@ -127,31 +125,34 @@ def _next_step(
         case PlanVerdict.PROCEED if about.runnable:
             return f"Have it done: proofstone gate {about.plan_path}"
         case PlanVerdict.PROCEED:
-            return "Write it as tasks that can be run and proven: docs/plan.md tells how; then proofstone gate PLAN.md"
-        case PlanVerdict.REVISE if _can_be_taken_in(decision, challenges):
+            return "Write it as tasks that can be run and proven, see docs/plan.md; then proofstone gate PLAN.md"
+        case PlanVerdict.REVISE if _can_apply_mitigations(decision, challenges):
             return (
                 f"Take the mitigations in: proofstone verify-plan --apply-mitigations {about.run_id}; "
                 "or revise the plan, and put it through the gate again"
             )
-    if by_rules := [item for item in without_mitigation(challenges) if item.origin is Origin.RULES]:
-        named = ", ".join(rule.id for rule in by_rules[:_MOST_NAMED])
-        more = f" and {len(by_rules) - _MOST_NAMED} more" if len(by_rules) > _MOST_NAMED else ""
-        says = "says" if len(by_rules) == 1 else "say"
-        return f"Put right in the plan what {named}{more} {says}, and put it through the gate again."
-    standing = [item.id for item in without_mitigation(challenges)]
+    if rule_challenges := [
+        challenge for challenge in without_mitigation(challenges) if challenge.origin is Origin.RULES
+    ]:
+        ids = ", ".join(rule.id for rule in rule_challenges[:_MAX_NAMED])
+        more = f" and {len(rule_challenges) - _MAX_NAMED} more" if len(rule_challenges) > _MAX_NAMED else ""
+        verb = "says" if len(rule_challenges) == 1 else "say"
+        return f"Put right in the plan what {ids}{more} {verb}, and put it through the gate again."
+    open_ids = [challenge.id for challenge in without_mitigation(challenges)]
     if decision.status is ConvergenceStatus.FORCED_EXIT and decision.verdict is PlanVerdict.REVISE:
         return "It had to end before it converged: put it through the gate again with agents that answer."
-    about_which = f" Nothing answers {', '.join(standing[:_MOST_NAMED])} yet." if standing else ""
-    return f"Revise the plan, and put it through the gate again.{about_which}"
+    unanswered = f" Nothing answers {', '.join(open_ids[:_MAX_NAMED])} yet." if open_ids else ""
+    return f"Revise the plan, and put it through the gate again.{unanswered}"
 
 
 STRONGLY: Final = "Strongly recommended: address these before proceeding"
 WAITING: Final = "A QUESTION IS WAITING"
-_MOST_COMPLEX: Final = 16
+_MAX_COMPLEXITY: Final = 16
 
 
 def page(report: PlanReport) -> str:
-    parts = [f"# Plan gate: {prose(report.title or report.plan_path)}", *_verdict(report)]
+    """Format the report as a Markdown page."""
+    parts = [f"# Plan gate: {prose(report.title or report.plan_path)}", *_format_verdict(report)]
     for title, section in _SECTIONS:
         if body := "\n".join(section(report)):
             parts += [f"## {title}", body]
@@ -159,49 +160,53 @@ def page(report: PlanReport) -> str:
 
 
 def headline(report: PlanReport) -> str:
-    """The verdict, in a word or two."""
+    """Return the verdict in a word or two."""
     if report.verdict is None:
         return WAITING
-    told = [word for word, is_so in (("strong", report.strong), ("rules alone", not report.agents)) if is_so]
-    return f"{report.verdict} ({', '.join(told)})" if told else report.verdict.value
+    qualifiers = [word for word, is_so in (("strong", report.strong), ("rules alone", not report.agents)) if is_so]
+    return f"{report.verdict} ({', '.join(qualifiers)})" if qualifiers else report.verdict.value
 
 
 def answer_command(report: PlanReport, challenge: str) -> str:
-    """What a person types to answer."""
+    """Return the command with which a person answers."""
     return f'proofstone verify-plan --resume {report.run_id} --answer "{challenge}=…"'
 
 
 def standing(report: PlanReport) -> tuple[Challenge, ...]:
-    """What keeps the plan from going ahead as it is, or would be good to know: the gravest first. What was put off for
-    want of room stands as well, unless it is MINOR."""
-    found = (challenge for challenge in report.challenges if challenge.status.is_open or _undiscussed(challenge))
-    return tuple(sorted(found, key=by_severity))
+    """Return the open challenges, most severe first.
+
+    Challenges that were deferred for lack of room are included, unless they are MINOR.
+    """
+    challenges = (
+        challenge for challenge in report.challenges if challenge.status.is_open or _is_undiscussed(challenge)
+    )
+    return tuple(sorted(challenges, key=by_severity))
 
 
 def by_severity(challenge: Challenge) -> tuple[int, int]:
-    """The gravest first; among equals, in the order in which they were brought."""
+    """Sort key: most severe first, then in the order in which the challenges were raised."""
     return challenge.severity.rank, int(challenge.id[1:])
 
 
 def mitigation(challenge: Challenge) -> str:
-    """What answers it, as far as anybody knows: to be taken into the plan, or, of the rules, to be put right in it."""
+    """Describe what answers the challenge: a mitigation for the plan or, for a rule, an edit of its text."""
     label = "put right" if challenge.origin is Origin.RULES else "mitigation"
-    said = challenge.mitigation.strip() or f"none was named; the alternative: {challenge.alternative}"
-    return f"{label}: {said}"
+    text = challenge.mitigation.strip() or f"none was named; the alternative: {challenge.alternative}"
+    return f"{label}: {text}"
 
 
 def claim_of(report: PlanReport, challenge: Challenge) -> str:
-    """Without its line, where that is said beside it."""
+    """Return the claim without its line number, which is shown next to it."""
     line = report.lines.get(challenge.id)
     return challenge.claim if line is None else challenge.claim.removeprefix(f"line {line}: ")
 
 
-def _undiscussed(challenge: Challenge) -> bool:
+def _is_undiscussed(challenge: Challenge) -> bool:
     put_off = challenge.status is ChallengeStatus.DEFERRED_SURFACED
     return put_off and challenge.severity is not PlanSeverity.MINOR
 
 
-def _verdict(report: PlanReport) -> Iterator[str]:
+def _format_verdict(report: PlanReport) -> Iterator[str]:
     yield f"**{headline(report)}**: {prose(report.reason.rstrip('.'))}."
     if report.strong:
         yield f"**{STRONGLY}.**"
@@ -209,7 +214,7 @@ def _verdict(report: PlanReport) -> Iterator[str]:
         yield f"Next: {prose(report.next_step)}"
 
 
-def _questions(report: PlanReport) -> Iterator[str]:
+def _format_questions(report: PlanReport) -> Iterator[str]:
     for question in report.questions:
         yield f"- **{prose(question.challenge)}**: {prose(question.question)}"
         yield from [f"  - why: {prose(question.why)}"] if question.why else []
@@ -217,96 +222,108 @@ def _questions(report: PlanReport) -> Iterator[str]:
         yield f"  - answer with {code(answer_command(report, question.challenge))}"
 
 
-def _mitigations(report: PlanReport) -> Iterator[str]:
-    """Of what stands, and of what was settled because they will be taken in."""
+def _format_mitigations(report: PlanReport) -> Iterator[str]:
+    """Yield the mitigations of open challenges, and of those that they settled."""
     if report.verdict not in (PlanVerdict.REVISE, PlanVerdict.PROCEED):
         return
-    for item in sorted(to_take_in(report.challenges), key=by_severity):
-        yield f"- **{_named(report, item)}**, {item.severity}, {item.status}: {prose(item.claim)}"
-        yield f"  - {prose(mitigation(item))}"
+    for challenge in sorted(to_take_in(report.challenges), key=by_severity):
+        status = f"{challenge.severity}, {challenge.status}"
+        yield f"- **{_format_id(report, challenge)}**, {status}: {prose(challenge.claim)}"
+        yield f"  - {prose(mitigation(challenge))}"
 
 
-def _challenges(report: PlanReport) -> Iterator[str]:
-    return _table(
+def _format_challenges(report: PlanReport) -> Iterator[str]:
+    return _format_table(
         ("id", "challenge", "origin", "severity", "status", "evidence"),
         (
             (
-                _named(report, challenge),
+                _format_id(report, challenge),
                 claim_of(report, challenge),
                 challenge.origin,
                 challenge.severity,
                 challenge.status,
-                _settled_by(report, challenge),
+                _describe_settlement(report, challenge),
             )
             for challenge in report.challenges
         ),
     )
 
 
-def _settled_by(report: PlanReport, challenge: Challenge) -> str:
-    settled = challenge.mitigation and challenge.status is ChallengeStatus.RESOLVED
-    taken_in = f"mitigation: {challenge.mitigation}" if settled else ""
-    return "; ".join(filter(None, (report.evidence.get(challenge.id), challenge.resolution, taken_in)))
+def _describe_settlement(report: PlanReport, challenge: Challenge) -> str:
+    is_settled = challenge.mitigation and challenge.status is ChallengeStatus.RESOLVED
+    mitigation_text = f"mitigation: {challenge.mitigation}" if is_settled else ""
+    return "; ".join(filter(None, (report.evidence.get(challenge.id), challenge.resolution, mitigation_text)))
 
 
-def _standing(report: PlanReport) -> Iterator[str]:
-    """Each in full; mitigations that are taken in have a section of their own."""
-    listed = {entry.id for entry in to_take_in(report.challenges)} if report.verdict is PlanVerdict.REVISE else set()
-    for item in standing(report):
-        yield f"- **{_named(report, item)}**, {item.severity}, {item.status}: {prose(claim_of(report, item))}"
-        yield f"  - concern, confidence {item.confidence}: {prose(item.concern)}"
-        yield f"  - what happens: {prose(item.failure_scenario)}"
-        yield f"  - instead: {prose(item.alternative)}"
-        if item.mitigation and item.id not in listed:
-            yield f"  - {prose(mitigation(item))}"
+def _format_standing(report: PlanReport) -> Iterator[str]:
+    """Yield each open challenge in full. Mitigations that will be added have their own section."""
+    listed_ids = (
+        {mitigated.id for mitigated in to_take_in(report.challenges)} if report.verdict is PlanVerdict.REVISE else set()
+    )
+    for challenge in standing(report):
+        status = f"{challenge.severity}, {challenge.status}"
+        yield f"- **{_format_id(report, challenge)}**, {status}: {prose(claim_of(report, challenge))}"
+        yield f"  - concern, confidence {challenge.confidence}: {prose(challenge.concern)}"
+        yield f"  - what happens: {prose(challenge.failure_scenario)}"
+        yield f"  - instead: {prose(challenge.alternative)}"
+        if challenge.mitigation and challenge.id not in listed_ids:
+            yield f"  - {prose(mitigation(challenge))}"
 
 
-def _debt(report: PlanReport) -> Iterator[str]:
+def _format_debt(report: PlanReport) -> Iterator[str]:
     if not report.debt_warning:
         return
-    put_off = [challenge for challenge in report.challenges if challenge.status.is_put_off]
-    yield f"{counted(len(put_off), 'challenge')} deferred. None of it is done when the plan is."
+    deferred = [challenge for challenge in report.challenges if challenge.status.is_put_off]
+    yield f"{counted(len(deferred), 'challenge')} deferred. None of it is done when the plan is."
     yield ""
-    for item in sorted(put_off, key=by_severity):
-        yield f"- **{_named(report, item)}**, {item.severity}, {item.status}: {prose(item.claim)}"
+    for challenge in sorted(deferred, key=by_severity):
+        status = f"{challenge.severity}, {challenge.status}"
+        yield f"- **{_format_id(report, challenge)}**, {status}: {prose(challenge.claim)}"
 
 
-def _score(report: PlanReport) -> Iterator[str]:
+def _format_score(report: PlanReport) -> Iterator[str]:
     if report.score is None:
         return
     yield f"{report.score.total} of 10. It decides nothing."
     yield ""
-    yield from _table(
+    yield from _format_table(
         ("dimension", "weight", "score", "evidence"),
-        ((line.dimension, f"{line.weight:.2f}", _both(line), line.evidence) for line in report.score.lines),
+        ((line.dimension, f"{line.weight:.2f}", _format_scores(line), line.evidence) for line in report.score.lines),
     )
 
 
-def _both(line: ScoreLine) -> str:
+def _format_scores(line: ScoreLine) -> str:
     return f"{line.score}; the challenger gives {line.audited}" if line.disputed else str(line.score)
 
 
-def _disputes(report: PlanReport) -> Iterator[str]:
+def _format_disputes(report: PlanReport) -> Iterator[str]:
     return (f"- in dispute: {prose(text)}" for text in report.disputes)
 
 
-def _audit(report: PlanReport) -> Iterator[str]:
+def _format_audit(report: PlanReport) -> Iterator[str]:
     if report.audit:
         yield f"The challenger says: {prose(report.audit)}"
 
 
-def _surfaced(report: PlanReport) -> Iterator[str]:
-    return _table(
+def _format_surfaced(report: PlanReport) -> Iterator[str]:
+    return _format_table(
         ("id", "source", "location", "relevance", "impact", "challenge"),
         (
-            (item.id, item.source, item.location, item.relevance, item.impact, item.generates_challenge or "")
-            for item in report.surfaced
+            (
+                context.id,
+                context.source,
+                context.location,
+                context.relevance,
+                context.impact,
+                context.generates_challenge or "",
+            )
+            for context in report.surfaced
         ),
     )
 
 
-def _risks(report: PlanReport) -> Iterator[str]:
-    return _table(
+def _format_risks(report: PlanReport) -> Iterator[str]:
+    return _format_table(
         ("id", "risk", "trigger", "cascade", "probability", "severity", "challenge"),
         (
             (
@@ -323,8 +340,8 @@ def _risks(report: PlanReport) -> Iterator[str]:
     )
 
 
-def _unknowns(report: PlanReport) -> Iterator[str]:
-    return _table(
+def _format_unknowns(report: PlanReport) -> Iterator[str]:
+    return _format_table(
         ("id", "unknown", "type", "affects", "resolution", "finding"),
         (
             (
@@ -340,79 +357,81 @@ def _unknowns(report: PlanReport) -> Iterator[str]:
     )
 
 
-def _against(report: PlanReport) -> Iterator[str]:
-    for item in report.against:
-        who = f"{code(item.agent)}, iteration {item.iteration}, for {prose(item.about)}"
-        yield f"- {who}: claimed that {prose(claimed(item.looked.claim))}; the engine saw: {prose(item.looked.saw)}"
+def _format_false_claims(report: PlanReport) -> Iterator[str]:
+    for false_claim in report.against:
+        who = f"{code(false_claim.agent)}, iteration {false_claim.iteration}, for {prose(false_claim.about)}"
+        lookup = false_claim.looked
+        yield f"- {who}: claimed that {prose(claimed(lookup.claim))}; the engine saw: {prose(lookup.saw)}"
 
 
-def _answers(report: PlanReport) -> Iterator[str]:
+def _format_answers(report: PlanReport) -> Iterator[str]:
     for answer in report.answers:
         yield f"- **{prose(answer.challenge)}**, iteration {answer.iteration}: {prose(answer.text)}"
 
 
-def _events(report: PlanReport) -> Iterator[str]:
+def _format_events(report: PlanReport) -> Iterator[str]:
     return (f"- iteration {event.iteration}, {event.kind}: {prose(event.text)}" for event in report.events)
 
 
-def _history(report: PlanReport) -> Iterator[str]:
+def _format_history(report: PlanReport) -> Iterator[str]:
     if report.verdict is PlanVerdict.RETHINK:
         yield "\n\n".join(
-            f"### Iteration {state.iteration}\n\n" + "\n".join(_state(state)) for state in report.iterations
+            f"### Iteration {state.iteration}\n\n" + "\n".join(_format_state(state)) for state in report.iterations
         )
 
 
-def _state(state: IterationState) -> Iterator[str]:
-    held = state.convergence
-    yield from _counts(state)
-    yield f"- convergence: {held.status}, {held.blocking_open} blocking and {held.significant_open} significant open"
+def _format_state(state: IterationState) -> Iterator[str]:
+    convergence = state.convergence
+    yield from _count_by_severity(state)
+    counts = f"{convergence.blocking_open} blocking and {convergence.significant_open} significant open"
+    yield f"- convergence: {convergence.status}, {counts}"
     yield from (f"- directive: {prose(text)}" for text in state.synthesizer_directives)
     yield from (f"- answer: {prose(text)}" for text in state.user_responses)
 
 
-def _counts(state: IterationState) -> Iterator[str]:
+def _count_by_severity(state: IterationState) -> Iterator[str]:
     for severity in PlanSeverity:
         statuses = Counter(challenge.status for challenge in state.challenges if challenge.severity is severity)
         if statuses:
-            said = ", ".join(f"{statuses[status]} {status}" for status in ChallengeStatus if statuses[status])
-            yield f"- {severity}: {said}"
+            counts = ", ".join(f"{statuses[status]} {status}" for status in ChallengeStatus if statuses[status])
+            yield f"- {severity}: {counts}"
 
 
-def _made(report: PlanReport) -> Iterator[str]:
-    """How the report came about."""
+def _format_origin(report: PlanReport) -> Iterator[str]:
+    """Yield how the report was made."""
     why = f": {prose(report.quality_reason)}" if report.quality_reason else ""
     yield f"- plan: {code(report.plan_path)}, SHA-256 {code(report.plan_digest)}"
     yield f"- base commit: {code(report.base_commit)}"
     yield f"- quality: {report.plan_quality}{why}"
-    yield f"- complexity: {_complexity(report.complexity)}"
-    yield f"- asked: {_asked(report)}"
+    yield f"- complexity: {_format_complexity(report.complexity)}"
+    yield f"- asked: {_describe_agents(report)}"
     yield f"- iterations: {len(report.iterations)}"
     spent = summary(report.spent, Allowance()) or "no model calls"
     yield f"- cost: agents asked {counted(report.dispatches, 'time')}, {spent}"
     yield f"- run: {code(report.run_id)}; {code(f'proofstone ledger show {report.run_id}')} shows all of it"
 
 
-def _complexity(complexity: Complexity) -> str:
+def _format_complexity(complexity: Complexity) -> str:
     parts = ", ".join(f"{name} {points}" for name, points in complexity if points)
-    return f"{complexity.total} of {_MOST_COMPLEX}" + (f" ({parts})" if parts else "")
+    return f"{complexity.total} of {_MAX_COMPLEXITY}" + (f" ({parts})" if parts else "")
 
 
-def _asked(report: PlanReport) -> str:
+def _describe_agents(report: PlanReport) -> str:
     if report.trivial:
         return "nobody: the plan is trivial"
     if not report.agents:
         return "nobody: the rules alone"
-    served = ", ".join(f"{prose(role)} ({code(by)})" for role, by in report.agents.items())
-    return f"the {report.team_mode} team: {served}"
+    agents = ", ".join(f"{prose(role)} ({code(by)})" for role, by in report.agents.items())
+    return f"the {report.team_mode} team: {agents}"
 
 
-def _named(report: PlanReport, challenge: Challenge) -> str:
+def _format_id(report: PlanReport, challenge: Challenge) -> str:
     line = report.lines.get(challenge.id)
     return challenge.id if line is None else f"{challenge.id} (line {line})"
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """No cell holds code spans: a `|` in one would end the cell."""
+def _format_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Format a table. Cells contain no code spans, because a `|` in a code span would end the cell."""
     lines = [" | ".join(prose(cell) or "–" for cell in row) for row in rows]
     if lines:
         yield f"| {' | '.join(head)} |"
@@ -421,20 +440,20 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 _SECTIONS: Final[tuple[tuple[str, Callable[[PlanReport], Iterable[str]]], ...]] = (
-    ("Open questions", _questions),
-    ("Mitigations to take in", _mitigations),
-    ("Challenges", _challenges),
-    ("What stands against it", _standing),
-    ("Technical Debt Warning", _debt),
-    ("Score", _score),
-    ("Disputes", _disputes),
-    ("Closing audit", _audit),
-    ("Surfaced context", _surfaced),
-    ("Probed risks", _risks),
-    ("Unknowns", _unknowns),
-    ("Answers", _answers),
-    ("False claims", _against),
-    ("Events", _events),
-    ("Iteration history", _history),
-    ("How it was made", _made),
+    ("Open questions", _format_questions),
+    ("Mitigations to take in", _format_mitigations),
+    ("Challenges", _format_challenges),
+    ("What stands against it", _format_standing),
+    ("Technical Debt Warning", _format_debt),
+    ("Score", _format_score),
+    ("Disputes", _format_disputes),
+    ("Closing audit", _format_audit),
+    ("Surfaced context", _format_surfaced),
+    ("Probed risks", _format_risks),
+    ("Unknowns", _format_unknowns),
+    ("Answers", _format_answers),
+    ("False claims", _format_false_claims),
+    ("Events", _format_events),
+    ("Iteration history", _format_history),
+    ("How it was made", _format_origin),
 )

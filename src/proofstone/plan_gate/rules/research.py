@@ -1,22 +1,22 @@
-"""What was found out about a plan, in one line: `[VERIFIED: source | finding | impact]`.
+"""The findings of researchers: unknowns, surfaced context, probed risks. Ids are assigned here.
 
-That word is the engine's. It is written where there is something to look up and all of it holds, and the source is then
-what the engine itself has seen: that is all it answers for. Anything else is `[UNVERIFIED: …]` with the source that the
-agent names, whatever it says of it. What an agent wrote cannot break the line, nor look like another one:
-brackets, bars and line breaks in it are escaped, and `parse_finding` gives it back to the letter.
+A finding is formatted as one line: `[VERIFIED: source | finding | impact]`. Only Proofstone writes VERIFIED: if there
+are claims to look up and all of them hold. The source is then what Proofstone itself saw, and that is all it vouches
+for. Anything else is `[UNVERIFIED: …]` with the source that the agent names. Text of an agent can neither break the
+line nor look like another one: brackets, bars and line breaks are escaped, and `parse_finding` restores them exactly.
 
-| what was looked up                 | resolution                                                       |
-|------------------------------------|------------------------------------------------------------------|
-| a claim does not hold              | UNRESOLVABLE                                                     |
-| there is a claim, and all hold     | as the researcher says                                           |
-| nothing, or it cannot be looked up | CONFIRMED and REFUTED are PARTIALLY_RESOLVED; the others stay    |
-
-What researchers have found: unknowns, surfaced context, probed risks. Ids are given here.
+    | what was looked up                 | resolution                                                       |
+    |------------------------------------|------------------------------------------------------------------|
+    | a claim does not hold              | UNRESOLVABLE                                                     |
+    | there are claims, and all hold     | as the researcher says                                           |
+    | nothing, or it cannot be looked up | CONFIRMED and REFUTED become PARTIALLY_RESOLVED; the others stay |
 
 Rules:
-- a finding is verified if it rests on claims and the engine has found all of them to be true;
-- a false claim is held against its author, and what rests on it is no evidence;
-- what contradicts the plan, and a risk that is at least SIGNIFICANT, is a challenge, whether its finder says so or not.
+
+- a finding is verified if it rests on claims and Proofstone found all of them to be true;
+- a false claim is held against its author, and what rests on it is not evidence;
+- a contradiction of the plan, and a risk that is at least SIGNIFICANT, is a challenge, whether the researcher says so
+  or not.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ from proofstone.plan_gate.models import HeldAgainst
 from proofstone.plan_gate.rules.board import Entering, Exhibit
 
 _SETTLED: Final = frozenset({UnknownResolution.CONFIRMED, UnknownResolution.REFUTED})
-_SHOWN: Final = 200
-_SEEN: Final = 2000
+_MAX_SHOWN: Final = 200
+_MAX_OBSERVATIONS: Final = 2000
 _ESCAPES: Final = {
     **{sign: f"\\{sign}" for sign in "\\|[]"},
     "\n": "\\n",
     "\r": "\\r",
     **{sign: f"\\u{ord(sign):04x}" for sign in "\v\f\x1c\x1d\x1e\x85\u2028\u2029"},
 }
-"""What would end the line, the part or the form."""
-_MEANT: Final = {written: sign for sign, written in _ESCAPES.items()}
-_ESCAPED: Final = re.compile(r"\\(?:u[0-9a-f]{4}|.)")
+"""Characters that would end the line, the part or the form."""
+_UNESCAPES: Final = {written: sign for sign, written in _ESCAPES.items()}
+_ESCAPE: Final = re.compile(r"\\(?:u[0-9a-f]{4}|.)")
 _PART: Final = r"((?:[^\\|\[\]\n]|\\.)*)"
 _FORM: Final = re.compile(rf"\[(UN)?VERIFIED: {_PART} \| {_PART} \| {_PART}\]")
 
-_CLAIMED: Final = {
+_CLAIM_TEXTS: Final = {
     ClaimKind.FILE: ("{path} is there", "{path} is not there"),
     ClaimKind.SYMBOL: ("{name} is defined{within}", "{name} is not defined{within}"),
     ClaimKind.TEXT: ("{path} holds “{text}”", "{path} does not hold “{text}”"),
@@ -83,7 +83,7 @@ _CLAIMED: Final = {
 
 @dataclass(frozen=True)
 class FoundOut:
-    """A finding, in its parts."""
+    """The parts of a finding."""
 
     verified: bool
     source: str
@@ -91,77 +91,80 @@ class FoundOut:
     impact: str
 
 
-def is_verified(looked: Sequence[LookedUp]) -> bool:
+def is_verified(lookups: Sequence[LookedUp]) -> bool:
     """Whether there was something to look up, and all of it holds."""
-    return bool(looked) and all(item.holds for item in looked)
+    return bool(lookups) and all(lookup.holds for lookup in lookups)
 
 
-def is_substantial(looked: Sequence[LookedUp]) -> bool:
-    """Whether it is verified by more than that files are there, or that something is not: that holds of any plan."""
-    return is_verified(looked) and any(
-        item.claim.kind is not ClaimKind.FILE and not item.claim.absent for item in looked
+def is_substantial(lookups: Sequence[LookedUp]) -> bool:
+    """Whether the finding is verified by more than the existence of files or the absence of something. Those hold for
+    any plan.
+    """
+    return is_verified(lookups) and any(
+        lookup.claim.kind is not ClaimKind.FILE and not lookup.claim.absent for lookup in lookups
     )
 
 
-def finding_text(draft: UnknownDraft, looked: Sequence[LookedUp]) -> tuple[str, UnknownResolution]:
-    """The line, and what has become of the unknown."""
-    text = _line("VERIFIED", _seen(looked), draft) if is_verified(looked) else unverified(draft)
-    return text, _resolution(draft.resolution, looked)
+def finding_text(draft: UnknownDraft, lookups: Sequence[LookedUp]) -> tuple[str, UnknownResolution]:
+    """Return the line, and the resolution of the unknown."""
+    text = _format_line("VERIFIED", _join_observations(lookups), draft) if is_verified(lookups) else unverified(draft)
+    return text, _limit_resolution(draft.resolution, lookups)
 
 
 def unverified(draft: UnknownDraft) -> str:
-    return _line("UNVERIFIED", draft.source, draft)
+    """Format the draft as an unverified finding."""
+    return _format_line("UNVERIFIED", draft.source, draft)
 
 
 def parse_finding(text: str) -> FoundOut | None:
-    """None: it is not of this form."""
-    found = _FORM.fullmatch(text)
-    if found is None:
+    """Parse a finding line. Return None if it does not have this form."""
+    match = _FORM.fullmatch(text)
+    if match is None:
         return None
-    not_so, source, finding, impact = found.groups()
-    return FoundOut(not_so is None, _meant(source), _meant(finding), _meant(impact))
+    unverified_prefix, source, finding, impact = match.groups()
+    return FoundOut(unverified_prefix is None, _unescape(source), _unescape(finding), _unescape(impact))
 
 
 def claimed(claim: RepositoryClaim) -> str:
-    """A claim in words: `src/app.py is there`. In one line, and not longer than a person reads."""
+    """Describe a claim: `src/app.py is there`. On one line, and short enough to read."""
     fields = ("path", "name", "revision", "entry", "url")
-    words = {field: shown(shortened(getattr(claim, field), _SHOWN)) for field in fields}
+    words = {field: shown(shortened(getattr(claim, field), _MAX_SHOWN)) for field in fields}
     within = f" in {words['path']}" if claim.path else ""
-    text = shown(shortened(" ".join(claim.text.split()), _SHOWN))
-    return _CLAIMED[claim.kind][claim.absent].format(**words, within=within, text=text)
+    text = shown(shortened(" ".join(claim.text.split()), _MAX_SHOWN))
+    return _CLAIM_TEXTS[claim.kind][claim.absent].format(**words, within=within, text=text)
 
 
-def _resolution(said: UnknownResolution, looked: Sequence[LookedUp]) -> UnknownResolution:
-    if any(item.holds is False for item in looked):
+def _limit_resolution(resolution: UnknownResolution, lookups: Sequence[LookedUp]) -> UnknownResolution:
+    if any(lookup.holds is False for lookup in lookups):
         return UnknownResolution.UNRESOLVABLE
-    return UnknownResolution.PARTIALLY_RESOLVED if said in _SETTLED and not is_verified(looked) else said
+    return UnknownResolution.PARTIALLY_RESOLVED if resolution in _SETTLED and not is_verified(lookups) else resolution
 
 
-def _seen(looked: Sequence[LookedUp]) -> str:
-    return shortened("; ".join(item.saw for item in looked), _SEEN)
+def _join_observations(lookups: Sequence[LookedUp]) -> str:
+    return shortened("; ".join(lookup.saw for lookup in lookups), _MAX_OBSERVATIONS)
 
 
-def _line(word: str, source: str, draft: UnknownDraft) -> str:
-    return f"[{word}: {' | '.join(map(_escaped, (source, draft.finding, draft.impact)))}]"
+def _format_line(word: str, source: str, draft: UnknownDraft) -> str:
+    return f"[{word}: {' | '.join(map(_escape, (source, draft.finding, draft.impact)))}]"
 
 
-def _escaped(part: str) -> str:
+def _escape(part: str) -> str:
     return "".join(_ESCAPES.get(sign, sign) for sign in part)
 
 
-def _meant(part: str) -> str:
-    return _ESCAPED.sub(lambda escape: _MEANT.get(escape[0], escape[0]), part)
+def _unescape(part: str) -> str:
+    return _ESCAPE.sub(lambda escape: _UNESCAPES.get(escape[0], escape[0]), part)
 
 
 @dataclass(frozen=True)
 class Looked:
-    """What the engine saw of the claims of one answer."""
+    """What Proofstone found out about the claims of one answer."""
 
     by_claim: Mapping[RepositoryClaim, LookedUp]
 
     @classmethod
-    def of(cls, looked: Iterable[LookedUp]) -> Looked:
-        return cls({item.claim: item for item in looked})
+    def of(cls, lookups: Iterable[LookedUp]) -> Looked:
+        return cls({lookup.claim: lookup for lookup in lookups})
 
     def __call__(self, claims: Sequence[RepositoryClaim]) -> tuple[LookedUp, ...]:
         return tuple(self.by_claim[claim] for claim in claims)
@@ -169,18 +172,21 @@ class Looked:
 
 @dataclass
 class Research:
+    """Collects the findings of researchers."""
+
     unknowns: list[Unknown] = field(default_factory=list)
     surfaced: list[SurfacedContext] = field(default_factory=list)
     risks: list[ProbedRisk] = field(default_factory=list)
     against: list[HeldAgainst] = field(default_factory=list)
     _iteration: int = 1
     _before: tuple[int, int, int] = (0, 0, 0)
-    """How many unknowns, contexts and risks there were from earlier iterations."""
+    """How many unknowns, contexts and risks earlier iterations had."""
     _verified: set[str] = field(default_factory=set)
     _confirming: set[str] = field(default_factory=set)
-    """Unknowns of which it was said that the concern is right; that it was not shown does not turn them round."""
+    """Unknowns for which the researcher said that the concern is right. A missing proof does not reverse that."""
 
     def begin(self, iteration: int) -> None:
+        """Begin an iteration."""
         self._iteration, self._before = iteration, (len(self.unknowns), len(self.surfaced), len(self.risks))
 
     @property
@@ -195,17 +201,18 @@ class Research:
     def new_risks(self) -> list[ProbedRisk]:
         return self.risks[self._before[2] :]
 
-    def take_unknowns(self, output: ResolveOutput, looked: Looked, agent: str) -> None:
+    def take_unknowns(self, output: ResolveOutput, find_lookups: Looked, agent: str) -> None:
+        """Add the unknowns of an answer."""
         for draft in output.unknowns:
-            seen = looked(draft.evidence)
-            finding, resolution = finding_text(draft, seen)
-            unknown = self._unknown(draft, finding, resolution)
+            lookups = find_lookups(draft.evidence)
+            finding, resolution = finding_text(draft, lookups)
+            unknown = self._add_unknown(draft, finding, resolution)
             if draft.resolution is UnknownResolution.CONFIRMED:
                 self._confirming.add(unknown.id)
-            self._weigh(unknown.id, seen, agent)
+            self._weigh_evidence(unknown.id, lookups, agent)
 
     def give_up(self, targets: Iterable[tuple[str, str]], agent: str) -> None:
-        """On challenges, with their claims, about which the answer could not be read."""
+        """Mark challenges as unresolvable if the answer about them could not be read. `targets`: ids with claims."""
         for challenge, claim in targets:
             why = "its answer could not be read"
             draft = UnknownDraft(
@@ -218,10 +225,10 @@ class Research:
                 finding=why,
                 impact=f"{challenge} stays as it is",
             )
-            self._unknown(draft, *finding_text(draft, ()))
+            self._add_unknown(draft, *finding_text(draft, ()))
 
-    def take_surfaced(self, output: SurfaceOutput, looked: Looked, agent: str) -> list[tuple[Entering, str]]:
-        """The challenges that follow from it, each with the id of its finding."""
+    def take_surfaced(self, output: SurfaceOutput, find_lookups: Looked, agent: str) -> list[tuple[Entering, str]]:
+        """Add surfaced context, and return the resulting challenges with the ids of their findings."""
         entering = []
         for draft in output.surfaced:
             context = SurfacedContext(
@@ -232,13 +239,13 @@ class Research:
                 impact=draft.impact,
             )
             self.surfaced.append(context)
-            seen = self._weigh(context.id, _looked_at(draft, looked), agent)
-            if challenge := _from_surfaced(draft):
-                entering.append((Entering(challenge, Origin.SURFACED, seen), context.id))
+            lookups = self._weigh_evidence(context.id, _look_up_evidence(draft, find_lookups), agent)
+            if challenge := _make_surfaced_challenge(draft):
+                entering.append((Entering(challenge, Origin.SURFACED, lookups), context.id))
         return entering
 
-    def take_risks(self, output: ProbeOutput, looked: Looked, agent: str) -> list[tuple[Entering, str]]:
-        """The challenges that follow from them, each with the id of its risk."""
+    def take_risks(self, output: ProbeOutput, find_lookups: Looked, agent: str) -> list[tuple[Entering, str]]:
+        """Add risks, and return the resulting challenges with the ids of their risks."""
         entering = []
         for draft in output.risks:
             risk = ProbedRisk(
@@ -250,46 +257,50 @@ class Research:
                 severity=draft.severity,
             )
             self.risks.append(risk)
-            seen = self._weigh(risk.id, _looked_at(draft, looked), agent)
-            if challenge := _from_risk(draft):
-                entering.append((Entering(challenge, Origin.PROBED, seen), risk.id))
+            lookups = self._weigh_evidence(risk.id, _look_up_evidence(draft, find_lookups), agent)
+            if challenge := _make_risk_challenge(draft):
+                entering.append((Entering(challenge, Origin.PROBED, lookups), risk.id))
         return entering
 
     def generated(self, finding: str, challenge: str) -> None:
-        made = {"generates_challenge": challenge}
-        self.surfaced = [item.model_copy(update=made) if item.id == finding else item for item in self.surfaced]
-        self.risks = [risk.model_copy(update=made) if risk.id == finding else risk for risk in self.risks]
+        """Record the challenge that a finding led to."""
+        update = {"generates_challenge": challenge}
+        self.surfaced = [
+            context.model_copy(update=update) if context.id == finding else context for context in self.surfaced
+        ]
+        self.risks = [risk.model_copy(update=update) if risk.id == finding else risk for risk in self.risks]
 
-    def hold_against(self, agent: str, about: str, looked: Iterable[LookedUp]) -> None:
-        false = (item for item in looked if item.holds is False)
+    def hold_against(self, agent: str, about: str, lookups: Iterable[LookedUp]) -> None:
+        """Record the false claims of an agent."""
+        false = (lookup for lookup in lookups if lookup.holds is False)
         self.against += [
-            HeldAgainst(agent=agent, iteration=self._iteration, about=about, looked=item) for item in false
+            HeldAgainst(agent=agent, iteration=self._iteration, about=about, looked=lookup) for lookup in false
         ]
 
     def exhibits(self) -> dict[str, Exhibit]:
-        """What a ruling may rest on, by its id.
+        """Return what a ruling may rest on, by id.
 
-        | what | settles |
+        | exhibit | settles |
         |---|---|
-        | an unknown that is REFUTED or PARTIALLY_RESOLVED | the challenge that it was about |
+        | an unknown that is REFUTED or PARTIALLY_RESOLVED | the challenge that it is about |
         | surfaced context that confirms the approach | any challenge |
-        | what says that the concern is right, a risk, and what rests on a false claim | nothing |
+        | a confirmed concern, a risk, and anything that rests on a false claim | nothing |
         """
         against = (UnknownResolution.REFUTED, UnknownResolution.PARTIALLY_RESOLVED)
         verified, false = self._verified, {item.about for item in self.against}
-        found = [
+        exhibits = [
             Exhibit(unknown.id, about=unknown.affects_challenge, verified=unknown.id in verified)
             for unknown in self.unknowns
             if unknown.resolution in against and unknown.id not in self._confirming
         ]
-        found += [
+        exhibits += [
             Exhibit(item.id, against=item.generates_challenge, verified=item.id in verified)
             for item in self.surfaced
             if item.impact is SurfacedImpact.CONFIRMS_APPROACH
         ]
-        return {item.id: item for item in found if item.id not in false}
+        return {item.id: item for item in exhibits if item.id not in false}
 
-    def _unknown(self, draft: UnknownDraft, finding: str, resolution: UnknownResolution) -> Unknown:
+    def _add_unknown(self, draft: UnknownDraft, finding: str, resolution: UnknownResolution) -> Unknown:
         unknown = Unknown(
             id=f"U{len(self.unknowns) + 1}",
             description=draft.description,
@@ -302,23 +313,23 @@ class Research:
         self.unknowns.append(unknown)
         return unknown
 
-    def _weigh(self, id: str, looked: tuple[LookedUp, ...], agent: str) -> tuple[LookedUp, ...]:
-        if is_substantial(looked):
+    def _weigh_evidence(self, id: str, lookups: tuple[LookedUp, ...], agent: str) -> tuple[LookedUp, ...]:
+        if is_substantial(lookups):
             self._verified.add(id)
-        self.hold_against(agent, id, looked)
-        return looked
+        self.hold_against(agent, id, lookups)
+        return lookups
 
 
-def _looked_at(draft: SurfacedDraft | RiskDraft, looked: Looked) -> tuple[LookedUp, ...]:
-    """What a finding rests on is what its challenge rests on."""
-    own = draft.challenge.evidence if draft.challenge else ()
-    return looked(tuple(dict.fromkeys((*draft.evidence, *own))))
+def _look_up_evidence(draft: SurfacedDraft | RiskDraft, find_lookups: Looked) -> tuple[LookedUp, ...]:
+    """Return the lookups for a finding. Its challenge rests on the same evidence."""
+    challenge_evidence = draft.challenge.evidence if draft.challenge else ()
+    return find_lookups(tuple(dict.fromkeys((*draft.evidence, *challenge_evidence))))
 
 
-def _from_surfaced(draft: SurfacedDraft) -> ChallengeDraft | None:
+def _make_surfaced_challenge(draft: SurfacedDraft) -> ChallengeDraft | None:
     contradicts = draft.impact is SurfacedImpact.CONTRADICTS_PLAN
     if draft.challenge is not None:
-        return _at_least(PlanSeverity.SIGNIFICANT, draft.challenge) if contradicts else draft.challenge
+        return _raise_severity(PlanSeverity.SIGNIFICANT, draft.challenge) if contradicts else draft.challenge
     if not contradicts:
         return None
     return ChallengeDraft(
@@ -331,14 +342,14 @@ def _from_surfaced(draft: SurfacedDraft) -> ChallengeDraft | None:
     )
 
 
-def _at_least(severity: PlanSeverity, draft: ChallengeDraft) -> ChallengeDraft:
-    """A challenge is no less grave than what it came of."""
-    return draft.model_copy(update={"severity": min(severity, draft.severity, key=lambda one: one.rank)})
+def _raise_severity(severity: PlanSeverity, draft: ChallengeDraft) -> ChallengeDraft:
+    """Raise the challenge to at least the severity of its finding."""
+    return draft.model_copy(update={"severity": min(severity, draft.severity, key=lambda candidate: candidate.rank)})
 
 
-def _from_risk(draft: RiskDraft) -> ChallengeDraft | None:
+def _make_risk_challenge(draft: RiskDraft) -> ChallengeDraft | None:
     if draft.challenge is not None:
-        return _at_least(draft.severity, draft.challenge)
+        return _raise_severity(draft.severity, draft.challenge)
     if draft.severity is PlanSeverity.MINOR:
         return None
     return ChallengeDraft(

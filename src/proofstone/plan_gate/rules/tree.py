@@ -1,25 +1,23 @@
-"""The files of the base commit, as a plan may speak of them.
+"""The files of the base commit, and the files that a plan counts on although they do not exist.
 
-Repositories are large, and a plan may name thousands of files and patterns. So nothing here goes through all files for
-each of them: what is near a name stands beside it in sorted lists, and patterns are tried on paths only so often.
+Repositories are large, and a plan may name thousands of files and patterns. So no function scans all files for each
+name: similar names are neighbours in sorted lists, and patterns are tried a limited number of times.
 
-Files that a plan counts on and that are not there.
+Most files that do not exist will be created, and nobody would read a rule that doubts each of them:
 
-Most files that are not there are meant to be written, and a rule that doubts each of them would be read by nobody.
+    | a file that is not in the base, and that no earlier step lists | result |
+    |---|---|
+    | the text says to create it | fine |
+    | the text says to change it | missing |
+    | it has nearly the name of an existing file | missing: that one is meant |
+    | several files of the step are in a folder that does not exist | fine: a new package |
+    | its folder does not exist, and the step is only about changes | missing |
+    | the step is only about changes, and none of its files exists | missing |
+    | otherwise: a new file in an existing folder, or a test | fine |
 
-| a file that is not at the base, and no earlier step lists | then |
-|---|---|
-| the text says to create it | it is fine |
-| the text says to change it | it is missing |
-| it is nearly the name of one that is there | it is missing: that one is meant |
-| several of the step's files are in a folder that is not there | it is fine: a new package |
-| its folder is not there either, and the step speaks of changing and of nothing new | it is missing |
-| the step speaks of changing and of nothing new, and none of its files is there | it is missing |
-| otherwise: a new file in a folder that is there, or a test | it is fine |
-
-What an `<action>` plainly says to change is there, or some task lists it, and it is among the task's own files.
-No text takes longer than its length allows: names that are nearly right are sought for a plan's first paths only, and
-what code could not look at is not held against the plan.
+A file that an `<action>` plainly says to change must exist or be listed by some task, and must be among the task's own
+files. The time stays proportional to the length of the text: similar names are searched for the first paths of a plan
+only. What could not be examined is not held against the plan.
 """
 
 from __future__ import annotations
@@ -44,21 +42,22 @@ from proofstone.plans.mentions import MADE_BY_A_BUILD, has_ending, in_code, in_w
 from proofstone.plans.reading import MOST_FILES
 
 MOST_BESIDE = 48
-"""So many names are compared with one that is not there."""
+"""At most this many names are compared with a missing one."""
 MOST_TRIES = 500_000
-"""Steps that trying patterns may take: one for a glance, one a character for a match."""
-_AS_GOOD_AS = 0.9
+"""Budget for trying patterns: 1 for a quick test, 1 per character for a full match."""
+_SIMILARITY = 0.9
 """`pars.py` for `parse.py`, but not `cart.py` for `card.py`."""
-_LONGEST = 400
-"""Characters of a path or a pattern beyond which it is not looked at."""
-_DEEPEST = 40
-"""Folders of a path that are looked at."""
+_MAX_PATH_LENGTH = 400
+"""Longer paths and patterns are not examined."""
+_MAX_DEPTH = 40
+"""How many folders of a path are examined."""
 _WILD = re.compile(r"\*\*/?|\*|\?")
 
 
 class Patterns:
-    """Some patterns, tried so often. After that all is taken to be covered: what was not looked at is not held against
-    a plan."""
+    """Patterns with a limited number of tries. After that, every path counts as covered, because what was not examined
+    must not be held against a plan.
+    """
 
     def __init__(self, patterns: Iterable[str] = (), tries: int = MOST_TRIES) -> None:
         self._all = dict.fromkeys(patterns)
@@ -68,20 +67,22 @@ class Patterns:
         self._all.update(dict.fromkeys(patterns))
 
     def cover(self, path: str) -> bool:
-        """Whether one of them covers the path."""
+        """Whether one of the patterns covers the path."""
         return any(self.matches(pattern, path) for pattern in self._all)
 
     def matches(self, pattern: str, path: str) -> bool:
-        if self.tries <= 0 or len(pattern) > _LONGEST or len(path) > _LONGEST:
+        if self.tries <= 0 or len(pattern) > _MAX_PATH_LENGTH or len(path) > _MAX_PATH_LENGTH:
             return True
         self.tries -= 1
-        if not _has_in_order(path, _pieces(pattern)):
+        if not _contains_in_order(path, _split_pattern(pattern)):
             return False
         self.tries -= len(pattern) + len(path)
         return matches(pattern, path)
 
 
 class Tree:
+    """The files of the base commit."""
+
     def __init__(self, paths: Collection[str]) -> None:
         self._paths = frozenset(paths)
         self._patterns = Patterns()
@@ -90,12 +91,12 @@ class Tree:
         return bool(self._paths)
 
     def has(self, path: str) -> bool:
-        """A file, a folder, or a pattern that something matches."""
+        """Whether the path is a file, a folder, or a pattern that matches something."""
         bare = path.rstrip("/")
         return bare in self._paths or bare in self._folders or self._is_matched(path)
 
     def has_ending_in(self, path: str) -> bool:
-        """The same for how people write: `parse.py` may be `src/parse.py`."""
+        """Like `has`, but `parse.py` may be `src/parse.py`, as people write it."""
         return self.has(path) or path.rstrip("/") in self._endings
 
     def has_folder_of(self, path: str) -> bool:
@@ -103,36 +104,45 @@ class Tree:
         return not folder or folder in self._folders
 
     def meant_by(self, path: str) -> str | None:
-        """The file that somebody may have meant who wrote this one."""
+        """Return the existing file that the author may have meant."""
         if is_test(path) or is_pattern(path):
             return None
         folder, _, name = path.rpartition("/")
-        alike = get_close_matches(name, self.beside(path), 1, _AS_GOOD_AS)
-        if alike:
-            return f"{folder}/{alike[0]}" if folder else alike[0]
+        similar = get_close_matches(name, self.beside(path), 1, _SIMILARITY)
+        if similar:
+            return f"{folder}/{similar[0]}" if folder else similar[0]
         return None if self.has_folder_of(path) else self._from_another_root(path)
 
     def beside(self, path: str) -> list[str]:
-        """The names in its folder that begin or end most like it and are about as long."""
+        """Return names in the folder that begin or end most similarly and are about as long."""
         folder, _, name = path.rpartition("/")
         forwards, backwards = self._names.get(folder, ((), ()))
-        near = dict.fromkeys((*_around(forwards, name), *(item[::-1] for item in _around(backwards, name[::-1]))))
-        return [item for item in near if abs(len(item) - len(name)) <= 2 and not _differ_by_number(item, name)]
+        neighbours = dict.fromkeys(
+            (
+                *_find_neighbours(forwards, name),
+                *(neighbour[::-1] for neighbour in _find_neighbours(backwards, name[::-1])),
+            )
+        )
+        return [
+            neighbour
+            for neighbour in neighbours
+            if abs(len(neighbour) - len(name)) <= 2 and not _differ_by_number(neighbour, name)
+        ]
 
     def _from_another_root(self, path: str) -> str | None:
-        """`shop/cart.py` for `src/shop/cart.py`, or the other way round."""
-        shorter = next((item for item in endings_of(path) if "/" in item and item in self._paths), None)
+        """Return `src/shop/cart.py` for `shop/cart.py`, or the other way round."""
+        shorter = next((ending for ending in endings_of(path) if "/" in ending and ending in self._paths), None)
         return shorter or self._endings.get(path)
 
     def _is_matched(self, pattern: str) -> bool:
-        begins = pattern.partition("*")[0].partition("?")[0]
-        if begins == pattern:
+        prefix = pattern.partition("*")[0].partition("?")[0]
+        if prefix == pattern:
             return False
-        first, last = bisect_left(self._sorted, begins), bisect_left(self._sorted, f"{begins}\U0010ffff")
-        return any(self._patterns.matches(pattern, self._sorted[at]) for at in range(first, last))
+        first, last = bisect_left(self._sorted_paths, prefix), bisect_left(self._sorted_paths, f"{prefix}\U0010ffff")
+        return any(self._patterns.matches(pattern, self._sorted_paths[index]) for index in range(first, last))
 
     @cached_property
-    def _sorted(self) -> list[str]:
+    def _sorted_paths(self) -> list[str]:
         return sorted(self._paths)
 
     @cached_property
@@ -141,70 +151,74 @@ class Tree:
 
     @cached_property
     def _endings(self) -> dict[str, str]:
-        """By its last parts: a path."""
-        whole = sorted((*self._paths, *self._folders))
-        return {ending: path for path in whole for ending in endings_of(path)}
+        """Paths by their last parts."""
+        entries = sorted((*self._paths, *self._folders))
+        return {ending: path for path in entries for ending in endings_of(path)}
 
     @cached_property
     def _names(self) -> dict[str, tuple[list[str], list[str]]]:
-        """By folder: the names in it, sorted by how they begin and by how they end, the latter spelt backwards."""
-        found: dict[str, list[str]] = {}
-        for path in self._sorted:
+        """By folder: its names sorted by their beginning, and reversed names sorted by their ending."""
+        names_by_folder: dict[str, list[str]] = {}
+        for path in self._sorted_paths:
             folder, _, name = path.rpartition("/")
-            found.setdefault(folder, []).append(name)
-        return {folder: (sorted(names), sorted(name[::-1] for name in names)) for folder, names in found.items()}
+            names_by_folder.setdefault(folder, []).append(name)
+        return {
+            folder: (sorted(names), sorted(name[::-1] for name in names)) for folder, names in names_by_folder.items()
+        }
 
 
 def is_pattern(path: str) -> bool:
-    """Whether it covers more than one file: a folder with its slash, or a glob."""
+    """Whether the path covers more than one file: a folder with its slash, or a glob."""
     return path.endswith("/") or "*" in path or "?" in path
 
 
 def uncovered(paths: Iterable[str], declared: Iterable[str]) -> tuple[str, ...]:
-    """The paths that nothing declared covers, each once."""
+    """Return the paths that are not covered by the declared ones, each once."""
     known = frozenset(declared)
-    patterns = Patterns(sorted(item for item in known if is_pattern(item)))
+    patterns = Patterns(sorted(declared_path for declared_path in known if is_pattern(declared_path)))
     return tuple(path for path in dict.fromkeys(paths) if path not in known and not patterns.cover(path))
 
 
 def folders_of(path: str) -> Iterable[str]:
-    """`a` and `a/b` of `a/b/c.py`."""
-    return accumulate(path.rstrip("/").split("/")[:-1][:_DEEPEST], "{}/{}".format)
+    """Yield `a` and `a/b` for `a/b/c.py`."""
+    return accumulate(path.rstrip("/").split("/")[:-1][:_MAX_DEPTH], "{}/{}".format)
 
 
 def endings_of(path: str) -> Iterable[str]:
-    """`b/c.py` and `c.py` of `a/b/c.py`."""
+    """Yield `b/c.py` and `c.py` for `a/b/c.py`."""
     parts = path.split("/")
-    return ("/".join(parts[at:]) for at in range(max(1, len(parts) - _DEEPEST), len(parts)))
+    return ("/".join(parts[at:]) for at in range(max(1, len(parts) - _MAX_DEPTH), len(parts)))
 
 
-def _around(names: Sequence[str], name: str) -> Iterable[str]:
-    """Those that would stand beside it: they share more of their beginning with it than any other."""
+def _find_neighbours(names: Sequence[str], name: str) -> Iterable[str]:
+    """Return the names next to it in the sorted list, which share the longest beginning with it."""
     at = bisect_left(names, name)
     return names[max(0, at - MOST_BESIDE // 4) : at + MOST_BESIDE // 4]
 
 
-def _has_in_order(path: str, pieces: Iterable[str]) -> bool:
-    """What any match needs, and quickly seen."""
-    closed, at = f"{path}/", 0
+def _contains_in_order(path: str, pieces: Iterable[str]) -> bool:
+    """Whether the path contains the pieces in order: a quick test that every match passes."""
+    closed, position = f"{path}/", 0
     for piece in pieces:
-        found = closed.find(piece, at)
-        if found < 0:
+        index = closed.find(piece, position)
+        if index < 0:
             return False
-        at = found + len(piece)
+        position = index + len(piece)
     return True
 
 
 @lru_cache(maxsize=1024)
-def _pieces(pattern: str) -> tuple[str, ...]:
-    """What stands between the wildcards. A pattern also covers what is below: its end is that of a name."""
+def _split_pattern(pattern: str) -> tuple[str, ...]:
+    """Return the text between the wildcards. A pattern also covers what is below it, so its end is the end of a
+    name.
+    """
     bare = pattern.removeprefix("./").rstrip("/")
     return () if bare in ("", ".") else tuple(_WILD.split(f"{bare}/"))
 
 
-def _differ_by_number(one: str, other: str) -> bool:
-    """`0002_users.py` is not meant by `0001_users.py`."""
-    return one.translate(_WITHOUT_DIGITS) == other.translate(_WITHOUT_DIGITS)
+def _differ_by_number(name: str, other: str) -> bool:
+    """Whether the names differ only in digits: `0002_users.py` does not mean `0001_users.py`."""
+    return name.translate(_WITHOUT_DIGITS) == other.translate(_WITHOUT_DIGITS)
 
 
 _WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
@@ -212,13 +226,15 @@ _WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
 
 _WORD = re.compile(r"[^\s\"'`;|&()<>=]+")
 _ABSENCE = re.compile(r"(?:^|\s)!\s|\s-not\s|--ignore|--deselect")
-_NOT_HERE = ("/", "~", "$", "-", ".planning/", *MADE_BY_A_BUILD)
+_OUTSIDE_PREFIXES = ("/", "~", "$", "-", ".planning/", *MADE_BY_A_BUILD)
 """Elsewhere on the machine, or seldom committed."""
-_MOST_SOUGHT = 500
-"""So many paths are compared with the names that are there."""
+_MAX_SEARCHED = 500
+"""For at most this many paths, similar names are searched."""
 
 
 class Missing(NamedTuple):
+    """A file that a plan counts on although it does not exist."""
+
     rule: str
     line: int
     what: str
@@ -228,141 +244,151 @@ class Missing(NamedTuple):
 
 @dataclass
 class Expected:
-    """What is there at the base, and what the steps so far have made."""
+    """The files of the base, and those that the steps so far have created."""
 
     outline: Outline
     tree: Tree
-    _made: set[str] = field(default_factory=set)
+    _created: set[str] = field(default_factory=set)
     _endings: set[str] = field(default_factory=set)
     _patterns: Patterns = field(default_factory=Patterns)
     _folders: set[str] = field(default_factory=set)
-    _sought: dict[str, str | None] = field(default_factory=dict)
+    _similar_files: dict[str, str | None] = field(default_factory=dict)
 
     def missing(self) -> Iterator[Missing]:
+        """Yield the missing files."""
         for step in sorted(self.outline.steps, key=lambda step: (step.wave, step.line)):
-            yield from self._of_files(step)
-            self._make(step)
-            yield from self._of_action(step)
-            yield from self._of_tests(step)
-        yield from self._of_artifacts()
-        yield from self._of_context()
+            yield from self._check_files(step)
+            self._add_created(step)
+            yield from self._check_action(step)
+            yield from self._check_tests(step)
+        yield from self._check_artifacts()
+        yield from self._check_context()
 
-    def _of_files(self, step: Step) -> Iterator[Missing]:
-        absent = [path for path in step.files[:MOST_FILES] if not self._is_there(path) and self._is_judged(path)]
-        alone = len(absent) == len(step.files)
+    def _check_files(self, step: Step) -> Iterator[Missing]:
+        absent = [path for path in step.files[:MOST_FILES] if not self._exists(path) and self._can_be_judged(path)]
+        has_no_files = len(absent) == len(step.files)
         folders = Counter(path.rpartition("/")[0] for path in absent)
-        speaks_of = tone(step.text) if absent else Intent.UNSAID
+        step_tone = tone(step.text) if absent else Intent.UNSAID
         for path in absent:
-            said = intent(step.text, path)
-            if said is Intent.CREATE:
+            file_intent = intent(step.text, path)
+            if file_intent is Intent.CREATE:
                 continue
-            name, meant = shortened(path, 80), self._meant(path)
-            hint = f"write {meant}" if meant else f"name the file that is meant, or say: create {path}"
-            if said is Intent.CHANGE:
+            name, similar = shortened(path, 80), self._find_similar(path)
+            hint = f"write {similar}" if similar else f"name the right file, or say: create {path}"
+            if file_intent is Intent.CHANGE:
                 what = f"{name} is to be changed and is not there"
                 yield Missing("missing-file", step.line_of(path), what, hint)
-            elif self._is_nowhere(path) and folders[path.rpartition("/")[0]] > 1 and not meant:
+            elif self._has_no_folder(path) and folders[path.rpartition("/")[0]] > 1 and not similar:
                 continue
-            elif why := self._doubt(path, meant, speaks_of, alone):
+            elif why := self._explain_doubt(path, similar, step_tone, has_no_files):
                 yield Missing("missing-file", step.line_of(path), f"{name} is not there{why}", hint, guessed=True)
 
-    def _meant(self, path: str) -> str | None:
-        """The file that may be meant, as it can be shown: a name need not be text."""
-        if path not in self._sought and len(self._sought) < _MOST_SOUGHT:
-            meant = self.tree.meant_by(path)
-            self._sought[path] = shown(meant) if meant else None
-        return self._sought.get(path)
+    def _find_similar(self, path: str) -> str | None:
+        """Return the file that may be meant, in printable form: a name need not be text."""
+        if path not in self._similar_files and len(self._similar_files) < _MAX_SEARCHED:
+            similar = self.tree.meant_by(path)
+            self._similar_files[path] = shown(similar) if similar else None
+        return self._similar_files.get(path)
 
-    def _doubt(self, path: str, meant: str | None, speaks_of: Intent, alone: bool) -> str | None:
-        """Why a file that nobody says to create is hardly meant to be."""
-        if meant:
-            return f", but {meant} is"
-        if is_test(path) or not has_ending(path) or speaks_of is not Intent.CHANGE:
+    def _explain_doubt(self, path: str, similar: str | None, step_tone: Intent, has_no_files: bool) -> str | None:
+        """Explain why a file that nobody says to create is probably not new; None if it may be."""
+        if similar:
+            return f", but {similar} is"
+        if is_test(path) or not has_ending(path) or step_tone is not Intent.CHANGE:
             return None
-        if self._is_nowhere(path):
+        if self._has_no_folder(path):
             return ", and neither is its folder"
-        return ", and the step speaks only of changing" if alone else None
+        return ", and the step speaks only of changing" if has_no_files else None
 
-    def _is_judged(self, path: str) -> bool:
-        """Not what the linter refuses, nor, in a sentence, what may be a branch or a route."""
-        if path.startswith(_NOT_HERE) or ".." in path or "\\" in path:
+    def _can_be_judged(self, path: str) -> bool:
+        """Whether the rules apply. Not to what the linter refuses, nor, in a sentence, to what may be a branch or a
+        route.
+        """
+        if path.startswith(_OUTSIDE_PREFIXES) or ".." in path or "\\" in path:
             return False
         return self.outline.is_plan or has_ending(path)
 
-    def _of_action(self, step: Step) -> Iterator[Missing]:
-        """Of a PLAN.md: what a task is told to change beyond the files that it lists."""
-        beyond = uncovered(islice(_paths_in(step.action), MOST_FILES), step.files)
-        for path in beyond:
-            if path.startswith(_NOT_HERE) or not has_ending(path) or "/" not in path or _is_end_of(path, step.files):
+    def _check_action(self, step: Step) -> Iterator[Missing]:
+        """For a PLAN.md: check what a task says to change beyond the files that it lists."""
+        undeclared = uncovered(islice(_find_paths(step.action), MOST_FILES), step.files)
+        for path in undeclared:
+            if (
+                path.startswith(_OUTSIDE_PREFIXES)
+                or not has_ending(path)
+                or "/" not in path
+                or _is_end_of(path, step.files)
+            ):
                 continue
             if not is_to_change(step.action, path):
                 continue
             name = shortened(path, 80)
             if self.tree.has_ending_in(path):
-                what = f"{name} is to be changed here and is not among the files of the task"
+                what = f"{name} should be changed here but is not among the files of the task"
                 yield Missing("undeclared-file", step.line_of(path), what, f"add {path} to <files>", guessed=True)
-            elif path not in self._listed and intent(self.outline.text, path) is not Intent.CREATE:
-                meant = self._meant(path)
-                hint = f"write {meant}" if meant else f"name the file that is meant, or say: create {path}"
+            elif path not in self._listed_files and intent(self.outline.text, path) is not Intent.CREATE:
+                similar = self._find_similar(path)
+                hint = f"write {similar}" if similar else f"name the right file, or say: create {path}"
                 what = f"{name} is to be changed and is not there"
                 yield Missing("missing-file", step.line_of(path), what, hint)
 
     @cached_property
-    def _listed(self) -> frozenset[str]:
+    def _listed_files(self) -> frozenset[str]:
         return frozenset(self.outline.files)
 
-    def _of_tests(self, step: Step) -> Iterator[Missing]:
+    def _check_tests(self, step: Step) -> Iterator[Missing]:
         for command in step.verify:
-            absent = [] if _ABSENCE.search(command) else [*filter(self._is_unwritten, _tests_in(command))]
+            absent = [] if _ABSENCE.search(command) else [*filter(self._is_unwritten, _find_tests(command))]
             line = step.line_of(command) if absent else 0
             for name in absent:
                 what = f"`{shortened(command, 60)}` runs {shortened(name, 80)}, which is not there"
                 hint = f"add {name} to the files of this step or of one before it"
                 yield Missing("missing-test", line, what, hint)
 
-    def _of_artifacts(self) -> Iterator[Missing]:
+    def _check_artifacts(self) -> Iterator[Missing]:
         for artifact in self.outline.plan.must_haves.artifacts if self.outline.plan else ():
-            if not self._is_there(artifact.path) and not artifact.path.startswith(_NOT_HERE):
-                what = f"the artifact {shortened(artifact.path, 80)} is not there, and no task lists it"
+            if not self._exists(artifact.path) and not artifact.path.startswith(_OUTSIDE_PREFIXES):
+                what = f"the artifact {shortened(artifact.path, 80)} does not exist, and no task lists it"
                 hint = f"add {artifact.path} to the <files> of the task that makes it"
                 yield Missing("missing-artifact", artifact.line, what, hint)
 
-    def _of_context(self) -> Iterator[Missing]:
+    def _check_context(self) -> Iterator[Missing]:
         plan, whole = self.outline.plan, self.outline.whole
-        named = in_words(plan.context.replace("`", " ")) if plan else iter(whole.files)
+        paths = in_words(plan.context.replace("`", " ")) if plan else iter(whole.files)
         step = Step("", 1, (), (), (), ordered=True, text=self.outline.text)
-        for path in islice(dict.fromkeys(named), MOST_FILES):
-            if self._is_there(path) or self.tree.has_ending_in(path) or path.startswith(_NOT_HERE):
+        for path in islice(dict.fromkeys(paths), MOST_FILES):
+            if self._exists(path) or self.tree.has_ending_in(path) or path.startswith(_OUTSIDE_PREFIXES):
                 continue
             if has_ending(path) and (plan or "/" in path) and intent(whole.text, path) is not Intent.CREATE:
-                meant = self._meant(path)
-                hint = f"write {meant}" if meant else "name a file that is there, or leave it out"
-                what = f"{shortened(path, 80)} is spoken of and is not there"
+                similar = self._find_similar(path)
+                hint = f"write {similar}" if similar else "name an existing file, or remove it"
+                what = f"{shortened(path, 80)} is mentioned but does not exist"
                 yield Missing("missing-context", step.line_of(path), what, hint)
 
-    def _is_there(self, path: str) -> bool:
-        if path in self._made or self.tree.has(path) or self._patterns.cover(path):
+    def _exists(self, path: str) -> bool:
+        if path in self._created or self.tree.has(path) or self._patterns.cover(path):
             return True
         return not self.outline.is_plan and self.tree.has_ending_in(path)
 
     def _is_unwritten(self, name: str) -> bool:
-        """Nor in a folder that the command goes into first: `cd web && vitest run tests/a.test.ts`."""
-        return not self._is_there(name) and not self.tree.has_ending_in(name) and name not in self._endings
+        """Whether the test exists nowhere, not even in a folder that the command enters: `cd web && vitest run
+        tests/a.test.ts`.
+        """
+        return not self._exists(name) and not self.tree.has_ending_in(name) and name not in self._endings
 
-    def _is_nowhere(self, path: str) -> bool:
-        """Neither its folder is there nor one that the steps so far have made. In an empty project all is new."""
+    def _has_no_folder(self, path: str) -> bool:
+        """Whether its folder exists neither in the base nor through earlier steps. In an empty project all is new."""
         folder = path.rpartition("/")[0]
         return bool(self.tree) and not self.tree.has_folder_of(path) and folder not in self._folders
 
-    def _make(self, step: Step) -> None:
-        self._made.update(step.files)
+    def _add_created(self, step: Step) -> None:
+        self._created.update(step.files)
         self._patterns.add(path for path in step.files if is_pattern(path))
         self._endings.update(ending for path in step.files for ending in endings_of(path))
         self._folders.update(folder for path in step.files for folder in folders_of(path))
 
 
-def _paths_in(action: str) -> Iterator[str]:
-    """What its sentences name, and not the code that it shows."""
+def _find_paths(action: str) -> Iterator[str]:
+    """Yield the paths that the sentences name, but not those in code blocks."""
     for line in Document.of(action).lines if action else ():
         if line.kind is Kind.PROSE:
             yield from in_words(line.plain)
@@ -371,14 +397,14 @@ def _paths_in(action: str) -> Iterator[str]:
 
 
 def _is_end_of(path: str, files: Iterable[str]) -> bool:
-    """`parse.py` where the task lists `src/parse.py`."""
+    """Whether the task lists the path in a longer form: `parse.py` for `src/parse.py`."""
     return any(file.endswith(f"/{path}") for file in files)
 
 
-def _tests_in(command: str) -> Iterator[str]:
-    """Files of tests that a command names, from the root or from where it goes."""
+def _find_tests(command: str) -> Iterator[str]:
+    """Yield the test files that a command names, from the root or from the folder that it enters."""
     for match in _WORD.finditer(command):
         name = match[0].partition("::")[0].removeprefix("./")
-        is_path = len(name) <= 200 and "*" not in name and ".." not in name and not name.startswith(_NOT_HERE)
+        is_path = len(name) <= 200 and "*" not in name and ".." not in name and not name.startswith(_OUTSIDE_PREFIXES)
         if is_path and has_ending(name) and is_test(name):
             yield name
