@@ -9,8 +9,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from proofstone.agents.backends import Identity
-from proofstone.agents.executors.context import Site
+from proofstone.agents.backends import BackendIdentity
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import Conversation, Turn
 from proofstone.agents.roles.models.pipeline import ResearchFocus, ReviewFocus
 from proofstone.pipeline.rules.effects import AskAgent, AskResearch, AskReview
@@ -52,9 +52,9 @@ TEXTS: Final = {agent: json.dumps(answer) for agent, answer in ANSWERS.items()}
 class AtOnce:
     """Implements `Backend`: it knows what to say."""
 
-    identity = Identity("at-once")
+    identity = BackendIdentity("at-once")
 
-    def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn:
+    def turn(self, conversation: Conversation, site: ExecutionContext, seconds: float | None) -> Turn:
         return Turn(text=TEXTS[conversation.occasion.agent], model="at-once")
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 
 from benchmarks import Measurement, show, timed
-from proofstone.agents.bus import Bus, Letter, Subscription
+from proofstone.agents.bus import MessageBus, OutgoingMessage, Subscription
 from proofstone.ledger.models import EventRow
 from proofstone.ledger.sqlite import SqliteLedger
 
@@ -34,8 +34,10 @@ PLAIN_EVENT = "INSERT INTO events (run_id, type, payload) VALUES ('bench', 'effe
 TEXT = "x" * 500
 
 
-def letters(start: int, count: int) -> list[Letter]:
-    return [Letter("engine", "executor", "Repair", {"text": TEXT}, f"m{n}") for n in range(start, start + count)]
+def letters(start: int, count: int) -> list[OutgoingMessage]:
+    return [
+        OutgoingMessage("engine", "executor", "Repair", {"text": TEXT}, f"m{n}") for n in range(start, start + count)
+    ]
 
 
 def publishing(directory: Path, batches: int, size: int) -> Measurement:
@@ -43,7 +45,7 @@ def publishing(directory: Path, batches: int, size: int) -> Measurement:
         SqliteLedger(directory / f"said-{size}.db") as ledger,
         closing(_plain(directory / f"plain-said-{size}.db")) as db,
     ):
-        bus = Bus(ledger, "bench")
+        bus = MessageBus(ledger, "bench")
         work = [letters(number * size, size) for number in range(batches)]
         times = [(timed(lambda w=w: bus.publish_all(w)), timed(lambda w=w: _say(db, w))) for w in work]  # type: ignore[misc]
     what = "one message" if size == 1 else f"{size} messages at once"
@@ -53,18 +55,18 @@ def publishing(directory: Path, batches: int, size: int) -> Measurement:
 def delivering(directory: Path, batches: int, size: int) -> Measurement:
     """A batch is read, each message has one row as its effect, and the cursor moves: against as many plain inserts."""
     with SqliteLedger(directory / "heard.db") as ledger, closing(_plain(directory / "plain-heard.db")) as db:
-        bus = Bus(ledger, "bench")
+        bus = MessageBus(ledger, "bench")
         for number in range(batches):
             bus.publish_all(letters(number * size, size))
         hearing = Subscription(ledger, "bench", run_id="bench")
 
         def heard() -> None:
-            pending = hearing.pending(size)
+            pending = hearing.read_pending(size)
             effects = [EventRow(run_id="bench", type="effect", payload={"seq": one.seq}) for one in pending]
-            assert hearing.handled(pending[-1], effects)
+            assert hearing.commit(pending[-1], effects)
 
         times = [(timed(heard), timed(lambda: _effects(db, size))) for _ in range(batches)]
-        assert hearing.pending() == []
+        assert hearing.read_pending() == []
     return _measured(f"hearing {size} messages with an effect each, against plain inserts", times, aim=20.0)
 
 
@@ -90,7 +92,7 @@ def _plain(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _say(db: sqlite3.Connection, said: list[Letter]) -> None:
+def _say(db: sqlite3.Connection, said: list[OutgoingMessage]) -> None:
     def insert() -> None:
         for one in said:
             row = (one.message_id, one.sender, one.recipient, one.type, json.dumps(dict(one.payload)))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks import Measurement, show, timed
 from proofstone.git.repository import open_repository
-from proofstone.git.snapshot import snapshot
+from proofstone.git.snapshot import take_snapshot
 from proofstone.git.store import open_store
 
 PROOFSTONE = [sys.executable, "-c", "import sys; from proofstone.cli.main import main; sys.exit(main())"]
@@ -118,10 +118,10 @@ def many_files(folder: Path, count: int) -> list[Measurement]:
     root = place.repository({f"d{n % 200}/f{n}.txt": f"{n}\n" * 20 for n in range(count)})
     (root / "d0" / "f0.txt").write_text("changed\n")
     repository = open_repository(root)
-    base = repository.git.line("rev-parse", "HEAD^{tree}")
+    base = repository.git.run_line("rev-parse", "HEAD^{tree}")
     store = open_store(repository, folder / "other-state")
-    first = timed(lambda: snapshot(store, base))
-    second = min(timed(lambda: snapshot(store, base)) for _ in range(3))
+    first = timed(lambda: take_snapshot(store, base))
+    second = min(timed(lambda: take_snapshot(store, base)) for _ in range(3))
     cold = timed(lambda: place.check(root, "grep -q changed d0/f0.txt"))
     warm = min(timed(lambda: place.check(root, "grep -q changed d0/f0.txt")) for _ in range(2))
     many = f"{count:,} files"

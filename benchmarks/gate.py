@@ -14,9 +14,9 @@ from pathlib import Path
 
 from benchmarks import NO_AIM, Measurement, show
 from benchmarks.check import Place
-from proofstone.app.gate import gate_run
-from proofstone.check.context import Progress, Silent
-from proofstone.common.models import Spent
+from proofstone.app.gate import build_gate_run
+from proofstone.check.context import NullProgress, Progress
+from proofstone.common.models import BudgetUsage
 from proofstone.gate.models import RunOutcome, RunView
 from proofstone.gate.request import GateRequest
 
@@ -36,25 +36,25 @@ TASK = """<task type="auto" depends_on="">
 class Nobody:
     """Nobody watches."""
 
-    def began(self, view: RunView) -> None:
+    def on_run_started(self, view: RunView) -> None:
         return None
 
-    def changed(self, view: RunView, task: str) -> None:
+    def on_task_changed(self, view: RunView, task: str) -> None:
         return None
 
-    def said(self, task: str, line: str) -> None:
+    def on_message(self, task: str, line: str) -> None:
         return None
 
-    def output(self, task: str, data: bytes) -> None:
+    def on_output(self, task: str, data: bytes) -> None:
         return None
 
-    def checks(self, task: str) -> Progress:
-        return Silent()
+    def on_checks_started(self, task: str) -> Progress:
+        return NullProgress()
 
-    def doing(self, task: str, line: str) -> None:
+    def on_activity(self, task: str, line: str) -> None:
         return None
 
-    def spending(self, spent: Spent) -> None:
+    def on_spending(self, spent: BudgetUsage) -> None:
         return None
 
 
@@ -98,7 +98,7 @@ def _gated(folder: Path, count: int, pause: float) -> float:
     plan.write_text(f"# Parts\n\n{''.join(tasks)}")
     request = GateRequest(executor=f"cmd:{EXECUTOR.format(pause=pause)}", slots=SLOTS)
     started = time.perf_counter()
-    with gate_run(root, plan, request, Nobody(), home=folder / "state") as gate:
+    with build_gate_run(root, plan, request, Nobody(), home=folder / "state") as gate:
         report = gate.run()
     if report.outcome is not RunOutcome.PASSED:
         raise RuntimeError(f"the benchmark's own plan does not pass: {report.reason}")

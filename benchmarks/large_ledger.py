@@ -18,7 +18,7 @@ from proofstone.gate.models import GateSetup
 from proofstone.ledger.artifacts import ArtifactStore
 from proofstone.ledger.connection import artifacts_path, ledger_path
 from proofstone.ledger.models import CheckRow, EventRow, MessageRow
-from proofstone.ledger.schema import Row
+from proofstone.ledger.schema import LedgerRow
 from proofstone.ledger.sqlite import SqliteLedger
 
 MILLION = 1_000_000
@@ -46,8 +46,8 @@ plan: 1
 def generate(home: Path, repository: Path, rows: int = MILLION) -> None:
     plan = ArtifactStore(artifacts_path(home)).put(_PLAN)
     with closing(SqliteLedger(ledger_path(home))) as ledger:
-        ledger.append(plan.row("text/markdown"))
-        batch: list[Row] = []
+        ledger.append(plan.to_row("text/markdown"))
+        batch: list[LedgerRow] = []
         written = 1
         for run in _runs(repository, plan.hash):
             batch += run
@@ -59,7 +59,7 @@ def generate(home: Path, repository: Path, rows: int = MILLION) -> None:
                 return
 
 
-def _runs(repository: Path, plan: str) -> Iterator[list[Row]]:
+def _runs(repository: Path, plan: str) -> Iterator[list[LedgerRow]]:
     number = 0
     while True:
         number += 1
@@ -67,7 +67,7 @@ def _runs(repository: Path, plan: str) -> Iterator[list[Row]]:
         yield _gate(run_id, repository, plan) if number % 91 == 0 else _check(run_id, repository, number)
 
 
-def _check(run_id: str, repository: Path, number: int) -> list[Row]:
+def _check(run_id: str, repository: Path, number: int) -> list[LedgerRow]:
     tree = f"{number:040x}"
     started = {
         "command": "check",
@@ -86,7 +86,7 @@ def _check(run_id: str, repository: Path, number: int) -> list[Row]:
     ]
 
 
-def _gate(run_id: str, repository: Path, plan: str) -> list[Row]:
+def _gate(run_id: str, repository: Path, plan: str) -> list[LedgerRow]:
     setup = GateSetup.model_validate(
         {
             "version": __version__,
@@ -106,7 +106,7 @@ def _gate(run_id: str, repository: Path, plan: str) -> list[Row]:
             "sandbox": "bubblewrap",
         }
     )
-    said: list[Row] = [
+    said: list[LedgerRow] = [
         MessageRow(message_id=f"m-{one}", run_id=run_id, sender="engine", recipient="executor", type="Dispatch")
         if one % 2
         else _result(run_id, "task-01", "2" * 40, one)

@@ -14,13 +14,13 @@ from unittest.mock import patch
 
 from benchmarks import Measurement, show, timed
 from benchmarks.check import QUICK, SUITE, WHOLE, Place, Shape
-from proofstone.app.context import check_run
-from proofstone.check.all_checks import CascadeRun
-from proofstone.check.context import CheckRequest, Silent
-from proofstone.check.integrity import environment_findings
-from proofstone.check.layers import Layers
-from proofstone.check.models import Examined
-from proofstone.check.static_scan import scan_findings
+from proofstone.app.context import build_check_run
+from proofstone.check.all_checks import AllChecks
+from proofstone.check.context import CheckRequest, NullProgress
+from proofstone.check.integrity import find_environment_tampering
+from proofstone.check.layers import LayerExaminer
+from proofstone.check.models import LayerResult
+from proofstone.check.static_scan import scan_changes
 from proofstone.ledger.models import CheckRow
 
 LAYERS = {
@@ -51,8 +51,8 @@ def layers(place: Place, shape: Shape) -> list[Measurement]:
         (root / "test_work.py").write_text(tested + TEST)
         (root / "work.py").write_text(REPAIR.format("") + f"\n\nROUND = {round_}\n")
         with (
-            patch.object(Layers, "examine", lambda *_: Examined()),
-            patch.object(CascadeRun, "_plant_early", lambda *_: None),
+            patch.object(LayerExaminer, "examine", lambda *_: LayerResult()),
+            patch.object(AllChecks, "_plant_early", lambda *_: None),
         ):
             without.append(timed(lambda: _whole(root, home)))
         (root / "work.py").write_text(REPAIR.format("") + f"\n\nROUND = {round_ + 10}\n")
@@ -70,7 +70,7 @@ def layers(place: Place, shape: Shape) -> list[Measurement]:
 
 
 def _whole(root: Path, home: Path) -> None:
-    with check_run(root, CheckRequest(), Silent(), home=home) as run:
+    with build_check_run(root, CheckRequest(), NullProgress(), home=home) as run:
         report = run.run()
     if report.outcome != "passed":
         raise RuntimeError(f"the benchmark's own change does not pass: {report.reason}")
@@ -79,7 +79,7 @@ def _whole(root: Path, home: Path) -> None:
 def _shares(root: Path, home: Path) -> list[Measurement]:
     """Each layer's own time against the sum of all time spent on the check."""
     (root / "work.py").write_text(REPAIR.format("") + "\n\nROUND = 99\n")
-    with check_run(root, CheckRequest(), Silent(), home=home) as run:
+    with build_check_run(root, CheckRequest(), NullProgress(), home=home) as run:
         report = run.run()
         rows = [stored.row for stored in run.context.ledger.read(CheckRow) if stored.row.run_id == report.run_id]
         spent = {
@@ -88,9 +88,9 @@ def _shares(root: Path, home: Path) -> list[Measurement]:
         }
         subject = run.subject
         spent["L1 the work tree frozen a second time"] = timed(subject.freeze)
-        spent["L6 static scan"] = timed(lambda: scan_findings(subject.files))
+        spent["L6 static scan"] = timed(lambda: scan_changes(subject.files))
         folders = subject.environment.dependencies
-        spent["L7 the environment's integrity"] = timed(lambda: environment_findings(folders, root))
+        spent["L7 the environment's integrity"] = timed(lambda: find_environment_tampering(folders, root))
         own = sum(line.duration_ms for line in report.checks) / 1000
     total = own + sum(spent.values())
     return [

@@ -48,23 +48,23 @@ from benchmarks.answers import ANSWERS, TEXTS, AtOnce, needs
 from benchmarks.check import Place
 from benchmarks.nobody import Nobody
 from proofstone.agents.models import Turn
-from proofstone.agents.rules.answer import Malformed
-from proofstone.agents.rules.conversation import answer_in
-from proofstone.app.pipeline import RunRequest, pipeline_run
+from proofstone.agents.rules.answer import MalformedAnswer
+from proofstone.agents.rules.conversation import read_answer
+from proofstone.app.pipeline import PipelineRequest, build_pipeline_run
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.pipeline.agents import PipelineAgents, Shown, asking
-from proofstone.pipeline.documenting import Documenting
-from proofstone.pipeline.rules.effects import Heard
-from proofstone.runtime.journal import Steps
+from proofstone.pipeline.agents import PipelineAgents, RequestContext, build_agent_request
+from proofstone.pipeline.rules.effects import AgentReply
+from proofstone.pipeline.run_folder import RunFolder
+from proofstone.runtime.journal import StepJournal
 
 STEPS: Final = 26
 """Dispatches of a feature of six tasks, when nothing goes wrong."""
 THIRD: Final = 1 / 3
 REQUEST: Final = "Let customers see how many things are in their cart"
 DIFF: Final = "".join(f"+def count{n}(prices):\n+    return len(prices)\n" for n in range(10))
-_SHOWN: Final = Shown("bench", REQUEST, diff=DIFF)
+_SHOWN: Final = RequestContext("bench", REQUEST, diff=DIFF)
 _NEEDS: Final = needs(STEPS, count(1))
-_ALL: Final = [asking(need, _SHOWN) for need in _NEEDS]
+_ALL: Final = [build_agent_request(need, _SHOWN) for need in _NEEDS]
 _ASKED: Final = [one.text for one in _ALL]
 _SAID: Final = [TEXTS[one.occasion.agent] for one in _ALL]
 
@@ -151,22 +151,22 @@ def _recorded(path: Path) -> Iterator[Way]:
     with SqliteLedger(path) as ledger:
 
         def steps() -> list[float]:
-            record, took = Steps.opened(ledger, str(next(runs)), "bench.step", "run"), []
+            record, took = StepJournal.load(ledger, str(next(runs)), "bench.step", "run"), []
             for one, asked, said in zip(_ALL, _ASKED, _SAID, strict=True):
                 start = time.perf_counter()
-                if record.recall(one.occasion.id, asked) is not None:
+                if record.lookup(one.occasion.id, asked) is not None:
                     raise RuntimeError("the benchmark's steps are not new ones")
-                record.keep(one.occasion.id, asked, {"agent": one.occasion.agent, "answer": said})
+                record.record(one.occasion.id, asked, {"agent": one.occasion.agent, "answer": said})
                 took.append(time.perf_counter() - start)
             return took
 
         yield steps
 
 
-class Undocumented(Documenting):
+class Undocumented(RunFolder):
     """Nothing is written for people."""
 
-    def answered(self, *_: object) -> None:
+    def write_answer(self, *_: object) -> None:
         return None
 
 
@@ -174,9 +174,9 @@ class Undocumented(Documenting):
 def _ours(folder: Path, *, documents: bool = True) -> Iterator[Way]:
     folder.mkdir()
     root = Place(folder).repository({"shop/cart.py": "def total(prices):\n    return sum(prices)\n"})
-    request = RunRequest(backends=("cmd:true",))  # somebody must be named; they are not asked
-    with pipeline_run(root, REQUEST, request, Nobody(), lambda _: None, home=folder / "state") as begun:
-        world, agents = begun.world, begun.agents
+    request = PipelineRequest(backends=("cmd:true",))  # somebody must be named; they are not asked
+    with build_pipeline_run(root, REQUEST, request, Nobody(), lambda _: None, home=folder / "state") as begun:
+        world, agents = begun.context, begun.agents
         agents.backends = dict.fromkeys(ANSWERS, AtOnce())
         if not documents:
             agents.documents = Undocumented(agents.documents.folder)
@@ -187,14 +187,14 @@ def _ours(folder: Path, *, documents: bool = True) -> Iterator[Way]:
 
 def _dispatches(agents: PipelineAgents, numbers: count[int]) -> list[float]:
     world = agents.world
-    shown = Shown(world.run_id, REQUEST, diff=DIFF)
+    shown = RequestContext(world.run_id, REQUEST, diff=DIFF)
     took = []
     for need in needs(STEPS, numbers):
         shutil.rmtree(agents.documents.folder / "research", ignore_errors=True)  # in a run each document is a new one
         start = time.perf_counter()
-        heard = agents.heard(asking(need, shown), world.base_tree, world.base_commit)
+        heard = agents.ask(build_agent_request(need, shown), world.base_tree, world.base_commit)
         took.append(time.perf_counter() - start)
-        if not isinstance(heard, Heard):
+        if not isinstance(heard, AgentReply):
             raise RuntimeError(f"the benchmark's own agent gives no answer: {heard.why}")
     return took
 
@@ -222,13 +222,13 @@ def _said_at_once(number: int) -> Said:
 
 
 def _asked(number: int) -> Said:
-    one = asking(_NEEDS[number], _SHOWN)
+    one = build_agent_request(_NEEDS[number], _SHOWN)
     return {"occasion": one.occasion.id, "request": one.text}
 
 
 def _answered(number: int) -> Said:
-    answer = answer_in(Turn(text=_SAID[number], model="at-once"), _ALL[number].role.output)
-    if isinstance(answer, Malformed):
+    answer = read_answer(Turn(text=_SAID[number], model="at-once"), _ALL[number].role.output)
+    if isinstance(answer, MalformedAnswer):
         raise RuntimeError(f"the benchmark's own agent gives no answer: {answer.why}")
     return {"answer": answer.model_dump(mode="json")}
 

@@ -13,7 +13,7 @@ import sys
 from difflib import unified_diff
 from pathlib import Path
 
-from proofstone.prove.results import Proof, Standing, render, summary
+from proofstone.prove.results import Proof, TrialStatus, format_summary, render_catalogue
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "catalogue.md"
@@ -33,14 +33,14 @@ all of this on your machine.
 
 def main(args: list[str]) -> int:
     proof = tried()
-    unsure = [one.trick for one in proof.trials if not one.well and one.standing is not Standing.MISSED]
+    unsure = [one.trick for one in proof.trials if not one.is_ok and one.standing is not TrialStatus.MISSED]
     if unsure:
         # What the machine's own trouble can do to a trial it will not do twice. A trick that passed stays as it is.
         sys.stderr.write(f"once more: {', '.join(unsure)}\n")
         again = {one.trick: one for one in tried(*unsure).trials}
         proof = proof.model_copy(update={"trials": tuple(again.get(one.trick, one) for one in proof.trials)})
-    page = HEAD + render(proof)
-    if not proof.well:
+    page = HEAD + render_catalogue(proof)
+    if not proof.is_ok:
         sys.stderr.write(page)
         return 1
     if "--write" in args:
@@ -48,7 +48,7 @@ def main(args: list[str]) -> int:
     written = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
     for line in unified_diff(steady(written), steady(page), "docs/catalogue.md", "now", lineterm="", n=0):
         sys.stderr.write(line + "\n")
-    sys.stdout.write(f"catalogue: {summary(proof.summary)}\n")
+    sys.stdout.write(f"catalogue: {format_summary(proof.summary)}\n")
     return 0 if steady(written) == steady(page) else 1
 
 

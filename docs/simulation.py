@@ -14,26 +14,26 @@ from pathlib import Path
 
 from rich.console import Console
 
-from proofstone.cli.render.simulation import HEAD, cells, plotted, print_comparison
-from proofstone.cli.simulate import seeded
-from proofstone.solve.rules.gradient import Weights
-from proofstone.solve.simulation.rules import KINDS, MIXES, Mix
-from proofstone.solve.simulation.run import CONTENDERS, Summary, compare
+from proofstone.cli.render.simulation import TABLE_HEADING, format_cells, print_comparison, render_comparison_plot
+from proofstone.cli.simulate import make_random_source
+from proofstone.solve.rules.gradient import LossWeights
+from proofstone.solve.simulation.rules import APPROACH_KINDS, MIXES, LandscapeMix
+from proofstone.solve.simulation.run import CONTENDERS, PolicySummary, compare_policies
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "simulation.md"
 PLOT = ROOT / "docs" / "simulation.svg"
 SEED, LANDSCAPES, EXAMPLE = 1, 2000, 100
 WIDTH = 140
-BUDGETS: Mapping[str, Weights] = {
-    "default": Weights(),
-    "larger": Weights(max_replans=7, time_budget_ms=900_000),
+BUDGETS: Mapping[str, LossWeights] = {
+    "default": LossWeights(),
+    "larger": LossWeights(max_replans=7, time_budget_ms=900_000),
 }
 
 
 def main(args: list[str]) -> int:
     figures = {name: played(weights) for name, weights in BUDGETS.items()}
-    plot = plotted(figures["default"])
+    plot = render_comparison_plot(figures["default"])
     page = filled(PAGE.read_text(encoding="utf-8"), figures)
     if "--write" in args:
         PAGE.write_text(page, encoding="utf-8")
@@ -43,11 +43,14 @@ def main(args: list[str]) -> int:
     return 0 if same else 1
 
 
-def played(weights: Weights, landscapes: int = LANDSCAPES) -> dict[str, tuple[Summary, ...]]:
-    return {name: compare(mix, CONTENDERS, landscapes, seeded(SEED, name), weights) for name, mix in MIXES.items()}
+def played(weights: LossWeights, landscapes: int = LANDSCAPES) -> dict[str, tuple[PolicySummary, ...]]:
+    return {
+        name: compare_policies(mix, CONTENDERS, landscapes, make_random_source(SEED, name), weights)
+        for name, mix in MIXES.items()
+    }
 
 
-def filled(page: str, figures: Mapping[str, Mapping[str, tuple[Summary, ...]]]) -> str:
+def filled(page: str, figures: Mapping[str, Mapping[str, tuple[PolicySummary, ...]]]) -> str:
     """The page with what is generated between its marks."""
     parts = {"kinds": _kinds(), "mixes": _mixes(), "policies": _policies(), "example": _example()}
     parts |= {name: _results(compared) for name, compared in figures.items()}
@@ -64,18 +67,22 @@ def _table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> Iterator[s
     yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
-def _results(compared: Mapping[str, tuple[Summary, ...]]) -> Iterator[str]:
+def _results(compared: Mapping[str, tuple[PolicySummary, ...]]) -> Iterator[str]:
     return _table(
-        ("tasks", *HEAD),
-        ((mix if not number else "", *cells(one)) for mix, all_ in compared.items() for number, one in enumerate(all_)),
+        ("tasks", *TABLE_HEADING),
+        (
+            (mix if not number else "", *format_cells(one))
+            for mix, all_ in compared.items()
+            for number, one in enumerate(all_)
+        ),
     )
 
 
 def _example() -> Iterator[str]:
     said = StringIO()
     console = Console(file=said, width=WIDTH, color_system=None, markup=False, highlight=False, emoji=False)
-    sample = compare(MIXES["mixed"], CONTENDERS, EXAMPLE, seeded(SEED, "mixed"), Weights())
-    print_comparison(console, {"mixed": sample}, SEED, Weights())
+    sample = compare_policies(MIXES["mixed"], CONTENDERS, EXAMPLE, make_random_source(SEED, "mixed"), LossWeights())
+    print_comparison(console, {"mixed": sample}, SEED, LossWeights())
     yield f"```\n$ proofstone simulate --landscapes {EXAMPLE}\n{said.getvalue()}```"
 
 
@@ -87,13 +94,13 @@ def _kinds() -> Iterator[str]:
             *(f"{low:g} to {high:g}" for low, high in (kind.start, kind.step, kind.ceiling)),
             ", ".join(f"{one:g}" for one in kind.shape),
         )
-        for name, kind in KINDS.items()
+        for name, kind in APPROACH_KINDS.items()
     )
     return _table(("approach", "", "starts at", "a round adds", "ends at most at", "times, by round"), rows)
 
 
 def _mixes() -> Iterator[str]:
-    figures = [one.name for one in fields(Mix) if one.name != "summary"]
+    figures = [one.name for one in fields(LandscapeMix) if one.name != "summary"]
     rows = ((name, mix.summary, *(f"{getattr(mix, one):g}" for one in figures)) for name, mix in MIXES.items())
     return _table(("tasks", "", *figures), rows)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proofstone.agents.spending import Recorded, on_record
+from proofstone.agents.spending import DispatchRecord, read_dispatch_records
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.models import CheckRow, EventRow, MessageRow
 from proofstone.ledger.sqlite import SqliteLedger
@@ -55,9 +55,9 @@ class Staged:
         with closing(self.ledger()) as ledger:
             return [one.row.run_id for one in ledger.read(EventRow, type="run.started")]
 
-    def dispatches(self, run_id: str) -> dict[str, Recorded]:
+    def dispatches(self, run_id: str) -> dict[str, DispatchRecord]:
         with closing(self.ledger()) as ledger:
-            return on_record(ledger, run_id)
+            return read_dispatch_records(ledger, run_id)
 
     def events(self, run_id: str, type: str) -> list[Mapping[str, Any]]:
         with closing(self.ledger()) as ledger:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from proofstone.cli.main import COMMANDS, Command, load_app, root_help
+from proofstone.cli.main import COMMANDS, Command, format_root_help, load_app
 
 if TYPE_CHECKING:
     from typer.core import TyperGroup
@@ -18,7 +18,7 @@ def cli_reference() -> str:
     parts = [
         "# Command line\n",
         "Generated from `--help` by `make docs`; do not edit.\n",
-        f"```\n{root_help().rstrip()}\n```\n",
+        f"```\n{format_root_help().rstrip()}\n```\n",
     ]
     for command in COMMANDS:
         if find_spec(command.module) is not None:

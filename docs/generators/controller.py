@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from generators.page import cell, mermaid
 from proofstone.agents.roles.models.solve_messages import OutcomeStatus, SubTaskOutcome
-from proofstone.solve.rules.directing import Came, blocked_after
-from proofstone.solve.rules.gradient import DEFAULT_POLICY, POLICIES, Policy, Row, Weights
+from proofstone.solve.rules.directing import RoundResult, update_blocks
+from proofstone.solve.rules.gradient import DEFAULT_POLICY, POLICIES, LossWeights, Policy, PolicyRow
 from proofstone.solve.rules.plan_rules import Blocks
 
 FIGURES = re.compile(r" \([^()]*\{[^()]*\)")
@@ -39,24 +39,24 @@ def other_policies() -> str:
 
 def _policy(policy: Policy) -> str:
     rows = [
-        f"| {number} | {cell(FIGURES.sub('', row.when))} | `{row.directive}` | {_blocked_by(row)} |"
+        f"| {number} | {cell(FIGURES.sub('', row.rationale_template))} | `{row.directive}` | {_blocked_by(row)} |"
         for number, row in enumerate(policy, start=1)
     ]
     return "\n".join(["| | when | directive | blocked from then on |", "|---|---|---|---|", *rows, ""])
 
 
-def _blocked_by(row: Row) -> str:
+def _blocked_by(row: PolicyRow) -> str:
     """As the code itself does it, to a subtask that failed by one tool at one target."""
     failed = SubTaskOutcome(
         subtask_id="s", parent_task_id="t", status=OutcomeStatus.FAILED, tools=("grep",), obstacles=("a",)
     )
-    blocks = blocked_after(row, Came(outcomes=(failed,)), Blocks(), ("grep", "write"))
+    blocks = update_blocks(row, RoundResult(outcomes=(failed,)), Blocks(), ("grep", "write"))
     said = ["the tools of what failed"] * bool(blocks.tools) + ["what was in the way"] * bool(blocks.targets)
     return ", ".join(said) or "–"
 
 
 def loop_numbers() -> str:
-    rows = [f"| {said} | {getattr(Weights(), name):,} |" for name, said in WEIGHTS.items()]
+    rows = [f"| {said} | {getattr(LossWeights(), name):,} |" for name, said in WEIGHTS.items()]
     return "\n".join(["| number | value |", "|---|---|", *rows, ""])
 
 
@@ -64,7 +64,7 @@ def course() -> str:
     """The default policy as a way: the first row that holds decides."""
     drawn = ['    round(["a round is over"]) --> q1']
     for number, row in enumerate(DEFAULT_POLICY, start=1):
-        when, _, then = FIGURES.sub("", row.when).partition(": ")
+        when, _, then = FIGURES.sub("", row.rationale_template).partition(": ")
         said = f"<b>{row.directive}</b>{f'<br/>{then}' if then else ''}"
         drawn.append(f'    q{number}{{"{when}"}} -->|yes| d{number}["{said}"]')
         if number < len(DEFAULT_POLICY):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from generators.page import mermaid, table
-from proofstone.ledger.rules.chain import Link
+from proofstone.ledger.rules.chain import ChainLink
 from proofstone.ledger.schema import TABLES
 
 
@@ -19,7 +19,7 @@ def tables() -> str:
 
 
 def chain() -> str:
-    names = [one.name for one in fields(Link)]
+    names = [one.name for one in fields(ChainLink)]
     entries = {"n1": "entry n − 1", "n": "entry n", "n2": "entry n + 1"}
     drawn = [f'    {node}["{title}<br/>{"<br/>".join(names)}"]' for node, title in entries.items()]
     held = 'row["the row itself, in its table"]'

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 
 from generators.page import cell, mermaid
-from proofstone.agents.roles.models.plan_gate import Mode
+from proofstone.agents.roles.models.plan_gate import ResearchMode
 from proofstone.agents.roles.models.plan_gate_records import ConvergenceStatus, PlanSeverity
-from proofstone.agents.rules.tool_budgets import COMBINED, KINDS, LIMITS, SEARCHABLE, BudgetKind
-from proofstone.plan_gate.rules.decision import TABLE
+from proofstone.agents.rules.tool_budgets import COMBINED_LIMITS, MODE_LIMITS, SEARCH_REASONS, TOOL_KINDS, BudgetKind
+from proofstone.plan_gate.rules.decision import DECISION_TABLE
 from proofstone.plan_gate.rules.objections import RULES, Objection
 
 
 def decision_table() -> str:
     rows = [
-        f"| {number} | {cell(row.when)} | {row.status} | {_verdict(row.verdict, strong=row.strong)} |"
-        for number, row in enumerate(TABLE, start=1)
+        f"| {number} | {cell(row.when)} | {row.status} | {_verdict(row.verdict, strong=row.is_strong)} |"
+        for number, row in enumerate(DECISION_TABLE, start=1)
     ]
     return "\n".join(["| | when | status | verdict |", "|---|---|---|---|", *rows, ""])
 
@@ -25,16 +25,18 @@ def _verdict(verdict: str | None, *, strong: bool) -> str:
 
 
 def tool_budgets() -> str:
-    head = f"| budget | tools that count | {' | '.join(Mode)} | together |"
-    searched = [f"- `{mode}`: {', '.join(f'`{one}`' for one in SEARCHABLE[mode]) or 'never'}" for mode in Mode]
-    table = [head, "|---|---|" + "---|" * (len(Mode) + 1), *map(_budget_row, BudgetKind)]
+    head = f"| budget | tools that count | {' | '.join(ResearchMode)} | together |"
+    searched = [
+        f"- `{mode}`: {', '.join(f'`{one}`' for one in SEARCH_REASONS[mode]) or 'never'}" for mode in ResearchMode
+    ]
+    table = [head, "|---|---|" + "---|" * (len(ResearchMode) + 1), *map(_budget_row, BudgetKind)]
     return "\n".join([*table, "", "The web is searched for these reasons and no others:", "", *searched, ""])
 
 
 def _budget_row(kind: BudgetKind) -> str:
-    tools = ", ".join(f"`{tool}`" for tool, its in KINDS.items() if its is kind)
-    limits = " | ".join(str(LIMITS[mode].get(kind, "–")) for mode in Mode)
-    return f"| {kind} | {tools} | {limits} | {COMBINED[kind]} |"
+    tools = ", ".join(f"`{tool}`" for tool, its in TOOL_KINDS.items() if its is kind)
+    limits = " | ".join(str(MODE_LIMITS[mode].get(kind, "–")) for mode in ResearchMode)
+    return f"| {kind} | {tools} | {limits} | {COMBINED_LIMITS[kind]} |"
 
 
 def plan_rules() -> str:
@@ -56,14 +58,14 @@ def _prose(text: str) -> str:
 
 def convergence() -> str:
     """The decision table as a way: what each row leads to."""
-    ends = {row.verdict: f'    {row.verdict}(["{row.verdict}"])' for row in TABLE if row.verdict}
+    ends = {row.verdict: f'    {row.verdict}(["{row.verdict}"])' for row in DECISION_TABLE if row.verdict}
     drawn = ['    rules["rules: code looks first"] --> challenge', '    challenge["challenge"] --> research']
     drawn += ['    research["look into it"] --> rule', '    rule["rule on each challenge"] --> decide{"decide"}']
-    return mermaid("\n".join(["flowchart TD", *drawn, *ends.values(), *map(_arrow, range(1, len(TABLE) + 1))]))
+    return mermaid("\n".join(["flowchart TD", *drawn, *ends.values(), *map(_arrow, range(1, len(DECISION_TABLE) + 1))]))
 
 
 def _arrow(number: int) -> str:
-    row = TABLE[number - 1]
+    row = DECISION_TABLE[number - 1]
     said = f'"{number}: {row.status}"'
     if row.verdict:
         return f"    decide -->|{said}| {row.verdict}"

@@ -6,9 +6,13 @@ from collections.abc import Mapping
 
 from generators.page import cell
 from proofstone.agents.backends.programs.known import PRESETS
-from proofstone.agents.backends.programs.preset import Limit, Preset
+from proofstone.agents.backends.programs.preset import EditLimit, Preset
 
-KEEPS_TO: Mapping[Limit, str] = {Limit.PATHS: "the task's files", Limit.TREE: "the work tree", Limit.NONE: "nothing"}
+KEEPS_TO: Mapping[EditLimit, str] = {
+    EditLimit.PATHS: "the task's files",
+    EditLimit.TREE: "the work tree",
+    EditLimit.NONE: "nothing",
+}
 
 
 def programs() -> str:
@@ -21,8 +25,8 @@ def programs() -> str:
 
 def _program_row(preset: Preset) -> str:
     ways = [*(["`cli:`"] if preset.invoke else []), *(["`acp:`"] if preset.acp else [])]
-    schema = "by an option" if preset.schema else "in words"
-    limits = f"{KEEPS_TO[preset.limit]} | {cell(preset.limits)}"
+    schema = "by an option" if preset.has_schema_option else "in words"
+    limits = f"{KEEPS_TO[preset.limit]} | {cell(preset.limit_description)}"
     return f"| `{preset.name}` | {', '.join(ways)} | {preset.minimum} | {limits} | {schema} |"
 
 
@@ -35,5 +39,11 @@ def _program(preset: Preset) -> str:
     }
     said = [f"- {title}: {', '.join(f'`{one}`' for one in names)}" for title, names in given.items() if names]
     return "\n".join(
-        [f"### {preset.name}\n", f"- Install: {preset.install}", *said, *(f"- {one}" for one in preset.troubles), ""]
+        [
+            f"### {preset.name}\n",
+            f"- Install: {preset.install}",
+            *said,
+            *(f"- {one}" for one in preset.known_problems),
+            "",
+        ]
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from generators.page import cell
-from proofstone.config.person import PersonSettings
-from proofstone.config.reading import PERSONS_OWN
-from proofstone.config.wording import Section, sections
+from proofstone.config.loader import USER_ONLY_SECTIONS
+from proofstone.config.setting_docs import SectionDoc, list_sections
+from proofstone.config.user import UserSettings
 
 
 def configuration() -> str:
@@ -75,17 +75,21 @@ search_key = "SEARCH_KEY"
 fetch = "direct"
 ```
 """
-    own = [section for section in sections(PersonSettings) if section.entries or section.name in PERSONS_OWN]
-    return "\n".join([head, *map(_section, sections()), persons, *map(_section, own)])
+    own = [
+        section
+        for section in list_sections(UserSettings)
+        if section.has_named_entries or section.name in USER_ONLY_SECTIONS
+    ]
+    return "\n".join([head, *map(_section, list_sections()), persons, *map(_section, own)])
 
 
-def _section(section: Section) -> str:
+def _section(section: SectionDoc) -> str:
     rows = [
-        f"| `{one.key}` | {cell(one.takes)} | {_default(one.default)} | {cell(one.description)} |"
+        f"| `{one.key}` | {cell(one.accepts)} | {_default(one.default)} | {cell(one.description)} |"
         for one in section.settings
     ]
     table = "\n".join(["| key | takes | default | |", "|---|---|---|---|", *rows])
-    name = f"{section.name}.NAME" if section.entries else section.name
+    name = f"{section.name}.NAME" if section.has_named_entries else section.name
     return f"## `[{name}]`\n\n{section.description}\n\n{table}\n"
 
 

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from generators.page import mermaid, table
 from proofstone.agents.roles.models.gate import FailureType
 from proofstone.config.settings import GateSettings
-from proofstone.gate.rules.machine import HALT_FAILURES, HALT_MISMATCHES, MAX_ATTEMPTS, POLICY, TABLE, diagram
+from proofstone.gate.rules.state_machine import (
+    HALT_FAILURES,
+    HALT_MISMATCHES,
+    MAX_ATTEMPTS,
+    RETRY_POLICIES,
+    TRANSITIONS,
+    draw_state_diagram,
+)
 
 PERSONS = frozenset(("overridden", "confirmed", "asked"))
 """Events that are a person's word, or wait for one."""
@@ -24,12 +31,12 @@ WHEN: Mapping[FailureType, str] = {
 
 
 def states() -> str:
-    return mermaid(diagram())
+    return mermaid(draw_state_diagram())
 
 
 def course() -> str:
     """The table without a person's words."""
-    rows = [(start, kind, end) for (start, kind), end in TABLE.items() if kind not in PERSONS]
+    rows = [(start, kind, end) for (start, kind), end in TRANSITIONS.items() if kind not in PERSONS]
     drawn = [f"    {start} --> {end}: {kind}" for start, kind, end in rows]
     first, last = rows[0][0], next(end for _, kind, end in rows if kind == "committed")
     return mermaid("\n".join(["stateDiagram-v2", f"    [*] --> {first}", *drawn, f"    {last} --> [*]"]))
@@ -38,15 +45,20 @@ def course() -> str:
 def retries() -> str:
     pause = f"{GateSettings().retry_delay_seconds} s"
     rows = [
-        (f"`{kind}`", WHEN[kind], _times(policy.retries), _after(policy.retries, pause if policy.delays else "at once"))
-        for kind, policy in POLICY.items()
+        (
+            f"`{kind}`",
+            WHEN[kind],
+            _times(policy.retries),
+            _after(policy.retries, pause if policy.is_delayed else "at once"),
+        )
+        for kind, policy in RETRY_POLICIES.items()
     ]
     return table(("failure", "when", "tried again", "after"), rows)
 
 
 def told() -> str:
     """What the next attempt is told, by what went wrong with the last."""
-    rows = [(f"`{kind}`", policy.then) for kind, policy in POLICY.items() if policy.then]
+    rows = [(f"`{kind}`", policy.directive) for kind, policy in RETRY_POLICIES.items() if policy.directive]
     return table(("what went wrong", "the next attempt is told to"), rows)
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from proofstone.agents.models import Completion, CompletionStatus, Output
+from proofstone.agents.models import Completion, CompletionStatus, RoleOutput
 from proofstone.agents.roles.models.plan_gate_records import PlanSeverity
-from proofstone.agents.roles.registry import AT_THE_PLAN_GATE, IN_THE_LOOP, ROLES
+from proofstone.agents.roles.registry import LOOP_ROLES, PLAN_GATE_ROLES, ROLES
 from proofstone.agents.roles.role import Role
-from proofstone.agents.rules.answer import Malformed, parse
-from proofstone.common.models import Contract, Severity
+from proofstone.agents.rules.answer import MalformedAnswer, parse_answer
+from proofstone.common.models import FrozenModel, Severity
 from tests.acceptance.conftest import Ended
 from tests.export import checks
 from tests.export.checks import Check
@@ -27,7 +27,7 @@ from tests.export.reading import HOSTS, exported
 from tests.pipeline.answers import GAVE_UP, concern, design, finding, plan, research, review, spec
 from tests.pipeline.talk import talk
 
-EVERYBODY = {**ROLES, **AT_THE_PLAN_GATE, **IN_THE_LOOP}
+EVERYBODY = {**ROLES, **PLAN_GATE_ROLES, **LOOP_ROLES}
 of_everybody = pytest.mark.parametrize("one", EVERYBODY.values(), ids=EVERYBODY)
 IN_A_RUN = {"researcher", "specifier", "designer", "reviewer", "planner", "executor", "architect", "knowledge"}
 """The seed's nine, but for the orchestrator and the verifier, which are the engine: it dispatches and it checks."""
@@ -79,14 +79,14 @@ READ = (ROLES["executor"], ROLES["architect"])
 def test_ac_03_every_role_ends_by_the_contract(one: Role) -> None:
     """AC-3. They state it in their answer, and without it there is none; at the task gate, where the form of an answer
     is another seed's, code reads it from what was answered."""
-    assert issubclass(one.output, Output) == (one not in READ)
+    assert issubclass(one.output, RoleOutput) == (one not in READ)
     if one in READ:
         assert one.completion is not ROLES["designer"].completion
         return
     assert "completion" in one.output.model_json_schema()["required"]
     for said in (b"{}", b'{"completion": {"status": "FINE", "summary": "s"}}', b'{"completion": {"status": "DONE"}}'):
-        found = parse(said, one.output)
-        assert isinstance(found, Malformed)
+        found = parse_answer(said, one.output)
+        assert isinstance(found, MalformedAnswer)
         assert "completion" in found.why
 
 
@@ -100,7 +100,7 @@ def test_ac_03_every_role_ends_by_the_contract(one: Role) -> None:
         ("code", review(), "code review: security has not submitted: I cannot"),
     ],
 )
-def test_ac_03_an_error_is_no_answer_whatever_stands_beside_it(who: str, answer: Output, reason: str) -> None:
+def test_ac_03_an_error_is_no_answer_whatever_stands_beside_it(who: str, answer: RoleOutput, reason: str) -> None:
     """AC-3. An agent that says ERROR was not heard, although the rest of what it says is of the schema."""
     it = talk(script={who: answer.model_copy(update={"completion": GAVE_UP})})
     assert (it.end.outcome.value, it.end.commit) == ("failed", None)
@@ -147,7 +147,7 @@ def _enums(schema: object) -> list[Any]:
     return [*own, *(word for value in schema.values() for word in _enums(value))]
 
 
-def _inlined(contract: type[Contract]) -> object:
+def _inlined(contract: type[FrozenModel]) -> object:
     """Its schema, with definitions where they are referred to, as deep as they go."""
     schema = contract.model_json_schema()
     definitions = schema.get("$defs", {})
@@ -169,7 +169,7 @@ def _inlined(contract: type[Contract]) -> object:
 def test_ac_07_every_severity_is_of_the_one_scale(one: Role) -> None:
     """AC-7. The plan gate's own words are read as words of the scale (rules, section 0), and no third one is."""
     scales = [scale for contract in (one.input, one.output) for scale in _scales(_inlined(contract))]
-    assert scales or one in READ or not issubclass(one.output, Output)
+    assert scales or one in READ or not issubclass(one.output, RoleOutput)
     for scale in scales:
         assert scale in (SEVERITIES, {word.value for word in PlanSeverity})
 
@@ -241,7 +241,7 @@ def test_ac_12_an_executor_checks_its_own_work_and_the_engine_does_it_again() ->
 
 
 @pytest.mark.parametrize("said", [review("needs_revision"), review("blocker"), plan(), design(), spec(), research()])
-def test_ac_12_what_contradicts_itself_is_no_answer(said: Output) -> None:
+def test_ac_12_what_contradicts_itself_is_no_answer(said: RoleOutput) -> None:
     """AC-12. What a careful agent would see in its own answer, code sees: a verdict without its finding, a task that
     waits for itself, a selection of nothing, an id twice."""
     wrong: dict[str, dict[str, Any]] = {
@@ -257,6 +257,6 @@ def test_ac_12_what_contradicts_itself_is_no_answer(said: Output) -> None:
         type(said).model_validate({**body, **wrong[type(said).__name__]})
 
 
-def _first(said: Output, field: str) -> dict[str, Any]:
+def _first(said: RoleOutput, field: str) -> dict[str, Any]:
     found = said.model_dump(mode="json").get(field)
     return dict(found[0]) if found else {}

@@ -11,7 +11,7 @@ import pytest
 from proofstone.common.models import Severity
 from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import ApprovalRequest
-from proofstone.pipeline.rules.effects import Approve, Decided
+from proofstone.pipeline.rules.effects import ApprovalDecision, AskForApproval
 from tests.acceptance.conftest import CONCERN, Ended
 from tests.pipeline.answers import concern, spec
 from tests.pipeline.talk import FEATURE, INTERACTIVE, WAIT, Script, needs, talk
@@ -31,7 +31,7 @@ CONCERNED: Script = {"spec": spec(concern())}
 @pytest.mark.parametrize("gate", GATES)
 def test_ac_10_each_gate_asks_with_choices_of_which_one_is_the_default(gate: str) -> None:
     """AC-10, interactive: the seed's approval_request."""
-    asked = {one.request.gate_id: one.request for one in needs(talk(INTERACTIVE, CONCERNED), Approve)}
+    asked = {one.request.gate_id: one.request for one in needs(talk(INTERACTIVE, CONCERNED), AskForApproval)}
     request = asked[gate]
     assert (request.pipeline_step, [one.id for one in request.options]) == GATES[gate]
     assert [one.id for one in request.options if one.is_default] == [request.options[0].id]
@@ -92,7 +92,7 @@ def test_ac_13_concerns_come_with_structured_choices() -> None:
 )
 def test_ac_13_each_choice_does_what_it_says(option: str, outcome: RunOutcome, then: str) -> None:
     """AC-13."""
-    it = talk(INTERACTIVE, {"spec 1": spec(concern()), "gate-pushback": Decided(option, "it is meant")})
+    it = talk(INTERACTIVE, {"spec 1": spec(concern()), "gate-pushback": ApprovalDecision(option, "it is meant")})
     assert it.end.outcome is outcome
     assert [*it.asked[it.asked.index("gate-pushback") :], ""][1] == then
 

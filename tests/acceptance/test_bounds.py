@@ -9,15 +9,15 @@ from collections import Counter
 
 import pytest
 
-from proofstone.agents.models import Conversation, Fault, FaultKind, Occasion, Turn
-from proofstone.agents.roles.models.gate import Failure, FailureType, TaskState
+from proofstone.agents.models import Conversation, DispatchKey, Fault, FaultKind, Turn
+from proofstone.agents.roles.models.gate import AttemptFailure, FailureType, TaskState
 from proofstone.agents.roles.models.pipeline import KnowledgeOutput
-from proofstone.agents.rules.budget import FOLLOWS, may_ask_again
-from proofstone.agents.rules.conversation import Ended as Conversed
-from proofstone.agents.rules.conversation import Pause, Repair, Think, converse
+from proofstone.agents.rules.budget import FAULT_POLICIES, can_repeat_dispatch
+from proofstone.agents.rules.conversation import ConversationEnd as Conversed
+from proofstone.agents.rules.conversation import RecordRepair, RequestTurn, WaitForRetry, run_conversation
 from proofstone.gate.models import RunOutcome, TaskRecord
-from proofstone.gate.rules.machine import MAX_ATTEMPTS, may_retry
-from proofstone.pipeline.rules.effects import Decided
+from proofstone.gate.rules.state_machine import MAX_ATTEMPTS, can_retry
+from proofstone.pipeline.rules.effects import ApprovalDecision
 from tests.acceptance.conftest import Ended
 from tests.export import checks
 from tests.export.reading import HOSTS, exported
@@ -69,17 +69,17 @@ ENDLESS: dict[str, tuple[Script, dict[str, int], RunOutcome]] = {
         RunOutcome.FAILED,
     ),
     "research is expanded once": (
-        {"gate-post-research": Decided("expand")},
+        {"gate-post-research": ApprovalDecision("expand")},
         {"research 2 impact": 1, "gate-post-research-2": 1, "research 3 impact": 0, "spec 1": 1},
         RunOutcome.PASSED,
     ),
     "a request is modified once": (
-        {"spec": spec(concern()), "gate-pushback": Decided("modify")},
+        {"spec": spec(concern()), "gate-pushback": ApprovalDecision("modify")},
         {"spec 1": 1, "spec 2": 1, "gate-pushback-2": 1, "spec 3": 0, "design 1": 1},
         RunOutcome.PASSED,
     ),
     "a plan is revised once for the person": (
-        {"gate-post-planning": Decided("revise")},
+        {"gate-post-planning": ApprovalDecision("revise")},
         {"plan 1.1": 1, "plan 1.2": 1, "gate-post-planning-2": 1, "plan 1.3": 0, "implement 1": 1},
         RunOutcome.PASSED,
     ),
@@ -103,15 +103,15 @@ def test_ac_15_every_loop_of_the_pipeline_has_its_bound(case: str) -> None:
 
 def conversed(*said: Turn | Fault) -> tuple[Conversed, Counter[str]]:
     """What becomes of an agent who says this, the last of it for ever, and what that took."""
-    occasion = Occasion(run_id="r1", role="knowledge", step="knowledge")
+    occasion = DispatchKey(run_id="r1", role="knowledge", step="knowledge")
     begun = Conversation(occasion=occasion, instructions="", tools=(), output_schema={}, entries=())
-    loop, taken, says = converse(begun, KnowledgeOutput, 5), Counter[str](), list(said)
+    loop, taken, says = run_conversation(begun, KnowledgeOutput, 5), Counter[str](), list(said)
     need = next(loop)
     while True:
         taken[type(need).__name__] += 1
-        assert isinstance(need, Think | Pause | Repair)
+        assert isinstance(need, RequestTurn | WaitForRetry | RecordRepair)
         try:
-            need = loop.send((says.pop(0) if len(says) > 1 else says[0]) if isinstance(need, Think) else None)
+            need = loop.send((says.pop(0) if len(says) > 1 else says[0]) if isinstance(need, RequestTurn) else None)
         except StopIteration as stop:
             ended: Conversed = stop.value
             return ended, taken
@@ -136,8 +136,8 @@ def test_ac_15_what_may_be_chance_is_dispatched_once_more_and_what_is_none_is_no
     """AC-15. Rules, section 0: transient errors, and answers that are none; nothing deterministic. Section 4: one that
     did not understand, or has drifted, is replaced."""
     again = {FaultKind.UNAVAILABLE, FaultKind.CRASHED, FaultKind.MALFORMED, FaultKind.DRIFTED}
-    assert may_ask_again(Fault(kind=kind, why="so")) == (kind in again)
-    assert FOLLOWS[kind].retries == (2 if kind is FaultKind.UNAVAILABLE else 0)
+    assert can_repeat_dispatch(Fault(kind=kind, why="so")) == (kind in again)
+    assert FAULT_POLICIES[kind].retries == (2 if kind is FaultKind.UNAVAILABLE else 0)
 
 
 @pytest.mark.parametrize("who", ["researcher/impact", "researcher/patterns", "knowledge/knowledge"])
@@ -162,7 +162,7 @@ RETRIES = {
 def test_ac_15_a_task_is_tried_again_as_often_as_its_failure_allows(kind: FailureType) -> None:
     """AC-15. Rules, section 2: the table, and at most 3 attempts in all."""
     attempts = 1
-    while may_retry(_failed(*[kind] * attempts)):
+    while can_retry(_failed(*[kind] * attempts)):
         attempts += 1
     assert attempts == 1 + RETRIES[kind]
     assert MAX_ATTEMPTS == 3
@@ -172,11 +172,11 @@ def test_ac_15_a_task_is_tried_again_as_often_as_its_failure_allows(kind: Failur
 @pytest.mark.parametrize("second", FailureType)
 def test_ac_15_there_are_three_attempts_whatever_failed(first: FailureType, second: FailureType) -> None:
     """AC-15."""
-    assert not any(may_retry(_failed(first, second, third)) for third in FailureType)
+    assert not any(can_retry(_failed(first, second, third)) for third in FailureType)
 
 
 def _failed(*kinds: FailureType) -> TaskRecord:
-    failures = tuple(Failure(attempt=at, type=kind, error="so") for at, kind in enumerate(kinds, start=1))
+    failures = tuple(AttemptFailure(attempt=at, type=kind, error="so") for at, kind in enumerate(kinds, start=1))
     return TaskRecord(id="task-01", state=TaskState.FAILED, attempt=len(kinds), failures=failures)
 
 

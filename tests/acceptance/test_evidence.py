@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.gate.rules.passing import unmet_by_checks
+from proofstone.gate.rules.pass_rule import find_unmet_by_checks
 from proofstone.ledger.connection import ledger_path
 from tests.gate.records import evidence
 from tests.pipeline_runs.stage import Came, Stage, claim, planner, task
@@ -184,5 +184,5 @@ def test_ac_05_one_signal_where_two_are_needed_is_not_enough(tmp_path: Path) -> 
 def test_ac_05_a_standard_task_needs_two_signals_and_a_large_one_three(large: bool, passing: int, enough: bool) -> None:
     """AC-5. Distinct ones: the same twice is one."""
     names = ("verify", "syntax", "tests:unittest")[:passing]
-    missing = unmet_by_checks(evidence(large=large, passing=(*names, *names)))
+    missing = find_unmet_by_checks(evidence(large=large, passing=(*names, *names)))
     assert ("signals" not in [one.check for one in missing]) is enough

@@ -6,7 +6,7 @@ import pytest
 
 from proofstone.agents.roles.models.pipeline import PanelFinding, PanelOutput, ReviewFocus
 from proofstone.common.models import Confidence
-from proofstone.pipeline.agents import Shown, as_asked, asking
+from proofstone.pipeline.agents import RequestContext, build_agent_request, restore_request_fields
 from proofstone.pipeline.rules.effects import AskReview
 from tests.acceptance.conftest import Ended
 from tests.pipeline.answers import review
@@ -77,7 +77,7 @@ def test_ac_04_there_are_two_rounds_and_no_more(scope: str, works: str) -> None:
 @pytest.mark.parametrize("said", [{"scope": "design"}, {"review_focus": "correctness"}, {"round": 7}])
 def test_ac_04_of_which_scope_focus_and_round_a_review_is_no_reviewer_decides(said: dict[str, object]) -> None:
     """AC-4. One that says something else would otherwise stand in another's place: as a row, and as a file."""
-    asked = asking(AskReview("code", ReviewFocus.SECURITY, 2, tip="t"), Shown("r1", "Count"))
-    found = as_asked(asked.request, review(focus=ReviewFocus.SECURITY, round=2).model_copy(update=said))
+    asked = build_agent_request(AskReview("code", ReviewFocus.SECURITY, 2, tip="t"), RequestContext("r1", "Count"))
+    found = restore_request_fields(asked.request, review(focus=ReviewFocus.SECURITY, round=2).model_copy(update=said))
     assert isinstance(found, PanelOutput)
     assert (found.scope, found.review_focus, found.round) == ("code", ReviewFocus.SECURITY, 2)

@@ -8,9 +8,9 @@ import pytest
 
 from proofstone.agents.roles.models.payload import RiskMark
 from proofstone.common.models import Lane
-from proofstone.gate.rules.passing import SIGNALS, SIGNALS_LARGE
-from proofstone.pipeline.rules.effects import Feature
-from proofstone.pipeline.rules.planning import raised
+from proofstone.gate.rules.pass_rule import MIN_SIGNALS, MIN_SIGNALS_LARGE
+from proofstone.pipeline.rules.effects import PipelineGoal
+from proofstone.pipeline.rules.planning import raise_plan_risks
 from tests.acceptance.conftest import Ended
 from tests.pipeline.answers import plan, task
 from tests.pipeline.talk import DOCS, FIX, talk
@@ -21,7 +21,7 @@ MIXED = plan(task("mixed", files=("docs/a.md", "shop/auth.py"), risk="🟢"))
 
 def test_ac_06_a_green_and_a_red_file_make_a_large_task() -> None:
     """AC-6, the seed's own case. By the path, whatever the planner says."""
-    (found,) = raised(MIXED).tasks
+    (found,) = raise_plan_risks(MIXED).tasks
     assert [(file.path, file.risk) for file in found.files] == [("docs/a.md", "🟢"), ("shop/auth.py", "🔴")]
     assert (found.risk, found.size) == ("🔴", "Large")
 
@@ -29,12 +29,12 @@ def test_ac_06_a_green_and_a_red_file_make_a_large_task() -> None:
 @pytest.mark.parametrize("risk", ["🟢", "🟡", "🔴"])
 def test_ac_06_a_risk_is_never_lowered(risk: RiskMark) -> None:
     """AC-6: of a file that no rule knows, the planner's word stands."""
-    (found,) = raised(plan(task("plain", files=("shop/plain.py",), risk=risk))).tasks
+    (found,) = raise_plan_risks(plan(task("plain", files=("shop/plain.py",), risk=risk))).tasks
     assert (found.files[0].risk, found.risk) == (risk, risk)
 
 
 @pytest.mark.parametrize("feature", [DOCS, FIX], ids=["docs", "fix"])
-def test_ac_06_what_is_red_leaves_a_short_lane_for_the_large_one(feature: Feature) -> None:
+def test_ac_06_what_is_red_leaves_a_short_lane_for_the_large_one(feature: PipelineGoal) -> None:
     """AC-6: with research, reviews and the plan gate, none of which the short lanes have."""
     it = talk(feature, {"plan": MIXED})
     assert it.end.lane is Lane.LARGE
@@ -60,4 +60,4 @@ def test_ac_06_it_is_checked_to_the_last_tier(red: Ended, well: Ended) -> None:
     for task_id in ("task-01", "final"):
         assert red.rows(readiness, task_id)[0][0] > 0
         assert well.rows(readiness, task_id) == [(0,)]
-    assert (SIGNALS, SIGNALS_LARGE) == (2, 3)
+    assert (MIN_SIGNALS, MIN_SIGNALS_LARGE) == (2, 3)

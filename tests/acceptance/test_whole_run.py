@@ -11,7 +11,7 @@ import pytest
 from proofstone.agents.models import OutputHeader
 from proofstone.agents.roles.registry import ROLES
 from proofstone.common.models import Lane
-from proofstone.pipeline.rules.planning import DEPTHS
+from proofstone.pipeline.rules.planning import LANE_DEPTHS
 from tests.acceptance.conftest import Ended
 from tests.export import checks
 from tests.export.reading import HOSTS, exported
@@ -41,9 +41,9 @@ STEPS = {
 def test_ac_01_every_step_of_the_table_is_told_of() -> None:
     """AC-1. The seed wants its design document to be complete. Here the table of steps is a value, from which the
     documentation is made; each of them is asked for in the ledger below."""
-    assert set(DEPTHS[Lane.STANDARD].steps) == set(STEPS)
+    assert set(LANE_DEPTHS[Lane.STANDARD].steps) == set(STEPS)
     text = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
-    assert " → ".join(DEPTHS[Lane.STANDARD].steps) in text
+    assert " → ".join(LANE_DEPTHS[Lane.STANDARD].steps) in text
     for gate in ("gate-post-research", "gate-pushback", "gate-post-planning", "The review gate", "plan gate"):
         assert gate in text
 

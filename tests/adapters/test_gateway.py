@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from proofstone.errors import InputError
-from proofstone.sandbox.gateway import MOST, Gateway, Host, allowed, host_in, is_public
+from proofstone.sandbox.gateway import MAX_CONNECTIONS, Gateway, NetworkHost, is_public_address, parse_host, parse_hosts
 
 BIG = 50 << 20
 
@@ -66,7 +66,7 @@ class Way:
 
     def __init__(self, at: Path, *hosts: str) -> None:
         self.at, self.refused = at, list[str]()
-        self.gateway = Gateway(at, allowed(hosts), self.refused.append)
+        self.gateway = Gateway(at, parse_hosts(hosts), self.refused.append)
 
     def connect(self) -> socket.socket:
         one = socket.socket(socket.AF_UNIX)
@@ -123,10 +123,10 @@ COVERED = {
 
 @pytest.mark.parametrize("text", COVERED)
 def test_a_host_covers_what_was_meant_and_nothing_else(text: str) -> None:
-    (host,) = allowed([text])
+    (host,) = parse_hosts([text])
     inside, outside = COVERED[text]
-    assert [name for name in inside if not host.covers(host_in(name))] == []
-    assert [name for name in outside if host.covers(host_in(name))] == []
+    assert [name for name in inside if not host.covers(parse_host(name))] == []
+    assert [name for name in outside if host.covers(parse_host(name))] == []
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_host_covers_what_was_meant_and_nothing_else(text: str) -> None:
 )
 def test_what_is_no_host_is_told_to_the_person(text: str) -> None:
     with pytest.raises(InputError, match="the host"):
-        allowed([text])
+        parse_hosts([text])
 
 
 ADDRESSES = {
@@ -163,7 +163,7 @@ ADDRESSES = {
 
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_an_address_is_of_the_wide_world_or_not(address: str) -> None:
-    assert is_public(address) is ADDRESSES[address]
+    assert is_public_address(address) is ADDRESSES[address]
 
 
 def test_a_tunnel_carries_bytes_both_ways(way: Callable[..., Way]) -> None:
@@ -336,10 +336,10 @@ def test_a_crowd_is_turned_away_and_the_others_are_served_afterwards(way: Callab
     with server(echo) as (port, _):
         out = way(f"127.0.0.1:{port}")
         with ExitStack() as stack:
-            crowd = [stack.enter_context(out.connect()) for _ in range(MOST)]
+            crowd = [stack.enter_context(out.connect()) for _ in range(MAX_CONNECTIONS)]
             for one in crowd:
                 one.sendall(b"CONNECT ")
-            for _ in range(300 - MOST):
+            for _ in range(300 - MAX_CONNECTIONS):
                 late = stack.enter_context(out.connect())
                 assert everything(late).startswith("HTTP/1.1 503 ")
         while True:  # they are gone as soon as the gateway has noticed
@@ -366,6 +366,6 @@ def test_closing_cuts_off_whoever_is_there_and_leaves_nothing(tmp_path: Path) ->
 def test_a_path_that_is_too_long_for_a_socket_will_do(tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 120)
     folder.mkdir()
-    with Gateway(folder / "way.sock", [Host("example.com", 443)]):
+    with Gateway(folder / "way.sock", [NetworkHost("example.com", 443)]):
         assert (folder / "way.sock").is_socket()
     assert list(folder.iterdir()) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.check.cache import keep_house
+from proofstone.check.cache import clean_caches
 from proofstone.git.repository import open_repository
 from proofstone.git.store import Store, open_store
 
@@ -37,14 +37,14 @@ def test_the_least_recently_used_goes_first_and_only_as_much_as_needed(tmp_path:
     oldest = file(results / "aa" / "1.json", 700 << 20, 9)
     older = file(results / "aa" / "2.json", 700 << 20, 5)
     newer = file(results / "bb" / "3.json", 200 << 20, 3)
-    assert keep_house(home, store, 1)
+    assert clean_caches(home, store, 1)
     assert (oldest.exists(), older.exists(), newer.exists()) == (False, True, True)
 
 
 def test_what_was_used_within_a_day_stays_whatever_its_size(tmp_path: Path, store: Store) -> None:
     home = tmp_path / "home"
     kept = file(home / "cache" / "results" / "aa" / "1.json", 3 << 30, 0.5)
-    keep_house(home, store, 1)
+    clean_caches(home, store, 1)
     assert kept.exists()
 
 
@@ -54,15 +54,15 @@ def test_evidence_is_never_thrown_away_but_half_written_files_are(tmp_path: Path
     row = file(home / "ledger" / "ledger.db", 2 << 30, 400)
     half = file(home / "artifacts" / "tmp-1234", 10, 3)
     being_written = file(home / "artifacts" / "tmp-5678", 10, 0)
-    keep_house(home, store, 1)
+    clean_caches(home, store, 1)
     assert artifact.exists() and row.exists() and being_written.exists() and not half.exists()
 
 
 def test_it_is_done_once_a_day(tmp_path: Path, store: Store) -> None:
     home = tmp_path / "home"
-    assert keep_house(home, store, 1)
-    assert not keep_house(home, store, 1)
-    assert keep_house(home, store, 1, now=time.time() + DAY + 60)
+    assert clean_caches(home, store, 1)
+    assert not clean_caches(home, store, 1)
+    assert clean_caches(home, store, 1, now=time.time() + DAY + 60)
 
 
 def test_a_clock_that_was_once_far_ahead_does_not_stop_the_housekeeping(tmp_path: Path, store: Store) -> None:
@@ -74,12 +74,12 @@ def test_a_clock_that_was_once_far_ahead_does_not_stop_the_housekeeping(tmp_path
     name = store.git().run("hash-object", "-w", "--stdin", stdin=b"once").stdout.decode().strip()
     thing = store.objects / name[:2] / name[2:]
     os.utime(thing, (time.time() - ahead * DAY,) * 2)
-    assert keep_house(home, store, 1)
-    assert not keep_house(home, store, 1), "the stamp is of today again"
+    assert clean_caches(home, store, 1)
+    assert not clean_caches(home, store, 1), "the stamp is of today again"
     assert kept.exists() and half.exists(), "they may be in use: nobody knows how old they are"
     for path in (stamp, kept, half, thing):
         assert path.stat().st_mtime <= time.time()
-    assert keep_house(home, store, 1, now=time.time() + 15 * DAY)
+    assert clean_caches(home, store, 1, now=time.time() + 15 * DAY)
     assert not kept.exists() and not half.exists()
 
 
@@ -87,5 +87,5 @@ def test_an_environment_is_removed_whole(tmp_path: Path, store: Store) -> None:
     home = tmp_path / "home"
     big = file(home / "environments" / "k1" / "layer" / "x", 2 << 30, 3)
     os.utime(big.parents[1], (time.time() - 3 * DAY,) * 2)
-    keep_house(home, store, 1)
+    clean_caches(home, store, 1)
     assert not big.parents[1].exists()

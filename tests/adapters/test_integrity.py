@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.check.integrity import environment_findings
+from proofstone.check.integrity import find_environment_tampering
 from proofstone.common.models import Finding, Severity
 
 MAJOR, MINOR = Severity.MAJOR, Severity.MINOR
@@ -59,7 +59,7 @@ class Env:
         return file
 
     def findings(self) -> list[Finding]:
-        return environment_findings([self.folder], self.root)
+        return find_environment_tampering([self.folder], self.root)
 
     def seen(self) -> list[tuple[str, Severity, str]]:
         """Rule, severity, and the path from site-packages on."""
@@ -82,7 +82,7 @@ def test_an_environment_as_its_installer_left_it_has_no_finding(env: Env) -> Non
 
 
 def test_the_environment_of_these_tests_has_no_finding() -> None:
-    assert environment_findings([Path(sys.prefix)], Path.cwd()) == []
+    assert find_environment_tampering([Path(sys.prefix)], Path.cwd()) == []
 
 
 PLANTED: list[tuple[dict[str, str], tuple[str, Severity, str]]] = [
@@ -303,7 +303,7 @@ def test_only_virtual_environments_are_looked_at(env: Env) -> None:
     env.write("evil.pth", "import evil\n")
     (env.folder / "pyvenv.cfg").unlink()
     assert env.findings() == []
-    assert environment_findings([env.root / "node_modules"], env.root) == []
+    assert find_environment_tampering([env.root / "node_modules"], env.root) == []
 
 
 def test_a_finding_says_where_and_what_to_do(env: Env) -> None:
@@ -312,7 +312,7 @@ def test_a_finding_says_where_and_what_to_do(env: Env) -> None:
     assert finding.layer == "L7"
     assert finding.path == f".venv/lib/{env.site.parent.name}/site-packages/evil.pth"
     assert "remove .venv" in finding.fix
-    (outside,) = environment_findings([env.folder], env.root / "sub")
+    (outside,) = find_environment_tampering([env.folder], env.root / "sub")
     assert outside.path == str(env.site / "evil.pth")
 
 

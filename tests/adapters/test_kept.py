@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.git.objects import in_tree
-from proofstone.git.program import QUESTION_BYTES, Git, GitFailedError, Kept, is_id
-from proofstone.git.snapshot import difference
+from proofstone.git.objects import list_tree
+from proofstone.git.program import CACHE_KEY_BYTES, AnswerCache, Git, GitCommandError, is_object_id
+from proofstone.git.snapshot import compare_trees
 
 
 class Asked:
@@ -23,28 +23,28 @@ class Asked:
 
 
 def test_the_oldest_answers_make_room() -> None:
-    kept = Kept(most=2 * QUESTION_BYTES + 10)
+    kept = AnswerCache(most=2 * CACHE_KEY_BYTES + 10)
     first, second, third = Asked(4), Asked(4), Asked(4)
     for name, ask in (("a", first), ("b", second), ("a", first), ("c", third), ("a", first), ("b", second)):
-        assert kept.answer(name, ask) == b"xxxx"
+        assert kept.lookup(name, ask) == b"xxxx"
     assert (first.times, second.times, third.times) == (1, 2, 1), "b was the oldest when c came"
 
 
 def test_an_answer_that_is_too_long_to_be_kept_is_given_all_the_same() -> None:
-    kept, long = Kept(most=QUESTION_BYTES + 10), Asked(11)
-    assert len(kept.answer("a", long)) == len(kept.answer("a", long)) == 11
+    kept, long = AnswerCache(most=CACHE_KEY_BYTES + 10), Asked(11)
+    assert len(kept.lookup("a", long)) == len(kept.lookup("a", long)) == 11
     assert long.times == 2
-    assert kept.answer("b", Asked(10)) == kept.answer("b", Asked(3)), "nothing is counted that is not kept"
+    assert kept.lookup("b", Asked(10)) == kept.lookup("b", Asked(3)), "nothing is counted that is not kept"
 
 
 def test_a_question_that_fails_is_asked_again() -> None:
     def fails() -> bytes:
-        raise GitFailedError(["rev-parse"], 128, "bad object")
+        raise GitCommandError(["rev-parse"], 128, "bad object")
 
-    kept = Kept()
-    with pytest.raises(GitFailedError):
-        kept.answer("a", fails)
-    assert kept.answer("a", Asked(1)) == b"x"
+    kept = AnswerCache()
+    with pytest.raises(GitCommandError):
+        kept.lookup("a", fails)
+    assert kept.lookup("a", Asked(1)) == b"x"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_question_that_fails_is_asked_again() -> None:
     ],
 )
 def test_only_whole_ids_name_something_for_good(word: str, fixed: bool) -> None:
-    assert is_id(word) is fixed
+    assert is_object_id(word) is fixed
 
 
 def test_a_branch_that_moves_is_followed_and_an_id_is_asked_once(
@@ -72,25 +72,25 @@ def test_a_branch_that_moves_is_followed_and_an_id_is_asked_once(
     git.run("init", "-q", "-b", "main")
     (tmp_path / "a").write_text("1")
     git.run("add", "a")
-    one = git.line("write-tree")
+    one = git.run_line("write-tree")
     (tmp_path / "b").write_text("2")
     git.run("add", "b")
-    two = git.line("write-tree")
+    two = git.run_line("write-tree")
     commits = [
-        git.line("-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", "-m", "c", tree) for tree in (one, two)
+        git.run_line("-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", "-m", "c", tree) for tree in (one, two)
     ]
     for commit, tree in zip(commits, (one, two), strict=True):
         git.run("update-ref", "refs/heads/main", commit)
-        assert git.tree_of("main") == git.tree_of(commit) == tree
-    assert [held.path for held in in_tree(git, two)] == [b"a", b"b"]
-    assert [entry.path for entry in difference(git, one, two)] == [b"b"]
+        assert git.find_tree("main") == git.find_tree(commit) == tree
+    assert [held.path for held in list_tree(git, two)] == [b"a", b"b"]
+    assert [entry.path for entry in compare_trees(git, one, two)] == [b"b"]
 
     def never(*_: object, **__: object) -> subprocess.CompletedProcess[bytes]:
         raise AssertionError("git was asked again")
 
     monkeypatch.setattr(subprocess, "run", never)
-    assert git.tree_of(commits[0]) == one
-    assert [held.path for held in in_tree(git, two)] == [b"a", b"b"]
-    assert [entry.path for entry in difference(git, one, two)] == [b"b"]
+    assert git.find_tree(commits[0]) == one
+    assert [held.path for held in list_tree(git, two)] == [b"a", b"b"]
+    assert [entry.path for entry in compare_trees(git, one, two)] == [b"b"]
     with pytest.raises(AssertionError, match="asked again"):
-        git.tree_of("main")
+        git.find_tree("main")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.memory.models import Memory, MemoryEntry, MemoryType
+from proofstone.agents.memory.models import MemoryEntry, MemoryStore, MemoryType
 from proofstone.agents.memory.store import FileMemory, memory_path
 from proofstone.errors import InputError, MachineError
 
@@ -36,7 +36,7 @@ def entry(id: str, content: str = "words", *, tags: tuple[str, ...] = (), cost: 
     )
 
 
-def ids(memory: Memory, *words: str, limit: int = 10) -> list[str]:
+def ids(memory: MemoryStore, *words: str, limit: int = 10) -> list[str]:
     return [found.entry_id for found in memory.search(words, limit)]
 
 

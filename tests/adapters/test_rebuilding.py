@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.check.cache import bytecode_layer
-from proofstone.git.checkout import with_contents
+from proofstone.check.cache import ensure_bytecode_layer
+from proofstone.git.checkout import replace_contents
 from proofstone.git.repository import open_repository
-from proofstone.git.snapshot import snapshot
-from proofstone.git.store import hold, open_store
-from proofstone.machine.files import mend_state, scratch_folder
+from proofstone.git.snapshot import take_snapshot
+from proofstone.git.store import open_store, pin
+from proofstone.machine.files import repair_state, scratch_folder
 from tests.check.refusals import assert_passed
 from tests.workshop import Workshop
 
@@ -29,11 +29,11 @@ def workshop(tmp_path: Path) -> Workshop:
 
 def frozen(root: Path, home: Path) -> tuple[tuple[str, ...], list[str]]:
     """The trees that a check would make of the work tree, every one of them readable, and what had to be repaired."""
-    mended = mend_state(home)
+    mended = repair_state(home)
     store = open_store(open_repository(root), home)
-    taken = snapshot(store, store.repository.git.tree_of("HEAD"))
-    derived = with_contents(store, taken.tree, CONTENT)
-    hold(store, "run", "tree", derived)
+    taken = take_snapshot(store, store.repository.git.find_tree("HEAD"))
+    derived = replace_contents(store, taken.tree, CONTENT)
+    pin(store, "run", "tree", derived)
     for tree in (taken.tree, derived):
         store.git().run("archive", "--output=/dev/null", tree)
     return (taken.tree, derived), [*mended, *store.repairs]
@@ -158,12 +158,12 @@ def test_a_damaged_private_git_directory_is_put_right_and_that_is_said_once(work
 def test_a_sound_object_that_a_run_holds_survives_the_loss_of_head(workshop: Workshop) -> None:
     root, home = workshop.repo({"a.md": "one\n"}), workshop.proofstone_home
     store = open_store(open_repository(root), home)
-    tree = with_contents(store, store.repository.git.tree_of("HEAD"), {b"a.md": b"held\n"})
-    hold(store, "run", "task", tree)
+    tree = replace_contents(store, store.repository.git.find_tree("HEAD"), {b"a.md": b"held\n"})
+    pin(store, "run", "task", tree)
     (store.git_dir / "HEAD").unlink()
     again = open_store(open_repository(root), home)
-    assert again.git().line("rev-parse", "refs/proofstone/held/run/task") == tree
-    assert again.git().out("cat-file", "blob", f"{tree}:a.md") == b"held\n"
+    assert again.git().run_line("rev-parse", "refs/proofstone/held/run/task") == tree
+    assert again.git().run_output("cat-file", "blob", f"{tree}:a.md") == b"held\n"
 
 
 def test_bytecode_that_was_cut_is_made_anew(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_bytecode_that_was_cut_is_made_anew(tmp_path: Path) -> None:
     (environment / "bin/python").symlink_to("/usr/bin/python3")
     cache = tmp_path / "cache" / "bytecode"
     repairs: list[str] = []
-    layer = bytecode_layer(environment, cache, repairs)
+    layer = ensure_bytecode_layer(environment, cache, repairs)
     assert layer is not None and repairs == []
     (compiled,) = layer.rglob("*.pyc")
     whole = compiled.read_bytes()
@@ -186,7 +186,7 @@ def test_bytecode_that_was_cut_is_made_anew(tmp_path: Path) -> None:
     )
     for damage in damages:
         damage(layer)
-        assert bytecode_layer(environment, cache, repairs) == layer
+        assert ensure_bytecode_layer(environment, cache, repairs) == layer
         assert compiled.read_bytes() == whole
         assert [f"{layer} was damaged; it was made again"] == repairs
         repairs.clear()
@@ -195,7 +195,7 @@ def test_bytecode_that_was_cut_is_made_anew(tmp_path: Path) -> None:
 def test_scratch_of_a_killed_run_with_a_folder_for_a_lock_is_swept(tmp_path: Path) -> None:
     (tmp_path / "scratch/killed/lock/x").mkdir(parents=True)
     (tmp_path / "scratch/lock").mkdir()
-    assert mend_state(tmp_path) == [f"{tmp_path}/scratch/lock was not a file and has been removed"]
+    assert repair_state(tmp_path) == [f"{tmp_path}/scratch/lock was not a file and has been removed"]
     with scratch_folder(tmp_path, "run") as folder:
         assert sorted(path.name for path in folder.parent.iterdir() if path.is_dir()) == ["run"]
 

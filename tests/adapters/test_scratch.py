@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from proofstone.machine.files import remove, scratch_folder
+from proofstone.machine.files import remove_folder, scratch_folder
 
 KILLED = """
 import os, signal, sys
@@ -38,5 +38,5 @@ def test_removing_does_not_follow_symlinks(tmp_path: Path) -> None:
     (outside / "kept").touch()
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "link").symlink_to(outside)
-    remove(tmp_path / "tree")
+    remove_folder(tmp_path / "tree")
     assert (outside / "kept").exists() and not (tmp_path / "tree").exists()

@@ -13,15 +13,15 @@ import pytest
 
 from proofstone.config.settings import AllowedCalls
 from proofstone.errors import SandboxError
-from proofstone.sandbox.process import launcher
+from proofstone.sandbox.process import build_launcher_command
 from proofstone.sandbox.seccomp import (
     _ARCHITECTURES,
-    ALLOWABLE,
-    GROUPS,
+    ALLOWABLE_GROUPS,
+    CALL_GROUPS,
     NAMESPACES,
     CallGroup,
     build_filter,
-    is_available,
+    has_filter,
 )
 
 ALLOW, KILL, ERROR = 0x7FFF0000, 0x80000000, 0x00050000
@@ -58,7 +58,7 @@ def test_every_listed_call_is_refused_and_nothing_else(machine: str) -> None:
     code = build_filter(machine=machine)
     for architecture in _ARCHITECTURES[machine]:
         refused = {architecture.numbers["clone3"]: errno.ENOSYS}
-        for group in GROUPS:
+        for group in CALL_GROUPS:
             refused |= {architecture.numbers[call]: group.error for call in group.calls if call in architecture.numbers}
         for number in range(600):
             expected = ERROR | refused[number] if number in refused else ALLOW
@@ -69,7 +69,9 @@ def test_every_listed_call_is_refused_and_nothing_else(machine: str) -> None:
     assert decide(code, 0x12345678, 1) == KILL
 
 
-@pytest.mark.parametrize("group", [group for group in GROUPS if group.can_be_allowed], ids=lambda group: group.name)
+@pytest.mark.parametrize(
+    "group", [group for group in CALL_GROUPS if group.can_be_allowed], ids=lambda group: group.name
+)
 def test_a_group_can_be_allowed_by_name(group: CallGroup) -> None:
     (architecture, *_) = _ARCHITECTURES["x86_64"]
     code = build_filter(frozenset({group.name}), machine="x86_64")
@@ -91,17 +93,17 @@ def test_sockets_that_lead_off_the_process_are_refused_where_there_is_no_network
 
 
 def test_an_architecture_without_a_filter_is_said_and_not_passed_over() -> None:
-    assert not is_available("sparc64")
+    assert not has_filter("sparc64")
     assert build_filter(machine="sparc64") == b""
     with pytest.raises(SandboxError, match="sparc64"):
         build_filter(without_sockets=True, machine="sparc64")
 
 
 def test_settings_offer_exactly_the_groups_that_can_be_allowed() -> None:
-    assert get_args(AllowedCalls) == ALLOWABLE
+    assert get_args(AllowedCalls) == ALLOWABLE_GROUPS
 
 
-@pytest.mark.skipif(not is_available(), reason="no filter for this architecture")
+@pytest.mark.skipif(not has_filter(), reason="no filter for this architecture")
 def test_the_kernel_takes_the_filter_and_programs_go_on() -> None:
     """In a process of its own: a filter cannot be taken off again."""
     script = (
@@ -112,6 +114,10 @@ def test_the_kernel_takes_the_filter_and_programs_go_on() -> None:
         "import threading; thread = threading.Thread(target=print, args=('went on',)); thread.start(); thread.join()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=Path(launcher("main")[-1]), capture_output=True, text=True, check=False
+        [sys.executable, "-c", script],
+        cwd=Path(build_launcher_command("main")[-1]),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stdout == "went on\n", done.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from proofstone.errors import MachineError
-from proofstone.machine.locks import Slots
+from proofstone.machine.locks import CheckSlots
 
 HOLDER = """
 import sys, threading, time
@@ -39,7 +39,7 @@ def test_a_third_process_waits_until_one_of_two_slots_is_free(tmp_path: Path) ->
     entered = threading.Event()
 
     def wait() -> None:
-        with Slots(2, tmp_path).taken(threading.Event()):
+        with CheckSlots(2, tmp_path).acquire(threading.Event()):
             entered.set()
 
     thread = threading.Thread(target=wait)
@@ -71,7 +71,7 @@ def test_files_that_cannot_be_written_to_serve_and_what_cannot_be_opened_is_name
     (folder / "turnstile").symlink_to("slot-0")
     with (
         pytest.raises(MachineError, match="turnstile: cannot be opened") as refused,
-        Slots(1, folder).taken(threading.Event()),
+        CheckSlots(1, folder).acquire(threading.Event()),
     ):
         pass
     assert "PROOFSTONE_HOME" in (refused.value.hint or "")
@@ -86,7 +86,7 @@ def test_whoever_is_cancelled_stops_waiting(tmp_path: Path) -> None:
     assert first.stdout and first.stdout.readline() == "in\n"
     cancel = threading.Event()
     threading.Timer(0.2, cancel.set).start()
-    with Slots(1, tmp_path).taken(cancel):
+    with CheckSlots(1, tmp_path).acquire(cancel):
         assert first.poll() is None  # the slot is still held: nobody gave it to us
     assert cancel.is_set()
     first.communicate()
@@ -101,7 +101,7 @@ def test_no_more_run_at_once_than_there_are_slots_and_everybody_gets_their_turns
     def work(number: int) -> None:
         nonlocal most
         for _ in range(5):
-            with Slots(2, tmp_path).taken(threading.Event()):
+            with CheckSlots(2, tmp_path).acquire(threading.Event()):
                 with lock:
                     inside.append(number)
                     most = max(most, len(inside))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.sandbox.mounts import open_sockets
+from proofstone.sandbox.mounts import find_open_sockets
 
 _LISTEN = """
 import os, socket, sys
@@ -27,9 +27,9 @@ def test_a_socket_with_a_whole_path_is_found(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(place))
         server.listen()
-        assert place in open_sockets(tmp_path / "repo", (), ())
-        assert place not in open_sockets(tmp_path / "repo", (tmp_path,), ())
-        assert place not in open_sockets(tmp_path / "repo", (), (place,))
+        assert place in find_open_sockets(tmp_path / "repo", (), ())
+        assert place not in find_open_sockets(tmp_path / "repo", (tmp_path,), ())
+        assert place not in find_open_sockets(tmp_path / "repo", (), (place,))
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,6 @@ def test_a_socket_with_a_relative_name_is_found(tmp_path: Path, at: str, name: s
         stdout=subprocess.PIPE,
     ) as owner:
         assert owner.stdout and owner.stdout.readline() == b"there\n"
-        found = {path.resolve() for path in open_sockets(tmp_path / "repo", (), ())}
+        found = {path.resolve() for path in find_open_sockets(tmp_path / "repo", (), ())}
         owner.communicate(b"")
     assert (where / name).resolve() in found

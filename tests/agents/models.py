@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from proofstone.testing.model_server.answers import Answer, Asked, Reply, WireProtocol
+from proofstone.testing.model_server.answers import Answer, ReceivedRequest, Reply, WireProtocol
 from proofstone.testing.model_server.server import ModelServer
 from tests.gate.site import FILES, Site, plan, task
 
@@ -47,9 +47,9 @@ class Model:
     """Answers by the name of the model that is asked for: `executor` or `architect`."""
 
     turns: Mapping[str, Sequence[Answer]]
-    asked: dict[str, list[Asked]] = field(default_factory=dict)
+    asked: dict[str, list[ReceivedRequest]] = field(default_factory=dict)
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: ReceivedRequest) -> Answer:
         before = self.asked.setdefault(asked.model, [])
         before.append(asked)
         # By what the conversation holds already, so that a turn that is asked for again is given again.

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.agents.rules.budget import amended, cost, exhausted, money, more_of_it, over, summary
-from proofstone.agents.spending import Meter
-from proofstone.common.models import Allowance, Budget, Spent, Usage
+from proofstone.agents.rules.budget import (
+    amend_budget,
+    build_cost_fields,
+    explain_spent_budget,
+    explain_spent_limit,
+    format_spending,
+    suggest_raise,
+    summarize_spending,
+)
+from proofstone.agents.spending import SpendingMeter
+from proofstone.common.models import Allowance, Budget, BudgetUsage, Usage
 
-SPENT = Spent(requests=3, input_tokens=900, output_tokens=100, usd=1.5, tool_calls=7, seconds=120)
+SPENT = BudgetUsage(requests=3, input_tokens=900, output_tokens=100, usd=1.5, tool_calls=7, seconds=120)
 
 OVER = {
     "tokens": (Allowance(tokens=1000), Allowance(tokens=1001), "1,000 tokens"),
@@ -21,9 +29,11 @@ OVER = {
 
 @pytest.mark.parametrize("reached,left,words", OVER.values(), ids=OVER)
 def test_a_limit_is_spent_when_it_is_reached(reached: Allowance, left: Allowance, words: str) -> None:
-    assert words in over(reached, SPENT, "run") and over(reached, SPENT, "run").startswith("the run's budget of")
-    assert over(left, SPENT, "run") == ""
-    assert over(Allowance(), SPENT, "run") == ""
+    assert words in explain_spent_limit(reached, SPENT, "run") and explain_spent_limit(
+        reached, SPENT, "run"
+    ).startswith("the run's budget of")
+    assert explain_spent_limit(left, SPENT, "run") == ""
+    assert explain_spent_limit(Allowance(), SPENT, "run") == ""
 
 
 SCOPES = {
@@ -36,27 +46,27 @@ SCOPES = {
 
 @pytest.mark.parametrize("budget,whose", SCOPES.values(), ids=SCOPES)
 def test_a_limit_holds_for_what_it_is_a_limit_of(budget: Budget, whose: str) -> None:
-    meter = Meter(budget)
-    meter.add("reviewer", "task-01", Spent(requests=2))
-    assert meter.exhausted("reviewer", "task-01").startswith(whose)
-    assert bool(meter.exhausted("reviewer", "task-01")) == bool(whose)
-    assert meter.stopped == meter.exhausted("reviewer", "task-01")
-    assert exhausted(budget, {}, "reviewer", "task-01") == ""
+    meter = SpendingMeter(budget)
+    meter.add("reviewer", "task-01", BudgetUsage(requests=2))
+    assert meter.explain_spent_budget("reviewer", "task-01").startswith(whose)
+    assert bool(meter.explain_spent_budget("reviewer", "task-01")) == bool(whose)
+    assert meter.stop_reason == meter.explain_spent_budget("reviewer", "task-01")
+    assert explain_spent_budget(budget, {}, "reviewer", "task-01") == ""
 
 
 def test_a_price_that_is_not_known_is_said_and_never_taken_for_nothing() -> None:
-    unknown = Spent.of_turn(Usage(requests=1, input_tokens=5, usd=None), 0.0)
-    known = Spent.of_turn(Usage(requests=1, usd=0.25), 0.0)
-    assert money(unknown) == "cost unknown"
-    assert money(known + unknown) == "$0.25 and 1 call of unknown price"
-    assert cost(known + unknown)["unpriced_requests"] == 1
-    assert "of $9" not in summary(known + unknown, Allowance(usd=9))
+    unknown = BudgetUsage.from_turn(Usage(requests=1, input_tokens=5, usd=None), 0.0)
+    known = BudgetUsage.from_turn(Usage(requests=1, usd=0.25), 0.0)
+    assert format_spending(unknown) == "cost unknown"
+    assert format_spending(known + unknown) == "$0.25 and 1 call of unknown price"
+    assert build_cost_fields(known + unknown)["unpriced_requests"] == 1
+    assert "of $9" not in summarize_spending(known + unknown, Allowance(usd=9))
 
 
 def test_the_live_line_says_what_is_used_and_of_how_much() -> None:
-    line = summary(SPENT, Allowance(tokens=2_500_000, usd=20))
+    line = summarize_spending(SPENT, Allowance(tokens=2_500_000, usd=20))
     assert line == "3 model calls, 1.0k of 2.5M tokens, $1.50 of $20"
-    assert summary(Spent(), Allowance()) == "" and cost(Spent()) == {}
+    assert summarize_spending(BudgetUsage(), Allowance()) == "" and build_cost_fields(BudgetUsage()) == {}
 
 
 AMENDED = {
@@ -72,7 +82,7 @@ AMENDED = {
 
 @pytest.mark.parametrize("word,budget", AMENDED.items())
 def test_a_person_says_what_may_be_spent_instead(word: str, budget: Budget) -> None:
-    assert amended(Budget(run=Allowance(tokens=9)), [word]) == budget
+    assert amend_budget(Budget(run=Allowance(tokens=9)), [word]) == budget
 
 
 @pytest.mark.parametrize(
@@ -93,12 +103,12 @@ def test_a_person_says_what_may_be_spent_instead(word: str, budget: Budget) -> N
 )
 def test_a_word_that_is_no_limit_is_refused(word: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        amended(Budget(), [word])
+        amend_budget(Budget(), [word])
 
 
 def test_what_would_be_enough_is_suggested() -> None:
-    assert more_of_it(Allowance(usd=1.5), SPENT) == " --budget usd=3"
-    assert more_of_it(Allowance(tokens=10, usd=9), SPENT) == " --budget tokens=2000"
-    assert more_of_it(Allowance(tool_calls=7), SPENT) == " --budget tool_calls=14"
-    assert "see above" in more_of_it(Allowance(), SPENT)
-    assert more_of_it(Allowance(), Spent()) == ""
+    assert suggest_raise(Allowance(usd=1.5), SPENT) == " --budget usd=3"
+    assert suggest_raise(Allowance(tokens=10, usd=9), SPENT) == " --budget tokens=2000"
+    assert suggest_raise(Allowance(tool_calls=7), SPENT) == " --budget tool_calls=14"
+    assert "see above" in suggest_raise(Allowance(), SPENT)
+    assert suggest_raise(Allowance(), BudgetUsage()) == ""

@@ -9,28 +9,37 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.backends import Identity
-from proofstone.agents.bus import Bus
-from proofstone.agents.dispatch import Dispatcher, Errand
-from proofstone.agents.executors.context import ShellJob, Site
-from proofstone.agents.models import Conversation, Dispatched, Fault, FaultKind, Occasion, OutputHeader, ToolCall, Turn
+from proofstone.agents.backends import BackendIdentity
+from proofstone.agents.bus import MessageBus
+from proofstone.agents.dispatch import Dispatcher, DispatchRequest
+from proofstone.agents.executors.context import ExecutionContext, ShellCommand
+from proofstone.agents.models import (
+    Conversation,
+    DispatchKey,
+    DispatchResult,
+    Fault,
+    FaultKind,
+    OutputHeader,
+    ToolCall,
+    Turn,
+)
 from proofstone.agents.roles.role import Role
-from proofstone.agents.spending import Meter, on_record, spent_so_far
-from proofstone.agents.tools.models import READING, WRITING
-from proofstone.agents.tools.tool_context import Ground
+from proofstone.agents.spending import SpendingMeter, list_spending, read_dispatch_records
+from proofstone.agents.tools.models import READING_TOOLS, WRITING_TOOLS
+from proofstone.agents.tools.tool_context import ToolContext
 from proofstone.agents.tools.toolbox import Toolbox
-from proofstone.common.models import Allowance, Budget, Spent, Usage
+from proofstone.common.models import Allowance, Budget, BudgetUsage, Usage
 from proofstone.ledger.models import EventRow, MessageRow
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.sandbox.job import Execution
-from proofstone.testing.backend_conformance import ROLE as READER
+from proofstone.sandbox.job import SandboxResult
+from proofstone.testing.backend_conformance import SAMPLE_ROLE as READER
 
 ROLE = Role(
     name="executor",
     title="Writes what it is told",
     input=READER.input,
     output=READER.output,
-    tools=READING | WRITING,
+    tools=READING_TOOLS | WRITING_TOOLS,
     prompt="executor.md",
     tier=1,
     completion=READER.completion,
@@ -59,10 +68,10 @@ class Played:
     asked: list[Conversation] = field(default_factory=list)
 
     @property
-    def identity(self) -> Identity:
-        return Identity("script:played")
+    def identity(self) -> BackendIdentity:
+        return BackendIdentity("script:played")
 
-    def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
+    def turn(self, conversation: Conversation, site: ExecutionContext, seconds: float | None) -> Turn | Fault:
         self.asked.append(conversation)
         return self.turns.pop(0)
 
@@ -70,7 +79,7 @@ class Played:
         return None
 
 
-def no_shell(_: ShellJob) -> Execution:
+def no_shell(_: ShellCommand) -> SandboxResult:
     raise AssertionError("nothing is run here")
 
 
@@ -85,23 +94,23 @@ class Table:
         self,
         *turns: Turn | Fault,
         again: bool = False,
-        occasion: Occasion | None = None,
+        occasion: DispatchKey | None = None,
         backend: Played | None = None,
         beginning: tuple[EventRow, ...] = (),
-    ) -> Dispatched:
+    ) -> DispatchResult:
         """In a new process, as it were: a new work tree, and what is known comes from the ledger."""
         self.work_trees += 1
         self.work_tree.mkdir()
         self.backend = backend or Played(list(turns))
-        recorded = on_record(self.ledger, "run-1")
-        meter = Meter(self.budget, spent_so_far(recorded))
-        dispatcher = Dispatcher(Bus(self.ledger, "run-1"), meter, recorded, patience=0.0)
-        ground = Ground(files=self.work_tree, scope=("**",), cancel=threading.Event())
-        site = Site(self.work_tree, self.folder, no_shell)
+        recorded = read_dispatch_records(self.ledger, "run-1")
+        meter = SpendingMeter(self.budget, list_spending(recorded))
+        dispatcher = Dispatcher(MessageBus(self.ledger, "run-1"), meter, recorded, pause_factor=0.0)
+        ground = ToolContext(files=self.work_tree, scope=("**",), cancel=threading.Event())
+        site = ExecutionContext(self.work_tree, self.folder, no_shell)
         toolbox = Toolbox(ground, ROLE.tools)
-        errand = Errand("?", self.backend, toolbox, site, 60, beginning=beginning)
-        occasion = occasion or Occasion(run_id="run-1", role="executor", step="task-01/a1", task="task-01")
-        made = dispatcher.dispatch if again else dispatcher.once
+        errand = DispatchRequest("?", self.backend, toolbox, site, 60, first_rows=beginning)
+        occasion = occasion or DispatchKey(run_id="run-1", role="executor", step="task-01/a1", task="task-01")
+        made = dispatcher.dispatch if again else dispatcher.dispatch_once
         try:
             return made(ROLE, occasion, errand)
         finally:
@@ -132,8 +141,8 @@ def test_a_cut_dispatch_goes_on_where_it_was_in_a_new_work_tree(table: Table) ->
     assert second.fault is None and second.turns == 4 and second.usage.requests == 4
     assert len(table.backend.asked) == 2, "what is on record is not asked for again"
     assert table.files == {"a", "b", "c"}, "what tools did is done again"
-    assert table.meter.spent() == Spent(
-        requests=4, input_tokens=40, output_tokens=20, usd=2.0, tool_calls=3, seconds=table.meter.spent().seconds
+    assert table.meter.get_spent() == BudgetUsage(
+        requests=4, input_tokens=40, output_tokens=20, usd=2.0, tool_calls=3, seconds=table.meter.get_spent().seconds
     )
 
 
@@ -167,7 +176,7 @@ def test_what_an_agent_did_behind_the_runtimes_back_only_it_can_do_again(table: 
         "task-01/a1/executor~2#turn-1",
         "task-01/a1/executor~2#output",
     ]
-    assert table.meter.spent().requests == 3, "the first take has been paid for too"
+    assert table.meter.get_spent().requests == 3, "the first take has been paid for too"
 
 
 def test_what_an_agent_did_before_it_failed_only_it_can_do_again(table: Table) -> None:
@@ -180,23 +189,23 @@ def test_what_an_agent_did_before_it_failed_only_it_can_do_again(table: Table) -
 
 def test_it_counts_also_where_it_was_the_person_who_ended_it(table: Table) -> None:
     class Interrupted(Played):
-        def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
+        def turn(self, conversation: Conversation, site: ExecutionContext, seconds: float | None) -> Turn | Fault:
             site.cancel.set()
             return Fault(kind=FaultKind.CRASHED, why="ended", acted=True)
 
     table.dispatch(writes("a"), fault(FaultKind.CANCELLED))
     table.dispatch(backend=Interrupted([]))
-    (known,) = on_record(table.ledger, "run-1").values()
+    (known,) = read_dispatch_records(table.ledger, "run-1").values()
     assert known.fault is not None and known.fault.kind is FaultKind.CANCELLED
-    assert not known.can_go_on
+    assert not known.can_resume
 
 
 def test_another_attempt_is_another_dispatch(table: Table) -> None:
     table.dispatch(writes("a"), says())
-    other = Occasion(run_id="run-1", role="executor", step="task-01/a2", task="task-01", attempt=2)
+    other = DispatchKey(run_id="run-1", role="executor", step="task-01/a2", task="task-01", attempt=2)
     table.dispatch(says("second"), occasion=other)
     assert table.files == set() and len(table.backend.asked) == 1
-    assert table.meter.spent("task-01").requests == 3, "a task pays for all its attempts"
+    assert table.meter.get_spent("task-01").requests == 3, "a task pays for all its attempts"
 
 
 def test_what_belongs_to_its_beginning_is_on_record_once_before_anybody_is_asked(table: Table) -> None:
@@ -204,7 +213,7 @@ def test_what_belongs_to_its_beginning_is_on_record_once_before_anybody_is_asked
     told: list[int] = []
 
     class Looks(Played):
-        def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
+        def turn(self, conversation: Conversation, site: ExecutionContext, seconds: float | None) -> Turn | Fault:
             told.append(len(table.ledger.read(EventRow, run_id="run-1", type="begun")))
             return super().turn(conversation, site, seconds)
 
@@ -237,7 +246,7 @@ def test_a_budget_is_looked_at_before_a_turn_and_counts_what_was_spent_before(ta
     table.budget = Budget(run=Allowance(usd=1.0))
     stopped = table.dispatch(writes("a"), writes("b"), says())
     assert stopped.fault is not None and stopped.fault.kind is FaultKind.BUDGET
-    assert len(table.backend.asked) == 2 and "$1" in stopped.fault.why and table.meter.stopped == stopped.fault.why
+    assert len(table.backend.asked) == 2 and "$1" in stopped.fault.why and table.meter.stop_reason == stopped.fault.why
     table.budget = Budget(run=Allowance(usd=1.2))
     assert table.dispatch(says()).fault is None
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.config.person import PersonSettings, budget
-from proofstone.config.reading import load_text
+from proofstone.config.loader import load_settings_text
+from proofstone.config.user import UserSettings, merge_budgets
 from tests.workshop import Workshop
 
 
@@ -18,15 +18,15 @@ from tests.workshop import Workshop
     [("", 5_000_000), ("tokens = 0", 5_000_000), ("tokens = 900_000_000", 5_000_000), ("tokens = 1000", 1000)],
 )
 def test_a_repository_can_lower_a_budget_and_not_raise_it(written: str, tokens: int) -> None:
-    settings = load_text(f"[budget]\n{written}\n", "proofstone.toml")
-    assert budget(PersonSettings(), settings).tokens == tokens
-    own = PersonSettings.model_validate({"budget": {"tokens": 7_000_000}})
-    assert budget(own, settings).tokens == 7_000_000
+    settings = load_settings_text(f"[budget]\n{written}\n", "proofstone.toml")
+    assert merge_budgets(UserSettings(), settings).tokens == tokens
+    own = UserSettings.model_validate({"budget": {"tokens": 7_000_000}})
+    assert merge_budgets(own, settings).tokens == 7_000_000
 
 
 def test_limits_of_a_task_and_of_roles_are_lowered_as_well() -> None:
     text = "[budget.task]\nusd = 0.0\nrequests = 5\n[budget.roles.planner]\nrequests = 3\n"
-    found = budget(PersonSettings(), load_text(text, "proofstone.toml"))
+    found = merge_budgets(UserSettings(), load_settings_text(text, "proofstone.toml"))
     assert (found.task.usd, found.task.requests) == (8.0, 5)
     assert found.roles["planner"].requests == 3
 

@@ -11,16 +11,16 @@ import pytest
 import typer
 from pydantic import JsonValue
 
-from proofstone.agents.bus import Bus, OffRouteError
-from proofstone.agents.roles.models.plan_gate_records import ClaimKind, LookedUp, RepositoryClaim
-from proofstone.auditor.tap import Tap
+from proofstone.agents.bus import MessageBus, NoRouteError
+from proofstone.agents.roles.models.plan_gate_records import ClaimKind, LookupResult, RepositoryClaim
+from proofstone.auditor.tap import LedgerTap
 from proofstone.cli.audit import app
 from proofstone.errors import InputError, LedgerError
 from proofstone.ledger.models import EventRow
-from proofstone.ledger.query import find_any_run, known_runs
+from proofstone.ledger.query import find_any_run, list_run_ids
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.plan_gate.models import HeldAgainst
-from proofstone.testing.ledger_conformance import check_row
+from proofstone.plan_gate.models import FalseClaim
+from proofstone.testing.ledger_conformance import build_check_row
 
 
 def started(run_id: str, repository: str = "/somewhere") -> EventRow:
@@ -34,13 +34,13 @@ def filled(ledger: SqliteLedger, home: Path, monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.chdir(tmp_path)
     ledger.append(started("gate-1"))
-    bus = Bus(ledger, "gate-1")
-    with pytest.raises(OffRouteError):
+    bus = MessageBus(ledger, "gate-1")
+    with pytest.raises(NoRouteError):
         bus.publish("executor", "planner", "evil\x1b[2J", {"task": "task-01"})
     result: JsonValue = {"call_id": "c", "name": "read", "text": "no", "ok": False, "refused": "secret"}
     bus.publish("engine", "executor", "ToolResult", {"task": "task-01", "dispatch": "d", "result": result})
-    ledger.append(started("check-2"), check_row("check-2"), EventRow(run_id="check-2", type="run.finished"))
-    Bus(ledger, "said-3").publish("engine", "planner", "Dispatch", {"task": None})
+    ledger.append(started("check-2"), build_check_row("check-2"), EventRow(run_id="check-2", type="run.finished"))
+    MessageBus(ledger, "said-3").publish("engine", "planner", "Dispatch", {"task": None})
     return ledger
 
 
@@ -66,7 +66,7 @@ def test_what_an_agent_called_by_any_name_stays_readable(
     ledger: SqliteLedger, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PROOFSTONE_HOME", str(home))
-    bus = Bus(ledger, "gate-1")
+    bus = MessageBus(ledger, "gate-1")
     for name in ("n" * 1_000_000, "two\nlines", "read", *(f"a{number}" for number in range(100))):
         refused = None if name == "read" else "unlisted"
         result: JsonValue = {"call_id": "c", "name": name, "text": name, "ok": not refused, "refused": refused}
@@ -82,8 +82,8 @@ def test_a_false_claim_about_a_plan_is_named_with_its_author(
     filled: SqliteLedger, capsys: pytest.CaptureFixture[str]
 ) -> None:
     claim = RepositoryClaim(kind=ClaimKind.TEXT, path="src/app.py", text="retries = 3\x1b[2J")
-    looked = LookedUp(claim=claim, holds=False, saw="src/app.py does not hold it")
-    held = HeldAgainst(agent="researcher:resolve", iteration=1, about="U1", looked=looked)
+    looked = LookupResult(claim=claim, holds=False, saw="src/app.py does not hold it")
+    held = FalseClaim(agent="researcher:resolve", iteration=1, about="U1", looked=looked)
     filled.append(EventRow(run_id="plan-4", type="plan.held-against", payload=held.model_dump(mode="json")))
     code, out = proofstone(capsys, "plan-4")
     assert code == 1
@@ -142,8 +142,8 @@ def test_an_empty_ledger_has_no_run(ledger: SqliteLedger, path: Path) -> None:
 
 
 def test_runs_are_known_by_events_checks_and_messages_newest_first(filled: SqliteLedger, path: Path) -> None:
-    filled.append(check_row("rows-only"))
-    assert known_runs(path) == (
+    filled.append(build_check_row("rows-only"))
+    assert list_run_ids(path) == (
         "rows-only",
         "said-3",
         "check-2",
@@ -170,8 +170,8 @@ def test_where_one_stands_the_last_run_is_that_of_the_repository(
 
 def test_the_auditor_cannot_write(filled: SqliteLedger, path: Path) -> None:
     before = filled.head()
-    with Tap(path) as tap:
-        assert tap.run("gate-1").events
+    with LedgerTap(path) as tap:
+        assert tap.read_run("gate-1").events
         with pytest.raises(LedgerError, match="for reading only"):
             tap._ledger.append(started("forged"))
         for statement in ("INSERT INTO meta VALUES ('a', 'b')", "DROP TABLE messages", "PRAGMA user_version = 7"):
@@ -182,8 +182,8 @@ def test_the_auditor_cannot_write(filled: SqliteLedger, path: Path) -> None:
 
 
 def test_what_is_said_while_it_looks_belongs_to_the_next_audit(filled: SqliteLedger, path: Path) -> None:
-    with Tap(path) as tap:
-        Bus(filled, "said-3").publish("engine", "planner", "Dispatch", {"task": None})
-        assert len(tap.run("said-3").envelopes) == 1
-    with Tap(path) as tap:
-        assert len(tap.run("said-3").envelopes) == 2
+    with LedgerTap(path) as tap:
+        MessageBus(filled, "said-3").publish("engine", "planner", "Dispatch", {"task": None})
+        assert len(tap.read_run("said-3").envelopes) == 1
+    with LedgerTap(path) as tap:
+        assert len(tap.read_run("said-3").envelopes) == 2

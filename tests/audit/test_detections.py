@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 import pytest
 from pydantic import JsonValue
 
-from proofstone.agents.models import Envelope, Occasion, RefusalRule, ToolResult
-from proofstone.agents.roles.models.plan_gate_records import ClaimKind, LookedUp, RepositoryClaim
+from proofstone.agents.models import DispatchKey, Envelope, RefusalRule, ToolResult
+from proofstone.agents.roles.models.plan_gate_records import ClaimKind, LookupResult, RepositoryClaim
 from proofstone.auditor.models import AuditFinding, AuditReport, Detection, ToolHealth
-from proofstone.auditor.rules.detections import Happened, ObservedRun
-from proofstone.auditor.rules.report import audit, is_grave
+from proofstone.auditor.rules.detections import ObservedEvent, ObservedRun
+from proofstone.auditor.rules.report import audit_runs, has_severe_findings
 from proofstone.ledger.models import EventRow
-from proofstone.plan_gate.models import HeldAgainst
+from proofstone.plan_gate.models import FalseClaim
 
 Said = tuple[str, str, str, Mapping[str, JsonValue]]
 Did = tuple[str, str | None, Mapping[str, JsonValue]]
@@ -40,12 +40,12 @@ def observed(*parts: Said | Did, run_id: str = "r1") -> ObservedRun:
             )
         else:
             event, task, payload = part
-            events.append(Happened(seq, at, EventRow(run_id=run_id, task_id=task, type=event, payload=payload)))
+            events.append(ObservedEvent(seq, at, EventRow(run_id=run_id, task_id=task, type=event, payload=payload)))
     return ObservedRun(run_id, tuple(envelopes), tuple(events))
 
 
 def report(*parts: Said | Did) -> AuditReport:
-    return audit([observed(*parts)], "r1")
+    return audit_runs([observed(*parts)], "r1")
 
 
 def findings(found: AuditReport) -> Iterator[AuditFinding]:
@@ -60,7 +60,7 @@ def seen(*parts: Said | Did) -> list[tuple[Detection, str, str | None, str, tupl
 def dispatch(
     role: str, *, task: str | None = "t1", step: str = "t1/a1", focus: str | None = None, again: int = 1
 ) -> Said:
-    occasion = Occasion(run_id="r1", role=role, step=step, task=task, focus=focus, dispatch=again)
+    occasion = DispatchKey(run_id="r1", role=role, step=step, task=task, focus=focus, dispatch=again)
     payload: dict[str, JsonValue] = {
         "dispatch": occasion.id,
         "occasion": occasion.model_dump(mode="json"),
@@ -142,8 +142,8 @@ def checked(*mismatches: str) -> Did:
 
 def held_against(agent: str = "researcher:resolve") -> Did:
     claim = RepositoryClaim(kind=ClaimKind.FILE, path="src/none.py")
-    looked = LookedUp(claim=claim, holds=False, saw="there is no src/none.py")
-    held = HeldAgainst(agent=agent, iteration=2, about="U2", looked=looked)
+    looked = LookupResult(claim=claim, holds=False, saw="there is no src/none.py")
+    held = FalseClaim(agent=agent, iteration=2, about="U2", looked=looked)
     return "plan.held-against", None, held.model_dump(mode="json")
 
 
@@ -460,7 +460,7 @@ def test_what_was_given_up_tells_how_it_went(distances: tuple[float, ...], told:
     ],
 )
 def test_overstepping_is_grave_and_work_that_goes_badly_is_not(part: Did, grave: bool) -> None:
-    assert is_grave(report(part)) is grave
+    assert has_severe_findings(report(part)) is grave
 
 
 def test_the_health_of_each_tool_is_counted() -> None:
@@ -490,12 +490,12 @@ def test_subtasks_are_no_tasks_and_the_round_that_was_accepted_ends_the_trend() 
 
 def test_several_runs_make_one_report_and_are_not_mixed_up() -> None:
     runs = [observed(*[correction()] * 3, run_id="r1"), observed(*[correction()] * 3, REFUSED, run_id="r2")]
-    found = audit(runs, "all")
+    found = audit_runs(runs, "all")
     assert found.drift_alerts == ()
     assert [one.run_id for one in found.boundary_violations] == ["r2"]
     assert (found.report_id, found.tasks_observed, found.period.runs) == ("audit-all-4", 2, 2)
     assert (found.period.start, found.period.end) == ("2026-01-01T00:00:01Z", "2026-01-01T00:00:04Z")
-    assert found == audit(runs, "all")
+    assert found == audit_runs(runs, "all")
 
 
 STRANGE: list[Mapping[str, JsonValue]] = [

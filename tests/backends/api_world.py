@@ -9,37 +9,42 @@ from pathlib import Path
 
 from proofstone.agents.backends.api import api_backend
 from proofstone.agents.backends.api.backend import ApiBackend
-from proofstone.agents.executors.context import ShellJob, Site
+from proofstone.agents.executors.context import ExecutionContext, ShellCommand
 from proofstone.agents.models import (
-    ENTRIES,
+    CONVERSATION_ENTRY,
     Conversation,
-    Entry,
+    ConversationEntry,
+    DispatchKey,
+    EngineMessage,
     Fault,
-    Occasion,
-    Returned,
-    Told,
     ToolResult,
+    ToolResults,
     ToolSpec,
     Turn,
 )
-from proofstone.config.providers import ModelSettings, Provider, Wire
-from proofstone.sandbox.job import Execution
-from proofstone.testing.model_server.answers import Answer, Asked, WireProtocol
+from proofstone.config.providers import ModelSettings, Provider, ProviderProtocol
+from proofstone.sandbox.job import SandboxResult
+from proofstone.testing.model_server.answers import Answer, ReceivedRequest, WireProtocol
 from proofstone.testing.model_server.server import ModelServer
 
 KEY = "sk-very-secret-key"
-WIRES = (Wire.OPENAI_CHAT, Wire.OPENAI_RESPONSES, Wire.ANTHROPIC, Wire.GOOGLE)
+WIRES = (
+    ProviderProtocol.OPENAI_CHAT,
+    ProviderProtocol.OPENAI_RESPONSES,
+    ProviderProtocol.ANTHROPIC,
+    ProviderProtocol.GOOGLE,
+)
 MODELS = {
-    Wire.OPENAI_CHAT: "gpt-5",
-    Wire.OPENAI_RESPONSES: "gpt-5",
-    Wire.ANTHROPIC: "claude-sonnet-5",
-    Wire.GOOGLE: "gemini-2.5-pro",
+    ProviderProtocol.OPENAI_CHAT: "gpt-5",
+    ProviderProtocol.OPENAI_RESPONSES: "gpt-5",
+    ProviderProtocol.ANTHROPIC: "claude-sonnet-5",
+    ProviderProtocol.GOOGLE: "gemini-2.5-pro",
 }
 NAMES = {
-    Wire.OPENAI_CHAT: "openai-chat",
-    Wire.OPENAI_RESPONSES: "openai",
-    Wire.ANTHROPIC: "anthropic",
-    Wire.GOOGLE: "google",
+    ProviderProtocol.OPENAI_CHAT: "openai-chat",
+    ProviderProtocol.OPENAI_RESPONSES: "openai",
+    ProviderProtocol.ANTHROPIC: "anthropic",
+    ProviderProtocol.GOOGLE: "google",
 }
 SCHEMA = {
     "type": "object",
@@ -53,17 +58,19 @@ SCHEMA = {
 }
 
 
-def no_shell(_: ShellJob) -> Execution:
+def no_shell(_: ShellCommand) -> SandboxResult:
     raise AssertionError("a model runs nothing")
 
 
-def site_in(folder: Path, heard: list[str] | None = None) -> Site:
-    return Site(folder, folder, no_shell, hear=(heard if heard is not None else []).append, cancel=threading.Event())
+def site_in(folder: Path, heard: list[str] | None = None) -> ExecutionContext:
+    return ExecutionContext(
+        folder, folder, no_shell, on_text=(heard if heard is not None else []).append, cancel=threading.Event()
+    )
 
 
 def conversation(*tools: str, ask: str = "What is there?") -> Conversation:
     return Conversation(
-        occasion=Occasion(run_id="run-1", role="researcher", step="s"),
+        occasion=DispatchKey(run_id="run-1", role="researcher", step="s"),
         instructions="Be brief.",
         tools=tuple(
             ToolSpec(
@@ -74,11 +81,11 @@ def conversation(*tools: str, ask: str = "What is there?") -> Conversation:
             for name in tools
         ),
         output_schema=SCHEMA,
-        entries=(Told(text=ask),),
+        entries=(EngineMessage(text=ask),),
     )
 
 
-def provider(server: ModelServer, wire: Wire) -> dict[str, Provider]:
+def provider(server: ModelServer, wire: ProviderProtocol) -> dict[str, Provider]:
     return {
         NAMES[wire]: Provider(
             wire=wire,
@@ -89,14 +96,16 @@ def provider(server: ModelServer, wire: Wire) -> dict[str, Provider]:
     }
 
 
-def backend(server: ModelServer, wire: Wire, settings: ModelSettings | None = None) -> ApiBackend:
+def backend(server: ModelServer, wire: ProviderProtocol, settings: ModelSettings | None = None) -> ApiBackend:
     name = f"{NAMES[wire]}:{MODELS[wire]}"
     return api_backend(f"api:{name}", provider(server, wire), {name: settings or ModelSettings()}, {"MODEL_KEY": KEY})
 
 
 @contextmanager
 def served(
-    wire: Wire, answers: Sequence[Answer] | Callable[[Asked], Answer], settings: ModelSettings | None = None
+    wire: ProviderProtocol,
+    answers: Sequence[Answer] | Callable[[ReceivedRequest], Answer],
+    settings: ModelSettings | None = None,
 ) -> Iterator[tuple[ApiBackend, ModelServer]]:
     with ModelServer(answers) as server:
         served_by = backend(server, wire, settings)
@@ -116,14 +125,14 @@ def the_fault(outcome: Turn | Fault) -> Fault:
     return outcome
 
 
-def results(turn: Turn, *texts: str) -> Returned:
-    return Returned(
+def results(turn: Turn, *texts: str) -> ToolResults:
+    return ToolResults(
         results=tuple(
             ToolResult(call_id=call.id, name=call.name, text=text) for call, text in zip(turn.calls, texts, strict=True)
         )
     )
 
 
-def kept(entry: Entry) -> Entry:
+def kept(entry: ConversationEntry) -> ConversationEntry:
     """As it is after it has been in the ledger."""
-    return ENTRIES.validate_json(ENTRIES.dump_json(entry))
+    return CONVERSATION_ENTRY.validate_json(CONVERSATION_ENTRY.dump_json(entry))

@@ -5,8 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from proofstone.agents.executors.context import Site
-from proofstone.agents.models import Conversation, Entry, Occasion, Returned, Told, ToolResult, ToolSpec, Turn
+from proofstone.agents.executors.context import ExecutionContext
+from proofstone.agents.models import (
+    Conversation,
+    ConversationEntry,
+    DispatchKey,
+    EngineMessage,
+    ToolResult,
+    ToolResults,
+    ToolSpec,
+    Turn,
+)
 from tests.executors.bench import Bench
 
 SCHEMA: dict[str, Any] = {
@@ -31,15 +40,15 @@ READ = ToolSpec(
 
 
 def talk(
-    *entries: Entry, role: str = "researcher", instructions: str = "Be brief.", **occasion: str | int
+    *entries: ConversationEntry, role: str = "researcher", instructions: str = "Be brief.", **occasion: str | int
 ) -> Conversation:
     """What has been said to a role so far, the request before anything else."""
     return Conversation(
-        occasion=Occasion.model_validate({"run_id": "run-1", "role": role, "step": "s", **occasion}),
+        occasion=DispatchKey.model_validate({"run_id": "run-1", "role": role, "step": "s", **occasion}),
         instructions=instructions,
         tools=(READ,),
         output_schema=SCHEMA,
-        entries=(Told(text="What is in a.txt?"), *entries),
+        entries=(EngineMessage(text="What is in a.txt?"), *entries),
     )
 
 
@@ -49,14 +58,14 @@ def after(conversation: Conversation, turn: object, *results: str) -> Conversati
     returned = [
         ToolResult(call_id=call.id, name=call.name, text=text) for call, text in zip(turn.calls, results, strict=True)
     ]
-    return conversation.plus(turn, *((Returned(results=tuple(returned)),) if returned else ()))
+    return conversation.with_entries(turn, *((ToolResults(results=tuple(returned)),) if returned else ()))
 
 
 def repaired(conversation: Conversation, turn: object, repair: int = 1) -> Conversation:
     """The conversation with an answer that was not of the schema."""
     assert isinstance(turn, Turn), turn
-    return conversation.plus(turn, Told(text="finding: this field is missing", repair=repair))
+    return conversation.with_entries(turn, EngineMessage(text="finding: this field is missing", repair=repair))
 
 
-def site_of(bench: Bench, heard: list[str] | None = None) -> Site:
-    return replace(bench.site(), hear=(heard if heard is not None else []).append)
+def site_of(bench: Bench, heard: list[str] | None = None) -> ExecutionContext:
+    return replace(bench.site(), on_text=(heard if heard is not None else []).append)

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from proofstone.agents.backends.api import api_backend
-from proofstone.agents.models import Conversation, FaultKind, Told, Turn
-from proofstone.config.providers import ModelSettings, Provider, Wire
+from proofstone.agents.models import Conversation, EngineMessage, FaultKind, Turn
+from proofstone.config.providers import ModelSettings, Provider, ProviderProtocol
 from proofstone.testing.model_server.answers import (
-    Asked,
     Disconnect,
     Garbage,
     Hang,
     HttpError,
+    ReceivedRequest,
     Reply,
     StreamError,
     WireProtocol,
@@ -54,7 +54,9 @@ GOOD = {"finding": "an a", "pairs": [["x", 1]], "level": None}
 
 @both
 @every_wire
-def test_an_answer_is_given_by_a_call_of_the_answer_tool(wire: Wire, settings: ModelSettings, tmp_path: Path) -> None:
+def test_an_answer_is_given_by_a_call_of_the_answer_tool(
+    wire: ProviderProtocol, settings: ModelSettings, tmp_path: Path
+) -> None:
     with served(wire, [Reply(calls=(("answer", GOOD),))], settings) as (model, server):
         turn = the_turn(model.turn(conversation("read"), site_in(tmp_path), 60))
     assert turn.answer == GOOD
@@ -70,7 +72,7 @@ def test_an_answer_is_given_by_a_call_of_the_answer_tool(wire: Wire, settings: M
 
 @both
 @every_wire
-def test_text_is_an_answer_too_and_is_heard(wire: Wire, settings: ModelSettings, tmp_path: Path) -> None:
+def test_text_is_an_answer_too_and_is_heard(wire: ProviderProtocol, settings: ModelSettings, tmp_path: Path) -> None:
     heard: list[str] = []
     with served(wire, [Reply(text="Grüße, 世界 🎉")], settings) as (model, _):
         turn = the_turn(model.turn(conversation(), site_in(tmp_path, heard), 60))
@@ -82,7 +84,7 @@ def test_text_is_an_answer_too_and_is_heard(wire: Wire, settings: ModelSettings,
 @both
 @every_wire
 def test_two_calls_and_their_results_and_a_repair_go_on_in_one_conversation(
-    wire: Wire, settings: ModelSettings, tmp_path: Path
+    wire: ProviderProtocol, settings: ModelSettings, tmp_path: Path
 ) -> None:
     asked_for = (("read", {"path": "a"}), ("list", {"path": "ü"}))
     bad = {"finding": 1}
@@ -93,10 +95,10 @@ def test_two_calls_and_their_results_and_a_repair_go_on_in_one_conversation(
         first = the_turn(model.turn(talk, site, 60))
         assert [(call.name, dict(call.arguments)) for call in first.calls] == list(asked_for)
         assert len({call.id for call in first.calls}) == 2
-        talk = talk.plus(kept(first), results(first, "of a", "of b"))
+        talk = talk.with_entries(kept(first), results(first, "of a", "of b"))
         second = the_turn(model.turn(talk, site, 60))
         assert second.answer == bad
-        talk = talk.plus(kept(second), Told(text="`finding` is no text", repair=1))
+        talk = talk.with_entries(kept(second), EngineMessage(text="`finding` is no text", repair=1))
         assert the_turn(model.turn(talk, site, 60)).answer == GOOD
     one, two, three = server.asked
     assert [role for role, _ in two.messages] == ["user", "assistant", "tool", "tool"]
@@ -107,34 +109,36 @@ def test_two_calls_and_their_results_and_a_repair_go_on_in_one_conversation(
 
 
 @every_wire
-def test_every_request_begins_with_the_one_before(wire: Wire, tmp_path: Path) -> None:
+def test_every_request_begins_with_the_one_before(wire: ProviderProtocol, tmp_path: Path) -> None:
     script = [Reply(calls=(("read", {"path": "a"}),), thoughts="hm"), Reply(calls=(("answer", GOOD),))]
     with served(wire, script) as (model, server):
         talk = conversation("read")
         first = the_turn(model.turn(talk, site_in(tmp_path), 60))
-        the_turn(model.turn(talk.plus(kept(first), results(first, "of a")), site_in(tmp_path), 60))
+        the_turn(model.turn(talk.with_entries(kept(first), results(first, "of a")), site_in(tmp_path), 60))
     one, two = (dict(asked.body) for asked in server.asked)
     grows = next(key for key in ("messages", "input", "contents") if key in one)
     before, after = one.pop(grows), two.pop(grows)
     assert isinstance(before, list) and isinstance(after, list)
     assert after[: len(before)] == before
     assert one == two, "instructions, tools and settings never change"
-    if wire is Wire.ANTHROPIC:
+    if wire is ProviderProtocol.ANTHROPIC:
         assert "cache_control" in str(one["system"]) and "cache_control" in str(one["tools"])
-    elif wire is not Wire.GOOGLE:
+    elif wire is not ProviderProtocol.GOOGLE:
         assert one["prompt_cache_key"] == "proofstone-researcher"
 
 
 @both
 @every_wire
-def test_an_answer_beside_other_calls_is_not_taken(wire: Wire, settings: ModelSettings, tmp_path: Path) -> None:
+def test_an_answer_beside_other_calls_is_not_taken(
+    wire: ProviderProtocol, settings: ModelSettings, tmp_path: Path
+) -> None:
     script = [Reply(calls=(("read", {"path": "a"}), ("answer", GOOD))), Reply(calls=(("answer", GOOD),))]
     with served(wire, script, settings) as (model, server):
         talk = conversation("read")
         first = the_turn(model.turn(talk, site_in(tmp_path), 60))
         assert first.answer is None
         assert [call.name for call in first.calls] == ["read"]
-        talk = talk.plus(kept(first), results(first, "of a"))
+        talk = talk.with_entries(kept(first), results(first, "of a"))
         assert the_turn(model.turn(talk, site_in(tmp_path), 60)).answer == GOOD
     returned = [text for role, text in server.asked[1].messages if role == "tool"]
     assert returned[0] == "of a"
@@ -142,9 +146,11 @@ def test_an_answer_beside_other_calls_is_not_taken(wire: Wire, settings: ModelSe
 
 
 @both
-@pytest.mark.parametrize("wire", [Wire.OPENAI_RESPONSES, Wire.ANTHROPIC, Wire.GOOGLE])
+@pytest.mark.parametrize(
+    "wire", [ProviderProtocol.OPENAI_RESPONSES, ProviderProtocol.ANTHROPIC, ProviderProtocol.GOOGLE]
+)
 def test_thoughts_are_kept_apart_and_given_back_to_their_author_alone(
-    wire: Wire, settings: ModelSettings, tmp_path: Path
+    wire: ProviderProtocol, settings: ModelSettings, tmp_path: Path
 ) -> None:
     thinks = Reply(calls=(("read", {"path": "a"}),), thoughts="Let me see about that.")
     with served(wire, [thinks, Reply(text="done")], settings) as (model, server):
@@ -152,7 +158,7 @@ def test_thoughts_are_kept_apart_and_given_back_to_their_author_alone(
         first = the_turn(model.turn(talk, site_in(tmp_path), 60))
         assert first.thoughts == "Let me see about that."
         assert first.text == ""
-        talk = talk.plus(kept(first), results(first, "of a"))
+        talk = talk.with_entries(kept(first), results(first, "of a"))
         the_turn(model.turn(talk, site_in(tmp_path), 60))
     assert "about that" in str(server.asked[1].body)
     for other in WIRES:
@@ -165,7 +171,7 @@ def test_thoughts_are_kept_apart_and_given_back_to_their_author_alone(
 
 @both
 @every_wire
-def test_what_was_used_is_counted_and_priced(wire: Wire, settings: ModelSettings, tmp_path: Path) -> None:
+def test_what_was_used_is_counted_and_priced(wire: ProviderProtocol, settings: ModelSettings, tmp_path: Path) -> None:
     reply = Reply(text="x", input_tokens=1000, output_tokens=100, cached_tokens=400)
     own = settings.model_copy(update={"input_usd": 10.0, "output_usd": 20.0, "cache_read_usd": 1.0})
     with served(wire, [reply], settings) as (model, _):
@@ -180,7 +186,9 @@ def test_what_was_used_is_counted_and_priced(wire: Wire, settings: ModelSettings
 
 def test_the_price_of_an_unknown_model_is_not_known(tmp_path: Path) -> None:
     with ModelServer([Reply(text="x")]) as server:
-        model = api_backend("api:openai:no-such", provider(server, Wire.OPENAI_RESPONSES), {}, {"MODEL_KEY": KEY})
+        model = api_backend(
+            "api:openai:no-such", provider(server, ProviderProtocol.OPENAI_RESPONSES), {}, {"MODEL_KEY": KEY}
+        )
         assert the_turn(model.turn(conversation(), site_in(tmp_path), 60)).usage.usd is None
         model.close()
 
@@ -216,7 +224,7 @@ def each_fault() -> Iterator[object]:
 @pytest.mark.few(len(FAULTS))
 @pytest.mark.parametrize(("wire", "settings", "answer", "kind"), list(each_fault()))
 def test_whatever_the_provider_does_the_fault_has_a_name(
-    wire: Wire, settings: ModelSettings, answer: Reply, kind: FaultKind, tmp_path: Path
+    wire: ProviderProtocol, settings: ModelSettings, answer: Reply, kind: FaultKind, tmp_path: Path
 ) -> None:
     with served(wire, [answer], settings) as (model, server):
         fault = the_fault(model.turn(conversation("read"), site_in(tmp_path), 60))
@@ -231,13 +239,16 @@ def test_whatever_the_provider_does_the_fault_has_a_name(
 
 
 MISSHAPEN = {
-    Wire.OPENAI_CHAT: ({"choices": []}, {"choices": [{"message": {"role": "assistant", "content": 5}}]}),
-    Wire.OPENAI_RESPONSES: ({"output": 5}, {"status": "completed", "output": [{"type": "message", "content": None}]}),
-    Wire.ANTHROPIC: (
+    ProviderProtocol.OPENAI_CHAT: ({"choices": []}, {"choices": [{"message": {"role": "assistant", "content": 5}}]}),
+    ProviderProtocol.OPENAI_RESPONSES: (
+        {"output": 5},
+        {"status": "completed", "output": [{"type": "message", "content": None}]},
+    ),
+    ProviderProtocol.ANTHROPIC: (
         {"role": "assistant", "model": True, "content": [{"type": "text", "text": "x"}], "stop_reason": "end_turn"},
         {"role": "assistant", "model": "m", "content": [{"type": "text", "text": True}], "stop_reason": "end_turn"},
     ),
-    Wire.GOOGLE: (
+    ProviderProtocol.GOOGLE: (
         {"candidates": [{"content": {"parts": [{"functionCall": {"name": 5}}]}, "finishReason": "STOP"}]},
         {"candidates": [{"content": {"parts": [{"functionCall": None}]}, "finishReason": "STOP"}]},
     ),
@@ -247,7 +258,7 @@ MISSHAPEN = {
 @both
 @every_wire
 def test_an_answer_of_the_wrong_shape_is_a_fault_of_the_provider(
-    wire: Wire, settings: ModelSettings, tmp_path: Path
+    wire: ProviderProtocol, settings: ModelSettings, tmp_path: Path
 ) -> None:
     bodies = [json.dumps(shape).encode() for shape in MISSHAPEN[wire]]
     script = [Garbage(b"data: " + body + b"\n\n" if settings.stream else body) for body in bodies]
@@ -258,7 +269,7 @@ def test_an_answer_of_the_wrong_shape_is_a_fault_of_the_provider(
 
 
 def test_a_provider_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
-    gone = {"local": Provider(wire=Wire.OPENAI_CHAT, url="http://127.0.0.1:9/v1")}
+    gone = {"local": Provider(wire=ProviderProtocol.OPENAI_CHAT, url="http://127.0.0.1:9/v1")}
     model = api_backend("api:local:m", gone, {}, {})
     fault = the_fault(model.turn(conversation(), site_in(tmp_path), 60))
     model.close()
@@ -269,14 +280,16 @@ def test_a_provider_that_is_not_there_is_unavailable(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wire", "settings"),
     [  # on the others, arguments are objects and not text
-        (Wire.OPENAI_CHAT, STREAMED),
-        (Wire.OPENAI_CHAT, WHOLE),
-        (Wire.OPENAI_RESPONSES, STREAMED),
-        (Wire.OPENAI_RESPONSES, WHOLE),
-        (Wire.ANTHROPIC, STREAMED),
+        (ProviderProtocol.OPENAI_CHAT, STREAMED),
+        (ProviderProtocol.OPENAI_CHAT, WHOLE),
+        (ProviderProtocol.OPENAI_RESPONSES, STREAMED),
+        (ProviderProtocol.OPENAI_RESPONSES, WHOLE),
+        (ProviderProtocol.ANTHROPIC, STREAMED),
     ],
 )
-def test_arguments_that_are_no_json_are_handed_on_as_such(wire: Wire, settings: ModelSettings, tmp_path: Path) -> None:
+def test_arguments_that_are_no_json_are_handed_on_as_such(
+    wire: ProviderProtocol, settings: ModelSettings, tmp_path: Path
+) -> None:
     script = [Reply(calls=(("read", {}),), raw_arguments='{"path": '), Reply(text="ok")]
     with served(wire, script, settings) as (model, _):
         talk = conversation("read")
@@ -284,24 +297,24 @@ def test_arguments_that_are_no_json_are_handed_on_as_such(wire: Wire, settings: 
         (call,) = first.calls
         assert call.arguments == {}
         assert "not JSON" in call.malformed
-        the_turn(model.turn(talk.plus(kept(first), results(first, "what?")), site_in(tmp_path), 60))
+        the_turn(model.turn(talk.with_entries(kept(first), results(first, "what?")), site_in(tmp_path), 60))
 
 
-@pytest.mark.parametrize("wire", [Wire.OPENAI_CHAT, Wire.OPENAI_RESPONSES])
-def test_an_answer_that_cannot_be_read_is_text_and_can_be_repaired(wire: Wire, tmp_path: Path) -> None:
+@pytest.mark.parametrize("wire", [ProviderProtocol.OPENAI_CHAT, ProviderProtocol.OPENAI_RESPONSES])
+def test_an_answer_that_cannot_be_read_is_text_and_can_be_repaired(wire: ProviderProtocol, tmp_path: Path) -> None:
     script = [Reply(calls=(("answer", {}),), raw_arguments='{"finding": "a'), Reply(calls=(("answer", GOOD),))]
     with served(wire, script) as (model, server):
         talk = conversation()
         first = the_turn(model.turn(talk, site_in(tmp_path), 60))
         assert (first.text, first.answer) == ('{"finding": "a', None)
-        talk = talk.plus(kept(first), Told(text="not JSON", repair=1))
+        talk = talk.with_entries(kept(first), EngineMessage(text="not JSON", repair=1))
         assert the_turn(model.turn(talk, site_in(tmp_path), 60)).answer == GOOD
     assert server.asked[1].messages[1:] == (("assistant", '{"finding": "a'), ("user", "not JSON"))
 
 
 @both
 @every_wire
-def test_an_answer_that_was_cut_says_so(wire: Wire, settings: ModelSettings, tmp_path: Path) -> None:
+def test_an_answer_that_was_cut_says_so(wire: ProviderProtocol, settings: ModelSettings, tmp_path: Path) -> None:
     with served(wire, [Reply(text='{"finding": "a', finish="length")], settings) as (model, _):
         turn = the_turn(model.turn(conversation(), site_in(tmp_path), 60))
     assert turn.text.startswith('{"finding": "a\n[the limit of output tokens')
@@ -310,19 +323,21 @@ def test_an_answer_that_was_cut_says_so(wire: Wire, settings: ModelSettings, tmp
 
 @both
 @every_wire
-def test_an_empty_turn_does_not_break_the_conversation(wire: Wire, settings: ModelSettings, tmp_path: Path) -> None:
+def test_an_empty_turn_does_not_break_the_conversation(
+    wire: ProviderProtocol, settings: ModelSettings, tmp_path: Path
+) -> None:
     with served(wire, [Reply(), Reply(text="ok")], settings) as (model, server):
         talk = conversation()
         empty = the_turn(model.turn(talk, site_in(tmp_path), 60))
         assert (empty.text, empty.answer, empty.calls) == ("", None, ())
-        talk = talk.plus(kept(empty), Told(text="say something", repair=1))
+        talk = talk.with_entries(kept(empty), EngineMessage(text="say something", repair=1))
         assert the_turn(model.turn(talk, site_in(tmp_path), 60)).text == "ok"
     assert [role for role, _ in server.asked[1].messages] == ["user", "assistant", "user"]
 
 
 @both
 @every_wire
-def test_half_a_character_is_replaced(wire: Wire, settings: ModelSettings, tmp_path: Path) -> None:
+def test_half_a_character_is_replaced(wire: ProviderProtocol, settings: ModelSettings, tmp_path: Path) -> None:
     broken = "a\ud800b"
     script = [Reply(text=broken, pieces=1), Reply(calls=(("read", {"path": broken}),), pieces=1), Reply(text="ok")]
     with served(wire, script, settings) as (model, _):
@@ -330,12 +345,12 @@ def test_half_a_character_is_replaced(wire: Wire, settings: ModelSettings, tmp_p
         talk = conversation("read")
         turn = the_turn(model.turn(talk, site_in(tmp_path), 60))
         assert turn.calls[0].arguments == {"path": "a�b"} or turn.calls[0].malformed
-        the_turn(model.turn(talk.plus(kept(turn), results(turn, "x")), site_in(tmp_path), 60))
+        the_turn(model.turn(talk.with_entries(kept(turn), results(turn, "x")), site_in(tmp_path), 60))
 
 
 @both
 @every_wire
-def test_a_megabyte_goes_both_ways(wire: Wire, settings: ModelSettings, tmp_path: Path) -> None:
+def test_a_megabyte_goes_both_ways(wire: ProviderProtocol, settings: ModelSettings, tmp_path: Path) -> None:
     big = "0123456789abcdeü\n" * 62_000
     with served(wire, [Reply(calls=(("answer", {"finding": big}),), pieces=50)], settings) as (model, server):
         turn = the_turn(model.turn(conversation(ask=big), site_in(tmp_path), 60))
@@ -345,10 +360,10 @@ def test_a_megabyte_goes_both_ways(wire: Wire, settings: ModelSettings, tmp_path
 
 @both
 @every_wire
-def test_a_turn_ends_when_it_is_cancelled(wire: Wire, settings: ModelSettings, tmp_path: Path) -> None:
+def test_a_turn_ends_when_it_is_cancelled(wire: ProviderProtocol, settings: ModelSettings, tmp_path: Path) -> None:
     site = site_in(tmp_path)
 
-    def answer(_: Asked) -> Hang:
+    def answer(_: ReceivedRequest) -> Hang:
         site.cancel.set()
         return Hang()
 
@@ -358,7 +373,7 @@ def test_a_turn_ends_when_it_is_cancelled(wire: Wire, settings: ModelSettings, t
 
 
 @every_wire
-def test_a_turn_ends_in_the_middle_of_a_stream_when_it_is_cancelled(wire: Wire, tmp_path: Path) -> None:
+def test_a_turn_ends_in_the_middle_of_a_stream_when_it_is_cancelled(wire: ProviderProtocol, tmp_path: Path) -> None:
     site = site_in(tmp_path)
     heard: list[str] = []
 
@@ -366,7 +381,7 @@ def test_a_turn_ends_in_the_middle_of_a_stream_when_it_is_cancelled(wire: Wire, 
         heard.append(text)
         site.cancel.set()
 
-    listening = type(site)(site.work_tree, site.scratch, site.run, hear=hear, cancel=site.cancel)
+    listening = type(site)(site.work_tree, site.scratch, site.run, on_text=hear, cancel=site.cancel)
     with served(wire, [Reply(text="a long story" * 10, pieces=100, pause=0.3)]) as (model, _):
         assert the_fault(model.turn(conversation(), listening, 60)).kind is FaultKind.CANCELLED
     assert heard
@@ -374,7 +389,7 @@ def test_a_turn_ends_in_the_middle_of_a_stream_when_it_is_cancelled(wire: Wire, 
 
 @both
 @every_wire
-def test_a_turn_ends_at_its_deadline(wire: Wire, settings: ModelSettings, tmp_path: Path) -> None:
+def test_a_turn_ends_at_its_deadline(wire: ProviderProtocol, settings: ModelSettings, tmp_path: Path) -> None:
     with served(wire, [Hang()], settings) as (model, _):
         fault = the_fault(model.turn(conversation(), site_in(tmp_path), 0.3))
     assert fault.kind is FaultKind.TIMEOUT
@@ -382,11 +397,11 @@ def test_a_turn_ends_at_its_deadline(wire: Wire, settings: ModelSettings, tmp_pa
 
 
 def test_several_threads_may_ask_the_same_backend(tmp_path: Path) -> None:
-    def echo(asked: Asked) -> Reply:
+    def echo(asked: ReceivedRequest) -> Reply:
         return Reply(text=asked.messages[-1][1])
 
     said: dict[int, str] = {}
-    with served(Wire.OPENAI_CHAT, echo) as (model, _):
+    with served(ProviderProtocol.OPENAI_CHAT, echo) as (model, _):
 
         def ask(number: int) -> None:
             talk = conversation(ask=f"I am {number}")
@@ -405,7 +420,7 @@ def test_the_last_backend_that_closes_ends_the_thread(tmp_path: Path) -> None:
         return any(thread.name == "proofstone-models" for thread in threading.enumerate())
 
     with ModelServer([Reply(text="x"), Reply(text="y")]) as server:
-        one, two = (backend(server, wire) for wire in (Wire.OPENAI_CHAT, Wire.ANTHROPIC))
+        one, two = (backend(server, wire) for wire in (ProviderProtocol.OPENAI_CHAT, ProviderProtocol.ANTHROPIC))
         assert not models_thread()
         for model in (one, two):
             the_turn(model.turn(conversation(), site_in(tmp_path), 60))
@@ -418,7 +433,7 @@ def test_the_last_backend_that_closes_ends_the_thread(tmp_path: Path) -> None:
 
 @every_wire
 def test_the_environment_does_not_send_the_key_elsewhere(
-    wire: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wire: ProviderProtocol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
         monkeypatch.setenv(name, "http://127.0.0.1:9/")
@@ -439,7 +454,7 @@ def test_a_provider_that_is_not_openai_hears_nothing_of_the_account_there(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-of-somebody-else")
     with ModelServer([Reply(text="x")]) as server:
-        providers = {"local": Provider(wire=Wire.OPENAI_CHAT, url=f"{server.url}/v1")}
+        providers = {"local": Provider(wire=ProviderProtocol.OPENAI_CHAT, url=f"{server.url}/v1")}
         model = api_backend("api:local:m", providers, {}, {})
         the_turn(model.turn(conversation(), site_in(tmp_path), 60))
         model.close()
@@ -450,7 +465,7 @@ def test_a_provider_that_is_not_openai_hears_nothing_of_the_account_there(
 
 @every_wire
 def test_headers_of_the_environment_are_not_for_everybody_who_speaks_a_protocol(
-    wire: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wire: ProviderProtocol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"):
         monkeypatch.setenv(name, "X-Team: somebody\nAuthorization: Bearer somebody\nX-Api-Key: somebody")
@@ -466,7 +481,10 @@ def test_headers_of_the_environment_are_not_for_everybody_who_speaks_a_protocol(
 
 
 def test_an_answer_can_be_asked_for_as_text_of_a_schema(tmp_path: Path) -> None:
-    with served(Wire.OPENAI_CHAT, [Reply(text='{"finding": "a"}')], ModelSettings(answer="schema")) as (model, server):
+    with served(ProviderProtocol.OPENAI_CHAT, [Reply(text='{"finding": "a"}')], ModelSettings(answer="schema")) as (
+        model,
+        server,
+    ):
         turn = the_turn(model.turn(conversation("read"), site_in(tmp_path), 60))
     assert turn.text == '{"finding": "a"}'
     (asked,) = server.asked
@@ -476,7 +494,7 @@ def test_an_answer_can_be_asked_for_as_text_of_a_schema(tmp_path: Path) -> None:
 
 def test_settings_of_the_model_are_sent(tmp_path: Path) -> None:
     wanted = ModelSettings(max_output_tokens=77, temperature=0.5)
-    with served(Wire.GOOGLE, [Reply(text="x")], wanted) as (model, server):
+    with served(ProviderProtocol.GOOGLE, [Reply(text="x")], wanted) as (model, server):
         the_turn(model.turn(conversation(), site_in(tmp_path), 60))
     sent = server.asked[0].body["generationConfig"]
     assert isinstance(sent, dict)
@@ -496,12 +514,14 @@ def test_nothing_of_a_provider_is_imported_before_a_turn() -> None:
 def test_a_conversation_can_go_on_with_another_provider(tmp_path: Path) -> None:
     """Ids that one provider gave mean nothing to the next, and every call still has its result."""
     calls = (("read", {"path": "a"}), ("answer", GOOD))
-    with served(Wire.OPENAI_RESPONSES, [Reply(text="I look.", calls=calls)]) as (model, _):
+    with served(ProviderProtocol.OPENAI_RESPONSES, [Reply(text="I look.", calls=calls)]) as (model, _):
         talk = conversation("read")
         first = the_turn(model.turn(talk, site_in(tmp_path), 60))
-    talk = talk.plus(kept(first), results(first, "of a"), Turn(answer=GOOD), Told(text="wrong", repair=1))
+    talk = talk.with_entries(
+        kept(first), results(first, "of a"), Turn(answer=GOOD), EngineMessage(text="wrong", repair=1)
+    )
     seen: list[tuple[tuple[str, str], ...]] = []
-    for wire in (Wire.OPENAI_CHAT, Wire.ANTHROPIC, Wire.GOOGLE):
+    for wire in (ProviderProtocol.OPENAI_CHAT, ProviderProtocol.ANTHROPIC, ProviderProtocol.GOOGLE):
         with served(wire, [Reply(text="ok")]) as (model, server):
             the_turn(model.turn(talk, site_in(tmp_path), 60))
             seen.append(server.asked[0].messages)
@@ -514,6 +534,6 @@ def test_a_conversation_can_go_on_with_another_provider(tmp_path: Path) -> None:
 def test_the_conversation_is_not_changed_by_asking(tmp_path: Path) -> None:
     talk: Conversation = conversation("read")
     before = talk.model_dump_json()
-    with served(Wire.ANTHROPIC, [Reply(text="x")]) as (model, _):
+    with served(ProviderProtocol.ANTHROPIC, [Reply(text="x")]) as (model, _):
         the_turn(model.turn(talk, site_in(tmp_path), 60))
     assert talk.model_dump_json() == before

@@ -10,16 +10,23 @@ import pytest
 from pydantic import ValidationError
 
 from proofstone.agents.backends.api import api_backend
-from proofstone.agents.backends.api.choice import choose
+from proofstone.agents.backends.api.model_choice import choose_model
 from proofstone.agents.backends.api.providers import connect
-from proofstone.config.providers import BUILT_IN, ModelSettings, Provider, Wire, model_settings, vendor_of
+from proofstone.config.providers import (
+    BUILT_IN_PROVIDERS,
+    ModelSettings,
+    Provider,
+    ProviderProtocol,
+    find_model_settings,
+    find_vendor,
+)
 from proofstone.errors import InputError
 from tests.backends.api_world import conversation, site_in
 
-KEYS = {provider.key_variable: "k-1234567" for provider in BUILT_IN.values() if provider.key_variable}
+KEYS = {provider.key_variable: "k-1234567" for provider in BUILT_IN_PROVIDERS.values() if provider.key_variable}
 
 
-@pytest.mark.parametrize("name", sorted(BUILT_IN))
+@pytest.mark.parametrize("name", sorted(BUILT_IN_PROVIDERS))
 def test_every_built_in_provider_can_be_chosen(name: str) -> None:
     backend = api_backend(f"api:{name}:some-model", environ=KEYS)
     assert backend.identity.spec == f"api:{name}:some-model"
@@ -27,9 +34,11 @@ def test_every_built_in_provider_can_be_chosen(name: str) -> None:
     backend.close()
 
 
-@pytest.mark.parametrize("name", sorted(name for name, at in BUILT_IN.items() if at.wire is not Wire.OTHER))
+@pytest.mark.parametrize(
+    "name", sorted(name for name, at in BUILT_IN_PROVIDERS.items() if at.wire is not ProviderProtocol.OTHER)
+)
 def test_every_built_in_provider_that_we_speak_to_ourselves_makes_a_model(name: str) -> None:
-    choice = choose(f"api:{name}:some-model", {}, {}, KEYS)
+    choice = choose_model(f"api:{name}:some-model", {}, {}, KEYS)
     connection = connect(choice)
     assert connection.model.model_name == "some-model"
     assert str(connection.model.base_url).rstrip("/") == str(choice.provider.url).rstrip("/")
@@ -44,7 +53,7 @@ def test_a_spec_without_a_provider_or_a_model_is_refused(spec: str) -> None:
 
 
 def test_the_name_of_a_model_may_have_colons() -> None:
-    assert choose("api:ollama:qwen3:8b", {}, {}, {}).model == "qwen3:8b"
+    assert choose_model("api:ollama:qwen3:8b", {}, {}, {}).model == "qwen3:8b"
 
 
 @pytest.mark.parametrize(
@@ -65,14 +74,14 @@ def test_the_name_of_a_model_may_have_colons() -> None:
 )
 def test_a_name_that_would_be_read_as_something_else_is_refused(model: str, named: str) -> None:
     with pytest.raises(InputError) as refused:
-        choose(f"api:google:{model}", {}, {}, KEYS)
+        choose_model(f"api:google:{model}", {}, {}, KEYS)
     assert str(refused.value).endswith(f"the name of a model cannot have {named} in it")
     assert str(refused.value).isprintable()
 
 
 @pytest.mark.parametrize("model", ["qwen3:8b", "anthropic/claude-4.5", "@cf/meta/llama", "ft:gpt-5:a::b", "模型_1+x"])
 def test_names_as_providers_have_them_are_taken(model: str) -> None:
-    assert choose(f"api:openrouter:{model}", {}, {}, KEYS).model == model
+    assert choose_model(f"api:openrouter:{model}", {}, {}, KEYS).model == model
 
 
 @pytest.mark.parametrize(
@@ -83,14 +92,18 @@ def test_headers_of_the_environment_are_for_the_vendor_they_name(
     spec: str, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(f"{variable}_CUSTOM_HEADERS", "X-Team: ours")
-    connection = connect(choose(spec, {}, {}, KEYS))
+    connection = connect(choose_model(spec, {}, {}, KEYS))
     assert connection.model.client.default_headers["X-Team"] == "ours"  # type: ignore[attr-defined]
     asyncio.run(connection.aclose())
 
 
 def test_an_unknown_provider_is_refused_and_the_known_ones_are_named() -> None:
     with pytest.raises(InputError, match="there is no provider `opnai`") as refused:
-        api_backend("api:opnai:gpt-5", {"mine": Provider(wire=Wire.OPENAI_CHAT, url="http://127.0.0.1/v1")}, environ={})
+        api_backend(
+            "api:opnai:gpt-5",
+            {"mine": Provider(wire=ProviderProtocol.OPENAI_CHAT, url="http://127.0.0.1/v1")},
+            environ={},
+        )
     for name in ("anthropic", "mine", "openai", "[providers.opnai]"):
         assert name in str(refused.value.hint)
 
@@ -124,7 +137,7 @@ def test_a_missing_package_is_named_with_how_to_get_it(
     ("spec", "providers", "says"),
     [
         ("api:cohere:command", {}, "cannot be used|not installed"),
-        ("api:nobody:m", {"nobody": Provider(wire=Wire.OTHER)}, "cannot be used"),
+        ("api:nobody:m", {"nobody": Provider(wire=ProviderProtocol.OTHER)}, "cannot be used"),
     ],
 )
 def test_what_another_provider_lacks_is_said_at_the_first_turn(
@@ -139,7 +152,7 @@ def test_what_another_provider_lacks_is_said_at_the_first_turn(
 
 
 def test_the_key_is_in_no_representation() -> None:
-    assert "k-1234567" not in repr(choose("api:openai:gpt-5", {}, {}, KEYS))
+    assert "k-1234567" not in repr(choose_model("api:openai:gpt-5", {}, {}, KEYS))
 
 
 @pytest.mark.parametrize(
@@ -160,12 +173,12 @@ def test_the_key_is_in_no_representation() -> None:
     ],
 )
 def test_a_vendor_is_the_same_wherever_its_models_are_served(spec: str, vendor: str) -> None:
-    assert choose(spec, {}, {}, KEYS).vendor == vendor
+    assert choose_model(spec, {}, {}, KEYS).vendor == vendor
 
 
 def test_a_vendor_that_is_set_goes_before_all() -> None:
     settings = ModelSettings(vendor="meta-llama")
-    assert vendor_of("groq", BUILT_IN["groq"], "openai/llama", settings) == "meta-llama"
+    assert find_vendor("groq", BUILT_IN_PROVIDERS["groq"], "openai/llama", settings) == "meta-llama"
 
 
 def test_settings_are_those_of_the_name_then_of_the_first_glob() -> None:
@@ -175,12 +188,12 @@ def test_settings_are_those_of_the_name_then_of_the_first_glob() -> None:
         "*:gpt-*": ModelSettings(tier=2),
         "ollama:big": ModelSettings(tier=2, input_usd=1, output_usd=1),
     }
-    assert model_settings(given, "openai:gpt-5").tier == 3
-    assert model_settings(given, "openai:gpt-4").tier == 1
-    assert model_settings(given, "azure:gpt-4").tier == 2
-    assert model_settings(given, "ollama:big").input_usd == 1
-    assert model_settings(given, "ollama:small").input_usd == 0, "one's own machine costs nothing"
-    assert model_settings(given, "xai:grok") == ModelSettings()
+    assert find_model_settings(given, "openai:gpt-5").tier == 3
+    assert find_model_settings(given, "openai:gpt-4").tier == 1
+    assert find_model_settings(given, "azure:gpt-4").tier == 2
+    assert find_model_settings(given, "ollama:big").input_usd == 1
+    assert find_model_settings(given, "ollama:small").input_usd == 0, "one's own machine costs nothing"
+    assert find_model_settings(given, "xai:grok") == ModelSettings()
 
 
 @pytest.mark.parametrize(

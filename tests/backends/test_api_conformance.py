@@ -8,10 +8,19 @@ from pathlib import Path
 import pytest
 
 from proofstone.agents.backends import Backend
-from proofstone.agents.executors.context import Site
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import FaultKind
-from proofstone.config.providers import ModelSettings, Wire
-from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
+from proofstone.config.providers import ModelSettings, ProviderProtocol
+from proofstone.testing.backend_conformance import (
+    AnswerPlay,
+    BackendConformance,
+    BuildBackend,
+    CallPlay,
+    CrashPlay,
+    HangPlay,
+    Play,
+    TextPlay,
+)
 from proofstone.testing.model_server.answers import Answer, Disconnect, Hang, Reply
 from proofstone.testing.model_server.server import ModelServer
 from tests.backends.api_world import WIRES, backend, site_in
@@ -19,15 +28,15 @@ from tests.backends.api_world import WIRES, backend, site_in
 
 def _answer(play: Play) -> Answer:
     match play:
-        case Says(answer):
+        case AnswerPlay(answer):
             return Reply(calls=(("answer", answer),))
-        case Writes(text):
+        case TextPlay(text):
             return Reply(text=text)
-        case Calls(name, arguments):
+        case CallPlay(name, arguments):
             return Reply(calls=((name, arguments),))
-        case Hangs():
+        case HangPlay():
             return Hang()
-        case Crashes():
+        case CrashPlay():
             return Disconnect()
 
 
@@ -37,15 +46,15 @@ def _answer(play: Play) -> Answer:
 )
 @pytest.mark.parametrize("wire", WIRES)
 class TestApiBackend(BackendConformance):
-    broken = frozenset((FaultKind.UNAVAILABLE,))
+    crash_kinds = frozenset((FaultKind.UNAVAILABLE,))
 
     @pytest.fixture
-    def site(self, tmp_path: Path) -> Site:
+    def site(self, tmp_path: Path) -> ExecutionContext:
         (tmp_path / "work").mkdir()
         return site_in(tmp_path / "work")
 
     @pytest.fixture
-    def stage(self, wire: Wire, stream: bool) -> Iterator[Stage]:
+    def stage(self, wire: ProviderProtocol, stream: bool) -> Iterator[BuildBackend]:
         servers: list[ModelServer] = []
 
         def staged(*plays: Play) -> Backend:

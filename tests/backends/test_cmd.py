@@ -12,11 +12,20 @@ import pytest
 from pydantic import JsonValue
 
 from proofstone.agents.backends import Backend
-from proofstone.agents.backends.cmd import MOST_BYTES, CommandBackend
-from proofstone.agents.executors.context import Site
+from proofstone.agents.backends.cmd import MAX_ANSWER_BYTES, CommandBackend
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
 from proofstone.common.models import Usage
-from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
+from proofstone.testing.backend_conformance import (
+    AnswerPlay,
+    BackendConformance,
+    BuildBackend,
+    CallPlay,
+    CrashPlay,
+    HangPlay,
+    Play,
+    TextPlay,
+)
 from tests.backends.talk import SCHEMA, after, repaired, site_of, talk
 from tests.executors.bench import Bench
 from tests.hazards.processes import running
@@ -136,9 +145,9 @@ NO_ANSWER = {
     'ln -s /etc/passwd "$PROOFSTONE_ANSWER"': "it is a symbolic link",
     'mkdir "$PROOFSTONE_ANSWER"': "it is a directory",
     'mkfifo "$PROOFSTONE_ANSWER"': "it is a pipe",
-    f'truncate -s {MOST_BYTES + 1} "$PROOFSTONE_ANSWER"': f"it has {MOST_BYTES + 1} bytes",
+    f'truncate -s {MAX_ANSWER_BYTES + 1} "$PROOFSTONE_ANSWER"': f"it has {MAX_ANSWER_BYTES + 1} bytes",
     "printf '\\377' > \"$PROOFSTONE_ANSWER\"": "$PROOFSTONE_ANSWER is malformed: byte 0 is not UTF-8",
-    f"head -c {MOST_BYTES + 1} /dev/zero": f"its output is malformed: it has {MOST_BYTES + 1} bytes",
+    f"head -c {MAX_ANSWER_BYTES + 1} /dev/zero": f"its output is malformed: it has {MAX_ANSWER_BYTES + 1} bytes",
     "printf 'a\\377'": "its output is malformed: byte 1 is not UTF-8",
 }
 
@@ -225,11 +234,11 @@ class TestConformance(BackendConformance):
     """The conformance suite, with a program that plays what it is told."""
 
     @pytest.fixture
-    def site(self, bench: Bench) -> Site:
+    def site(self, bench: Bench) -> ExecutionContext:
         return bench.site()
 
     @pytest.fixture
-    def stage(self, bench: Bench) -> Stage:
+    def stage(self, bench: Bench) -> BuildBackend:
         def of(*plays: Play) -> CommandBackend:
             (bench.work_tree / "plays.json").write_text(json.dumps([played(play) for play in plays]))
             (bench.work_tree / "player.py").write_text(PLAYER)
@@ -240,15 +249,15 @@ class TestConformance(BackendConformance):
 
 def played(play: Play) -> tuple[str, str]:
     match play:
-        case Says(answer):
+        case AnswerPlay(answer):
             return "write", coded(json.dumps(dict(answer), ensure_ascii=False))
-        case Writes(text):
+        case TextPlay(text):
             return "print", coded(text)
-        case Calls(name, arguments):
+        case CallPlay(name, arguments):
             return "write", coded(json.dumps({"tool_calls": [{"name": name, "arguments": dict(arguments)}]}))
-        case Hangs():
+        case HangPlay():
             return "hang", ""
-        case Crashes():
+        case CrashPlay():
             return "crash", ""
 
 

@@ -15,11 +15,20 @@ import pytest
 
 from proofstone.agents.backends import Backend
 from proofstone.agents.backends.human import HumanBackend
-from proofstone.agents.executors.context import Site
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.executors.people import Terminal
 from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
 from proofstone.common.models import Usage
-from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
+from proofstone.testing.backend_conformance import (
+    AnswerPlay,
+    BackendConformance,
+    BuildBackend,
+    CallPlay,
+    CrashPlay,
+    HangPlay,
+    Play,
+    TextPlay,
+)
 from tests.backends.talk import after, repaired, site_of, talk
 from tests.executors.bench import Bench
 
@@ -189,7 +198,7 @@ DONE = {
 def test_proofstone_done_ends_it_with_what_there_is(plain: Bench, case: tuple[str, int], expected: object) -> None:
     role, lines = case
     heard = iter((*(False for _ in range(lines)), True))
-    site = replace(plain.site(), heard=lambda: next(heard))
+    site = replace(plain.site(), is_done=lambda: next(heard))
     said = HumanBackend(Typist(["finding: half"])).turn(talk(role=role), site, 20)
     assert (said.kind if isinstance(said, Fault) else said.answer) == expected
 
@@ -204,7 +213,7 @@ def test_a_terminal_serves_and_what_was_typed_before_the_question_answers_nothin
             drained.set()
             return False
 
-        site = replace(plain.site(), heard=heard)
+        site = replace(plain.site(), is_done=heard)
         ends: list[Turn | Fault] = []
         work = threading.Thread(target=lambda: ends.append(HumanBackend(Terminal(screen)).turn(talk(), site, 20)))
         work.start()
@@ -225,14 +234,14 @@ def test_a_person_has_no_vendor() -> None:
 class TestConformance(BackendConformance):
     """The conformance suite, with a person who types what it is about. They break down by giving up."""
 
-    broken = frozenset((FaultKind.FAILED,))
+    crash_kinds = frozenset((FaultKind.FAILED,))
 
     @pytest.fixture
-    def site(self, plain: Bench) -> Site:
+    def site(self, plain: Bench) -> ExecutionContext:
         return plain.site()
 
     @pytest.fixture
-    def stage(self, tmp_path: Path) -> Stage:
+    def stage(self, tmp_path: Path) -> BuildBackend:
         def of(*plays: Play) -> HumanBackend:
             return HumanBackend(Typist(line for play in plays for line in typed(play, tmp_path)))
 
@@ -241,15 +250,15 @@ class TestConformance(BackendConformance):
 
 def typed(play: Play, folder: Path) -> list[str]:
     match play:
-        case Says(answer):
+        case AnswerPlay(answer):
             file = folder / f"{len(list(folder.iterdir()))}.json"
             file.write_text(json.dumps(dict(answer), ensure_ascii=False), "utf-8")
             return [f"@{file}"]
-        case Writes(text):
+        case TextPlay(text):
             return [*text.split("\n"), "."]
-        case Calls(name, arguments):
+        case CallPlay(name, arguments):
             return [f"!{name} {json.dumps(dict(arguments))}"]
-        case Hangs():
+        case HangPlay():
             return []
-        case Crashes():
+        case CrashPlay():
             return ["failed I cannot"]

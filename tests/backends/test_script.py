@@ -10,13 +10,22 @@ import pytest
 
 from proofstone.agents.backends import Backend
 from proofstone.agents.backends.script import ScriptedBackend
-from proofstone.agents.executors.context import Site
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
-from proofstone.agents.script_file import Breakdown, Call, Entry, Script, Step, read_script
-from proofstone.agents.script_writing import script_text
+from proofstone.agents.script_file import AgentScript, ScriptCall, ScriptEntry, ScriptFault, ScriptStep, read_script
+from proofstone.agents.script_writer import format_script
 from proofstone.common.models import Usage
 from proofstone.errors import InputError
-from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
+from proofstone.testing.backend_conformance import (
+    AnswerPlay,
+    BackendConformance,
+    BuildBackend,
+    CallPlay,
+    CrashPlay,
+    HangPlay,
+    Play,
+    TextPlay,
+)
 from tests.backends.talk import after, repaired, site_of, talk
 from tests.executors.bench import Bench
 
@@ -34,13 +43,13 @@ def backend(tmp_path: Path) -> Callable[[str], ScriptedBackend]:
 Made = Callable[[str], ScriptedBackend]
 
 
-def turn_of(backend: Backend, conversation: Conversation, site: Site, seconds: float | None = 60) -> Turn:
+def turn_of(backend: Backend, conversation: Conversation, site: ExecutionContext, seconds: float | None = 60) -> Turn:
     turn = backend.turn(conversation, site, seconds)
     assert isinstance(turn, Turn), turn
     return turn
 
 
-def fault_of(backend: Backend, conversation: Conversation, site: Site, seconds: float | None = 60) -> Fault:
+def fault_of(backend: Backend, conversation: Conversation, site: ExecutionContext, seconds: float | None = 60) -> Fault:
     fault = backend.turn(conversation, site, seconds)
     assert isinstance(fault, Fault), fault
     return fault
@@ -262,42 +271,42 @@ class TestConformance(BackendConformance):
     """The conformance suite, with scripts that `script_text` wrote: what is acted out has been through a file."""
 
     @pytest.fixture
-    def site(self, plain: Bench) -> Site:
+    def site(self, plain: Bench) -> ExecutionContext:
         return plain.site()
 
     @pytest.fixture
-    def stage(self, tmp_path: Path) -> Stage:
+    def stage(self, tmp_path: Path) -> BuildBackend:
         def of(*plays: Play) -> ScriptedBackend:
             file = tmp_path / "s.yaml"
-            file.write_text(script_text(entries_of(plays), "for the conformance suite"), "utf-8")
+            file.write_text(format_script(entries_of(plays), "for the conformance suite"), "utf-8")
             return ScriptedBackend(read_script(file), "script:s.yaml")
 
         return of
 
 
-def entries_of(plays: tuple[Play, ...]) -> list[Entry]:
+def entries_of(plays: tuple[Play, ...]) -> list[ScriptEntry]:
     """Each answer ends an entry; the one after it answers the repair."""
-    entries: list[Entry] = []
-    steps: list[Step] = []
+    entries: list[ScriptEntry] = []
+    steps: list[ScriptStep] = []
     for play in plays:
         repair = len(entries)
         match = {"repair": (str(repair),)} if repair else {}
         match play:
-            case Says(answer):
-                entries.append(Entry("researcher", match, tuple(steps), output=dict(answer)))
+            case AnswerPlay(answer):
+                entries.append(ScriptEntry("researcher", match, tuple(steps), output=dict(answer)))
                 steps = []
-            case Writes(text):
-                entries.append(Entry("researcher", match, tuple(steps), raw=text))
+            case TextPlay(text):
+                entries.append(ScriptEntry("researcher", match, tuple(steps), raw=text))
                 steps = []
-            case Calls(name, arguments):
-                steps.append(Step("tools", calls=(Call(name, dict(arguments)),)))
-            case Hangs():
-                steps.append(Step("sleep", seconds=3000))
-            case Crashes():
-                steps.append(Step("error", breakdown=Breakdown(FaultKind.CRASHED, "it broke down")))
-    return [*entries, *([Entry("researcher", {}, tuple(steps))] if steps else [])]
+            case CallPlay(name, arguments):
+                steps.append(ScriptStep("tools", calls=(ScriptCall(name, dict(arguments)),)))
+            case HangPlay():
+                steps.append(ScriptStep("sleep", seconds=3000))
+            case CrashPlay():
+                steps.append(ScriptStep("error", breakdown=ScriptFault(FaultKind.CRASHED, "it broke down")))
+    return [*entries, *([ScriptEntry("researcher", {}, tuple(steps))] if steps else [])]
 
 
 def test_a_script_has_no_vendor(tmp_path: Path) -> None:
-    backend: Backend = ScriptedBackend(Script(tmp_path / "s.yaml", ()), "script:s.yaml")
+    backend: Backend = ScriptedBackend(AgentScript(tmp_path / "s.yaml", ()), "script:s.yaml")
     assert (backend.identity.spec, backend.identity.vendor) == ("script:s.yaml", None)

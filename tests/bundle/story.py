@@ -11,27 +11,34 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from proofstone.agents.models import Completion, CompletionStatus, Occasion, ToolResult, Turn
-from proofstone.agents.roles.models.gate import Direction, Failure, FailureType, Reason
-from proofstone.agents.roles.models.pipeline import FindingCategory, PanelFinding, PanelOutput, ReviewFocus, Scope
+from proofstone.agents.models import Completion, CompletionStatus, DispatchKey, ToolResult, Turn
+from proofstone.agents.roles.models.gate import AttemptFailure, FailureReason, FailureType, RetryDirection
+from proofstone.agents.roles.models.pipeline import FindingCategory, PanelFinding, PanelOutput, ReviewFocus, ReviewScope
 from proofstone.agents.roles.models.solve_messages import DirectiveName, Gradient, Loss
-from proofstone.common.models import Confidence, Contract, Lane, Phase, ReviewVerdict, Severity, Usage, Verdict
+from proofstone.common.models import Confidence, FrozenModel, Lane, Phase, ReviewVerdict, Severity, Usage, Verdict
 from proofstone.gate.models import (
-    Approved,
+    AttemptApproved,
+    AttemptChecked,
+    AttemptExecuted,
     AttemptFailed,
-    Checked,
-    Committed,
-    Executed,
+    AttemptStarted,
     GateSetup,
     RunOutcome,
-    Started,
+    TaskCommitted,
     TaskEvent,
 )
-from proofstone.gate.rules.answers import GateResult
+from proofstone.gate.rules.questions import GateResult
 from proofstone.ledger.models import ApprovalRow, CheckRow, EventRow, MessageRow, OverrideRow, StepStatus, TelemetryRow
-from proofstone.ledger.schema import Row
+from proofstone.ledger.schema import LedgerRow
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.pipeline.models.run import BlastRadius, FinalChecks, KnownIssue, Reviewed, RunReport, RunSetup
+from proofstone.pipeline.models.run import (
+    BlastRadius,
+    FinalChecks,
+    KnownIssue,
+    PipelineRunConfig,
+    ReviewerVerdict,
+    RunReport,
+)
 from proofstone.plan_gate.models import PlanGateSetup
 from tests.gate.records import RULES, SUCCESS, evidence
 
@@ -78,7 +85,7 @@ def written(path: Path, words: Words = PLAIN, *, upto: str = "end") -> SqliteLed
     return ledger
 
 
-def panel(scope: Scope, focus: ReviewFocus, round: int, *findings: PanelFinding, summary: str) -> PanelOutput:
+def panel(scope: ReviewScope, focus: ReviewFocus, round: int, *findings: PanelFinding, summary: str) -> PanelOutput:
     verdict = ReviewVerdict.NEEDS_REVISION if findings else ReviewVerdict.APPROVE
     return PanelOutput(
         completion=DONE,
@@ -104,8 +111,8 @@ def found(title: str, severity: Severity = Severity.MAJOR) -> PanelFinding:
     )
 
 
-def direction(loss: float, directive: DirectiveName) -> Direction:
-    return Direction(
+def direction(loss: float, directive: DirectiveName) -> RetryDirection:
+    return RetryDirection(
         directive=directive,
         gradient=Gradient.PLATEAU,
         loss=Loss(D=loss, P=1.0, Omega=0.1, L=loss),
@@ -119,18 +126,18 @@ def _event(run_id: str, type: str, payload: Mapping[str, JsonValue], task_id: st
     return EventRow(run_id=run_id, task_id=task_id, type=type, payload=payload)
 
 
-def _dumped(value: Contract) -> dict[str, JsonValue]:
+def _dumped(value: FrozenModel) -> dict[str, JsonValue]:
     body: dict[str, JsonValue] = value.model_dump(mode="json")
     return body
 
 
-def _task(run_id: str, id: str, *events: TaskEvent) -> list[Row]:
+def _task(run_id: str, id: str, *events: TaskEvent) -> list[LedgerRow]:
     return [_event(run_id, f"task.{one.kind}", {"event": _dumped(one), "state": "-"}, id) for one in events]
 
 
-def _said(run_id: str, role: str, words: Words, *, focus: str | None = None) -> list[Row]:
+def _said(run_id: str, role: str, words: Words, *, focus: str | None = None) -> list[LedgerRow]:
     """One dispatch: it looks at a file once, and answers."""
-    occasion = Occasion(run_id=run_id, role=role, step=role, focus=focus)
+    occasion = DispatchKey(run_id=run_id, role=role, step=role, focus=focus)
     turn = Turn(text="ok", model=words.model, usage=Usage(requests=1, input_tokens=900, output_tokens=100, usd=0.02))
     parts: list[tuple[str, dict[str, JsonValue]]] = [
         ("Dispatch", {"occasion": _dumped(occasion)}),
@@ -151,7 +158,7 @@ def _said(run_id: str, role: str, words: Words, *, focus: str | None = None) -> 
     ]
 
 
-def _step(run_id: str, step: str, agent: str, status: StepStatus = StepStatus.DONE) -> list[Row]:
+def _step(run_id: str, step: str, agent: str, status: StepStatus = StepStatus.DONE) -> list[LedgerRow]:
     row = TelemetryRow(run_id=run_id, step=step, agent=agent, started_at="2026-01-31T12:00:01.000+00:00")
     ended = row.model_copy(update={"completed_at": "2026-01-31T12:00:03.500+00:00", "status": status})
     return [row, ended]
@@ -197,8 +204,8 @@ def _gate_setup(words: Words) -> GateSetup:
     )
 
 
-def _beginning(words: Words) -> Sequence[Row]:
-    setup = RunSetup(
+def _beginning(words: Words) -> Sequence[LedgerRow]:
+    setup = PipelineRunConfig(
         version="1",
         repository="/repo",
         request=words.request,
@@ -231,19 +238,26 @@ def _beginning(words: Words) -> Sequence[Row]:
     ]
 
 
-def _first_gate(words: Words) -> Sequence[Row]:
-    failure = Failure(
+def _first_gate(words: Words) -> Sequence[LedgerRow]:
+    failure = AttemptFailure(
         attempt=1,
         type=FailureType.VERIFY_FAILURE,
         error=words.error,
-        reasons=(Reason(check="regression", layer="gate", detail="test_total passed on the base and fails now"),),
+        reasons=(
+            FailureReason(check="regression", layer="gate", detail="test_total passed on the base and fails now"),
+        ),
         direction=direction(0.9, DirectiveName.CHANGE_APPROACH),
     )
     over = {"action": "skip", "reason": words.reason, "category": "verify-unavailable", "by": "ada", "at": "now"}
     return [
         _event(RUN, "run.child", {"run_id": FIRST, "kind": "gate", "iteration": 1}),
         _event(FIRST, "run.started", _dumped(_gate_setup(words))),
-        *_task(FIRST, "task-01", Started(attempt=1, base_commit=BASE, tree=TREE), Executed(claim=SUCCESS, tree=TREE)),
+        *_task(
+            FIRST,
+            "task-01",
+            AttemptStarted(attempt=1, base_commit=BASE, tree=TREE),
+            AttemptExecuted(claim=SUCCESS, tree=TREE),
+        ),
         _check(FIRST, "task-01", "tests", Phase.BASELINE, Verdict.PASS, words),
         _check(FIRST, "task-01", "tests", Phase.AFTER, Verdict.FAIL, words),
         *_task(FIRST, "task-01", AttemptFailed(failure=failure, tree=TREE, claim=SUCCESS)),
@@ -260,17 +274,17 @@ def _first_gate(words: Words) -> Sequence[Row]:
     ]
 
 
-def _replanned(words: Words) -> Sequence[Row]:
+def _replanned(words: Words) -> Sequence[LedgerRow]:
     said = direction(0.8, DirectiveName.REFINE)
     return [_event(RUN, "pipeline.note", {"kind": "direction", "text": "another plan", "data": _dumped(said)})]
 
 
-def _second_gate(words: Words) -> Sequence[Row]:
+def _second_gate(words: Words) -> Sequence[LedgerRow]:
     seen = evidence(base_commit=BASE, tree=TREE, changed=(words.path,), caps=("no test fails without the change",))
     done: tuple[TaskEvent, ...] = (
-        Checked(evidence=seen, commit=TIP, rules=RULES),
-        Approved(verdicts=(RULES,)),
-        Committed(commit=TIP, tree=TREE),
+        AttemptChecked(evidence=seen, commit=TIP, rules=RULES),
+        AttemptApproved(verdicts=(RULES,)),
+        TaskCommitted(commit=TIP, tree=TREE),
     )
     result = GateResult(
         task=words.name,
@@ -292,7 +306,12 @@ def _second_gate(words: Words) -> Sequence[Row]:
         _event(SECOND, "run.started", _dumped(_gate_setup(words))),
         *_step(SECOND, "task-01/execute", "script:agents.yaml"),
         *_said(SECOND, "executor", words),
-        *_task(SECOND, "task-01", Started(attempt=1, base_commit=BASE, tree=TREE), Executed(claim=SUCCESS, tree=TREE)),
+        *_task(
+            SECOND,
+            "task-01",
+            AttemptStarted(attempt=1, base_commit=BASE, tree=TREE),
+            AttemptExecuted(claim=SUCCESS, tree=TREE),
+        ),
         _check(SECOND, "task-01", "tests:must-fail", Phase.AFTER, Verdict.FAIL, words, tree="e" * 40),
         _check(SECOND, "task-01", "tests", Phase.BASELINE, Verdict.FAIL, words),
         _check(SECOND, "task-01", "tests", Phase.AFTER, Verdict.PASS, words),
@@ -305,8 +324,8 @@ def _second_gate(words: Words) -> Sequence[Row]:
     ]
 
 
-def _reviews(words: Words) -> Sequence[Row]:
-    rows: list[Row] = []
+def _reviews(words: Words) -> Sequence[LedgerRow]:
+    rows: list[LedgerRow] = []
     for round in (1, 2):
         for focus in ReviewFocus:
             findings = (found(words.title),) if (round, focus) == (1, ReviewFocus.CORRECTNESS) else ()
@@ -314,7 +333,7 @@ def _reviews(words: Words) -> Sequence[Row]:
     return rows
 
 
-def _review(output: PanelOutput, words: Words) -> list[Row]:
+def _review(output: PanelOutput, words: Words) -> list[LedgerRow]:
     step = f"code-review/r{output.round}/reviewer/{output.review_focus}"
     payload: dict[str, JsonValue] = {
         "step": step,
@@ -340,7 +359,7 @@ def _review(output: PanelOutput, words: Words) -> list[Row]:
     return [_event(RUN, "pipeline.step", payload), row]
 
 
-def _end(words: Words) -> Sequence[Row]:
+def _end(words: Words) -> Sequence[LedgerRow]:
     report = RunReport(
         run_id=RUN,
         request=words.request,
@@ -357,7 +376,7 @@ def _end(words: Words) -> Sequence[Row]:
         base_commit=BASE,
         final=FinalChecks(tree=TREE, passed=True, confidence=Confidence.MEDIUM, raises=("a linter that runs here",)),
         reviews=tuple(
-            Reviewed(scope="code", focus=focus, round=round, verdict=ReviewVerdict.APPROVE)
+            ReviewerVerdict(scope="code", focus=focus, round=round, verdict=ReviewVerdict.APPROVE)
             for round in (1, 2)
             for focus in ReviewFocus
         ),

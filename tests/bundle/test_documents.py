@@ -15,11 +15,11 @@ from proofstone.agents.roles.models.pipeline import (
     AcceptanceCriterion,
     Alternative,
     Concern,
-    Decision,
+    DecisionLogEntry,
+    DesignDecision,
     DesignOutput,
     KnowledgeOutput,
     Lesson,
-    LoggedDecision,
     PlannedFile,
     PlannedTask,
     PlanOutput,
@@ -30,16 +30,16 @@ from proofstone.agents.roles.models.pipeline import (
     ReviewFocus,
     SpecOutput,
 )
-from proofstone.common.models import Confidence, Contract, Severity
-from proofstone.documents.yaml import yaml_text
+from proofstone.common.models import Confidence, FrozenModel, Severity
+from proofstone.documents.yaml import dump_yaml
 from proofstone.errors import InternalError
 from proofstone.pipeline.models.run import ApprovalEntry, RunMode
 from proofstone.pipeline.rules.documents import (
-    approvals_document,
-    decisions_document,
-    decisions_of,
-    documents_of,
-    request_document,
+    append_decisions,
+    build_approvals_document,
+    build_documents,
+    build_request_document,
+    list_decisions,
 )
 from tests.bundle.reading import HOSTILE, MORE_THAN_TEXT, Markdown
 from tests.bundle.story import DONE, found, panel
@@ -80,7 +80,7 @@ def spec(text: str, line: str) -> SpecOutput:
 
 def design(text: str, line: str) -> DesignOutput:
     ways = tuple(Alternative(id=id, label=line, description=text, pros=(line,), cons=(line,)) for id in ("a", "b"))
-    decision = Decision(
+    decision = DesignDecision(
         id=line[:60],
         title=line,
         context=text,
@@ -117,7 +117,7 @@ def plan(text: str, line: str) -> PlanOutput:
     )
 
 
-def review(text: str, line: str) -> Contract:
+def review(text: str, line: str) -> FrozenModel:
     return panel("code", ReviewFocus.SECURITY, 2, found(line), summary=text)
 
 
@@ -125,7 +125,7 @@ def knowledge(text: str, line: str) -> KnowledgeOutput:
     return KnowledgeOutput(
         completion=DONE,
         updates=(Lesson(kind="memory", content=text, reason=text, tags=(line,)),),
-        decision_log_entries=(LoggedDecision(title=line, decision=text, rationale=text),),
+        decision_log_entries=(DecisionLogEntry(title=line, decision=text, rationale=text),),
         telemetry={f"{line}: x\n- y": [[line], {}]},
     )
 
@@ -148,14 +148,14 @@ def read(text: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ANSWERS)
 def test_files_are_those_of_the_layout_whatever_the_agent_wrote(name: str) -> None:
     make, files = ANSWERS[name]
-    assert set(documents_of(name, HEADER, make(HOSTILE, LINE))) == files
+    assert set(build_documents(name, HEADER, make(HOSTILE, LINE))) == files
 
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_yaml_has_the_header_and_reads_back_as_the_answer(name: str) -> None:
     make, _ = ANSWERS[name]
     output = make(HOSTILE, LINE)
-    documents = documents_of(name, HEADER, output)
+    documents = build_documents(name, HEADER, output)
     written = read(next(text for path, text in documents.items() if path.endswith(".yaml")))
     assert list(written) == list(OutputHeader.model_fields)
     assert written["step"] == "plan/r1"
@@ -173,7 +173,7 @@ def test_yaml_has_the_header_and_reads_back_as_the_answer(name: str) -> None:
 def test_the_page_has_the_same_headings_whatever_the_agent_wrote(name: str) -> None:
     make, _ = ANSWERS[name]
     plain, hostile = (
-        Markdown(next(text for path, text in documents_of(name, HEADER, output).items() if path.endswith(".md")))
+        Markdown(next(text for path, text in build_documents(name, HEADER, output).items() if path.endswith(".md")))
         for output in (make("words", "word"), make(HOSTILE, LINE))
     )
     assert len(hostile.headings) == len(plain.headings)
@@ -182,7 +182,7 @@ def test_the_page_has_the_same_headings_whatever_the_agent_wrote(name: str) -> N
 
 
 def test_a_plan_has_the_engines_ids_and_what_follows_from_them() -> None:
-    documents = documents_of("plan", HEADER, plan("text", "line"))
+    documents = build_documents("plan", HEADER, plan("text", "line"))
     payload = read(documents["plan-output.yaml"])["payload"]
     assert [task["id"] for task in payload["tasks"]] == ["task-01", "task-02", "task-03", "task-04"]
     assert payload["waves"] == [["task-01", "task-03"], ["task-02"], ["task-04"]]
@@ -193,22 +193,22 @@ def test_a_plan_has_the_engines_ids_and_what_follows_from_them() -> None:
 
 def test_an_answer_under_another_name_is_our_fault() -> None:
     with pytest.raises(InternalError, match="SpecOutput"):
-        documents_of("design", HEADER, spec("text", "line"))
+        build_documents("design", HEADER, spec("text", "line"))
     with pytest.raises(InternalError, match="nothing"):
-        documents_of("nothing", HEADER, spec("text", "line"))
+        build_documents("nothing", HEADER, spec("text", "line"))
 
 
 def test_the_log_of_decisions_grows_and_never_changes() -> None:
-    first = decisions_document("", decisions_of(HEADER, design(HOSTILE, LINE)))["decisions.yaml"]
-    second = decisions_document(first, decisions_of(HEADER, knowledge("text", "line")))["decisions.yaml"]
+    first = append_decisions("", list_decisions(HEADER, design(HOSTILE, LINE)))["decisions.yaml"]
+    second = append_decisions(first, list_decisions(HEADER, knowledge("text", "line")))["decisions.yaml"]
     assert second.startswith(first)
     log = read(second)["decision_log"]
     assert [(one["title"], one["decided_by"], one["date"]) for one in log] == [
         (LINE, "planner", "2026-01-31"),
         ("line", "planner", "2026-01-31"),
     ]
-    assert decisions_document(second, []) == {"decisions.yaml": second}
-    assert decisions_document("", []) == {}
+    assert append_decisions(second, []) == {"decisions.yaml": second}
+    assert append_decisions("", []) == {}
 
 
 def test_approvals_are_logged_with_the_seeds_fields() -> None:
@@ -220,13 +220,13 @@ def test_approvals_are_logged_with_the_seeds_fields() -> None:
         auto_selected=False,
         user_response_raw=HOSTILE,
     )
-    (logged,) = read(approvals_document([entry])["approvals.yaml"])["approval_log"]
+    (logged,) = read(build_approvals_document([entry])["approvals.yaml"])["approval_log"]
     assert logged == entry.model_dump(mode="json")
-    assert read(approvals_document([])["approvals.yaml"]) == {"approval_log": []}
+    assert read(build_approvals_document([])["approvals.yaml"]) == {"approval_log": []}
 
 
 def test_the_request_is_quoted() -> None:
-    seen = Markdown(request_document(HOSTILE)["initial-request.md"])
+    seen = Markdown(build_request_document(HOSTILE)["initial-request.md"])
     assert seen.headings == ["Initial request"]
     assert not seen.kinds & MORE_THAN_TEXT
 
@@ -245,4 +245,4 @@ VALUES = st.recursive(
 @example({"k" * 2000: {"k" * 2000: ["a\nb", [], {}, [["c"], None]]}})
 @example({"large": 1e16, "small": 1e-7, "whole": 10**30, "lines": "a\n\n  b\n---\n"})
 def test_any_value_reads_back_as_itself(values: dict[str, Any]) -> None:
-    assert read(yaml_text(values)) == values
+    assert read(dump_yaml(values)) == values

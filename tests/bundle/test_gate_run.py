@@ -14,9 +14,9 @@ import pytest
 from proofstone.common.models import Verdict
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.pipeline.bundling import bundle_of
-from proofstone.pipeline.models.bundle import Bundle, CommitMade
-from proofstone.pipeline.rules.approvals import rollback
+from proofstone.pipeline.bundle_builder import build_bundle
+from proofstone.pipeline.models.bundle import BundleCommit, EvidenceBundle
+from proofstone.pipeline.rules.approvals import rollback_command
 from tests.gate.site import Gated, Site, agent, plan, task, work
 
 SECOND = f'[ "$PROOFSTONE_ATTEMPT" = 1 ] && printf "def two(): return 3" > shop/two.py && exit 0\n{work("two")}'
@@ -31,9 +31,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Gated]:
     return site, gated
 
 
-def bundled(site: Site, run_id: str) -> Bundle:
+def bundled(site: Site, run_id: str) -> EvidenceBundle:
     with closing(SqliteLedger(ledger_path(site.workshop.proofstone_home), "read")) as ledger:
-        return bundle_of(ledger, run_id)
+        return build_bundle(ledger, run_id)
 
 
 def test_it_ends_as_the_gate_says(site: tuple[Site, Gated]) -> None:
@@ -110,7 +110,7 @@ def test_the_command_prints_writes_and_dumps_it(site: tuple[Site, Gated], tmp_pa
     assert files[0].read_text("utf-8").startswith("<!doctype html>")
     assert files[1].read_text("utf-8") == shown.stdout
     dumped = json.loads(site[0].proofstone("bundle", run_id, "--json").stdout)
-    assert Bundle.model_validate(dumped) == bundled(site[0], run_id)
+    assert EvidenceBundle.model_validate(dumped) == bundled(site[0], run_id)
 
 
 def test_a_run_that_is_not_there_is_the_persons_mistake(site: tuple[Site, Gated], tmp_path: Path) -> None:
@@ -132,8 +132,8 @@ def test_a_run_that_failed_says_what_would_raise_its_confidence(tmp_path: Path) 
     assert (bundle.commits, bundle.rollback) == ((), "")
 
 
-def made(commit: str, parent: str) -> CommitMade:
-    return CommitMade(commit=commit, tree="t", parent=parent, rows=(1,))
+def made(commit: str, parent: str) -> BundleCommit:
+    return BundleCommit(commit=commit, tree="t", parent=parent, rows=(1,))
 
 
 @pytest.mark.parametrize(
@@ -145,5 +145,5 @@ def made(commit: str, parent: str) -> CommitMade:
         ((made("a", "0"), made("b", "x")), "git revert --no-edit b a"),
     ],
 )
-def test_a_range_holds_no_commit_of_anybody_else(commits: tuple[CommitMade, ...], command: str) -> None:
-    assert rollback(commits) == command
+def test_a_range_holds_no_commit_of_anybody_else(commits: tuple[BundleCommit, ...], command: str) -> None:
+    assert rollback_command(commits) == command

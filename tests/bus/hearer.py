@@ -13,14 +13,14 @@ from pathlib import Path
 from proofstone.agents.bus import Subscription
 from proofstone.agents.models import Envelope
 from proofstone.ledger.models import EventRow
-from proofstone.ledger.schema import Row
+from proofstone.ledger.schema import LedgerRow
 from proofstone.ledger.sqlite import SqliteLedger
 
 
 def main(path: Path, name: str, last: int, batch: int) -> None:
     stop = threading.Event()
 
-    def handle(envelope: Envelope) -> list[Row]:
+    def handle(envelope: Envelope) -> list[LedgerRow]:
         number = envelope.payload["number"]
         if number == last:
             stop.set()

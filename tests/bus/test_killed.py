@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.bus import Bus, Letter
+from proofstone.agents.bus import MessageBus, OutgoingMessage
 from proofstone.ledger.models import DeliveryRow, EventRow
 from proofstone.ledger.sqlite import SqliteLedger
 
@@ -29,8 +29,10 @@ def hearer(path: Path, name: str, last: int, batch: int, fault: str = "") -> sub
     )
 
 
-def letters(start: int, count: int) -> list[Letter]:
-    return [Letter("engine", "planner", "Dispatch", {"number": n}, f"m{n}") for n in range(start, start + count)]
+def letters(start: int, count: int) -> list[OutgoingMessage]:
+    return [
+        OutgoingMessage("engine", "planner", "Dispatch", {"number": n}, f"m{n}") for n in range(start, start + count)
+    ]
 
 
 def effects(ledger: SqliteLedger, name: str) -> list[object]:
@@ -46,7 +48,7 @@ def ended(process: subprocess.Popen[str]) -> int:
 def test_thousands_of_messages_reach_three_subscribers_once_though_one_is_killed(path: Path, messages: int) -> None:
     batch = messages // SHARE
     with SqliteLedger(path, busy_ms=60_000) as ledger:
-        bus = Bus(ledger, "bus")
+        bus = MessageBus(ledger, "bus")
         hearing = {name: hearer(path, name, messages - 1, batch) for name in ("view", "record", "victim")}
         for start in range(0, messages // 2, 500):
             bus.publish_all(letters(start, 500))
@@ -70,7 +72,7 @@ def test_thousands_of_messages_reach_three_subscribers_once_though_one_is_killed
 @pytest.mark.parametrize("point", ["ledger.before-insert", "ledger.before-commit", "ledger.after-commit"])
 def test_wherever_a_subscriber_dies_its_successor_goes_on_from_there(path: Path, point: str) -> None:
     with SqliteLedger(path) as ledger:
-        Bus(ledger, "bus").publish_all(letters(0, 50))
+        MessageBus(ledger, "bus").publish_all(letters(0, 50))
         assert ended(hearer(path, "view", 49, 10, fault=f"{point}:3")) == -signal.SIGKILL
         before = ledger.read(DeliveryRow)
         batches = 3 if point == "ledger.after-commit" else 2
@@ -82,7 +84,7 @@ def test_wherever_a_subscriber_dies_its_successor_goes_on_from_there(path: Path,
 
 def test_two_processes_of_one_name_share_the_work_and_double_nothing(path: Path) -> None:
     with SqliteLedger(path) as ledger:
-        Bus(ledger, "bus").publish_all(letters(0, 401))
+        MessageBus(ledger, "bus").publish_all(letters(0, 401))
         pair = [hearer(path, "view", 400, 10) for _ in range(2)]
         # Whoever comes to the last message ends; the other may have nothing more to hear, and is ended.
         while all(process.poll() is None for process in pair):

@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 
 from proofstone.agents.memory.models import MemoryEntry, MemoryType
-from proofstone.agents.rules.routes import AGENTS, ROLES, ROUTES, allowed, why_not
-from proofstone.agents.rules.tool_rules import may_search, may_write
+from proofstone.agents.rules.routes import AGENT_ROLES, BUS_ROLES, ROUTES, explain_refusal, is_allowed
+from proofstone.agents.rules.tool_rules import can_search_memory, can_write_memory
 
 LOOP = {
     ("perceiver", "planner", "TaskSpec"),
@@ -37,9 +37,9 @@ TYPES = sorted({route.type for route in ROUTES})
 
 
 def deserved(sender: str, recipient: str, type: str) -> bool:
-    if sender == "engine" and recipient in AGENTS:
+    if sender == "engine" and recipient in AGENT_ROLES:
         return type in ("Dispatch", "ToolResult", "Repair", "Attended", "Aloud")
-    if sender in AGENTS and recipient == "engine":
+    if sender in AGENT_ROLES and recipient == "engine":
         return type in ("Turn", "Output", "Fault", "Activity")
     return (sender, recipient, type) in LOOP
 
@@ -47,24 +47,24 @@ def deserved(sender: str, recipient: str, type: str) -> bool:
 def test_every_combination_of_roles_and_types_is_as_the_rules_say() -> None:
     wrong = [
         route
-        for route in product(sorted(ROLES), sorted(ROLES), [*TYPES, "Whisper"])
-        if allowed(*route) != deserved(*route)
+        for route in product(sorted(BUS_ROLES), sorted(BUS_ROLES), [*TYPES, "Whisper"])
+        if is_allowed(*route) != deserved(*route)
     ]
     assert wrong == []
 
 
-@pytest.mark.parametrize("role", sorted(ROLES))
+@pytest.mark.parametrize("role", sorted(BUS_ROLES))
 def test_nothing_is_said_to_the_auditor_and_it_says_nothing_but_its_report(role: str) -> None:
-    assert not any(allowed(role, "auditor", type) for type in TYPES)
-    heard = [type for type in TYPES if allowed("auditor", role, type)]
+    assert not any(is_allowed(role, "auditor", type) for type in TYPES)
+    heard = [type for type in TYPES if is_allowed("auditor", role, type)]
     assert heard == (["AuditReport"] if role == "person" else [])
 
 
 def test_a_focus_belongs_to_its_role() -> None:
-    assert allowed("engine", "reviewer:security", "Dispatch")
-    assert allowed("reviewer:security", "engine", "Output")
-    assert not allowed("reviewer:security", "person", "FinalResult")
-    assert not allowed("engine", "wizard:reviewer", "Dispatch")
+    assert is_allowed("engine", "reviewer:security", "Dispatch")
+    assert is_allowed("reviewer:security", "engine", "Output")
+    assert not is_allowed("reviewer:security", "person", "FinalResult")
+    assert not is_allowed("engine", "wizard:reviewer", "Dispatch")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_focus_belongs_to_its_role() -> None:
     ],
 )
 def test_why_a_message_may_not_be_sent_is_said_in_words(route: tuple[str, str, str], words: str) -> None:
-    assert why_not(*route) == words
+    assert explain_refusal(*route) == words
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_who_may_use_the_memory(role: str, searches: bool, writes_met: bool, wri
             entry_id="e", task_id="t", type=MemoryType.EPISODIC, content="c", criteria_met=met, timestamp="now"
         )
 
-    assert (may_search(role), may_write(role, entry(True)), may_write(role, entry(False))) == (
+    assert (can_search_memory(role), can_write_memory(role, entry(True)), can_write_memory(role, entry(False))) == (
         searches,
         writes_met,
         writes_unmet,

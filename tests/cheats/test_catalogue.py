@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.prove.catalogue import CATALOGUE, Catalogue, load
-from proofstone.prove.processes import missing
+from proofstone.prove.catalogue import CATALOGUE_FOLDER, Catalogue, load_catalogue
+from proofstone.prove.processes import find_missing
 from tests.needs import REQUIRE_ALL
 from tests.workshop import OWN_PROGRAMS, Workshop, workshop_outside_tmp
 
@@ -27,7 +27,7 @@ LAYERS = {"L1", "L2", "L3", "L4", "L5", "L6", "L7", "L9"}
 @pytest.fixture(scope="module")
 def catalogue() -> Catalogue:
     """Loading checks every trick: it has a twin, its names are unique, every edit fits its project exactly once."""
-    return load()
+    return load_catalogue()
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def real_place(pytestconfig: pytest.Config) -> Iterator[Workshop]:
 
 
 def test_the_catalogue_that_is_installed_is_the_one_of_the_tests() -> None:
-    assert CATALOGUE.resolve() == (Path(__file__).parent / "tricks").resolve()
+    assert CATALOGUE_FOLDER.resolve() == (Path(__file__).parent / "tricks").resolve()
 
 
 def test_there_are_enough_tricks(catalogue: Catalogue) -> None:
@@ -68,7 +68,7 @@ def test_the_quick_ones_are_few_and_of_many_kinds(catalogue: Catalogue) -> None:
 
 def test_every_project_is_used_and_has_a_repair(catalogue: Catalogue) -> None:
     assert {trick.project for trick in catalogue.tricks} == set(catalogue.projects)
-    assert [name for name, project in catalogue.projects.items() if project.repair.nothing] == []
+    assert [name for name, project in catalogue.projects.items() if project.repair.is_empty] == []
 
 
 def test_no_trick_names_a_path_of_somebodys_machine(catalogue: Catalogue) -> None:
@@ -78,7 +78,7 @@ def test_no_trick_names_a_path_of_somebodys_machine(catalogue: Catalogue) -> Non
 
 def sampled(catalogue: Catalogue, search: str) -> list[str]:
     """Other tricks every day would be a test that nobody can repeat: the seed is fixed, one of each family first."""
-    lacking = missing(sorted({need for project in catalogue.projects.values() for need in project.needs}), search)
+    lacking = find_missing(sorted({need for project in catalogue.projects.values() for need in project.needs}), search)
     if REQUIRE_ALL:
         assert lacking == {}
     able = [trick for trick in catalogue.tricks if not lacking.keys() & set(catalogue.projects[trick.project].needs)]
@@ -112,5 +112,5 @@ def test_a_wheel_holds_the_catalogue(tmp_path: Path) -> None:
     listed = subprocess.run(
         [sys.executable, "-m", "zipfile", "-l", wheel], capture_output=True, text=True, check=True
     ).stdout
-    for file in CATALOGUE.glob("*.toml"):
+    for file in CATALOGUE_FOLDER.glob("*.toml"):
         assert f"proofstone/prove/tricks/{file.name}" in listed

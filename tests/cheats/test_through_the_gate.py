@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from proofstone.prove.catalogue import Act, Catalogue, Project, Trick, load
-from proofstone.prove.processes import missing
-from proofstone.prove.trial import Bench
+from proofstone.prove.catalogue import Catalogue, ProjectAct, SampleProject, Trick, load_catalogue
+from proofstone.prove.processes import find_missing
+from proofstone.prove.trial import TrialBench
 from tests.needs import unavailable
 from tests.workshop import OWN_PROGRAMS, command, workshop_outside_tmp
 
-CATALOGUE: Catalogue = load()
+CATALOGUE: Catalogue = load_catalogue()
 SAMPLE = 1
 HARMLESS = {"machine-work-tree-moves"}
 """It mends the bug, and spoils the work tree while it is being checked: at the gate that is nobody's work tree."""
@@ -49,26 +49,26 @@ def _chosen() -> Iterator[object]:
 
 
 @pytest.fixture(scope="module")
-def bench(pytestconfig: pytest.Config) -> Iterator[Bench]:
+def bench(pytestconfig: pytest.Config) -> Iterator[TrialBench]:
     # Not below pytest's own cache: a trick that asks whether its path speaks of tests would be honest there.
     parent = pytestconfig.rootpath / ".workshops"
     with workshop_outside_tmp(parent, "gate") as made:
-        yield Bench(made.folder, OWN_PROGRAMS, threading.Event())
+        yield TrialBench(made.folder, OWN_PROGRAMS, threading.Event())
 
 
 @pytest.mark.parametrize("trick", list(_chosen()))
-def test_a_trick_is_not_committed(bench: Bench, trick: Trick) -> None:
+def test_a_trick_is_not_committed(bench: TrialBench, trick: Trick) -> None:
     project = CATALOGUE.projects[trick.project]
-    lacking = missing((*project.needs, *trick.needs), bench.search)
+    lacking = find_missing((*project.needs, *trick.needs), bench.search)
     if lacking:
         unavailable(f"not installed: {lacking}")
-    sample = bench.sample(trick.project, project)
-    env = bench.variables(sample.root, {})
+    sample = bench.prepare_sample(trick.project, project)
+    env = bench.build_environment(sample.root, {})
     plan = bench.folder / "PLAN.md"
     plan.write_text(_plan(trick, project), "utf-8")
     said = bench.folder / "gate.json"
     argv = [*command("gate", str(plan), "--json", "--quiet", "--executor", _executor(trick.cheat))]
-    done = bench.errands.run(
+    done = bench.process_runner.run(
         ["/bin/sh", "-c", 'exec "$@" >"$0"', str(said), *argv, *_heldout(bench, trick)],
         sample.root,
         env,
@@ -76,15 +76,15 @@ def test_a_trick_is_not_committed(bench: Bench, trick: Trick) -> None:
         limited=False,
     )
     document = json.loads(said.read_text("utf-8"))
-    assert done.code == 1, (done.code, document, done.last_words)
+    assert done.code == 1, (done.code, document, done.last_line)
     assert document["outcome"] in ("failed", "halted")
     assert document["commit"] is None
-    refs = bench.errands.shell("git for-each-ref --format='%(refname)' refs/heads", sample.root, env, seconds=60)
+    refs = bench.process_runner.shell("git for-each-ref --format='%(refname)' refs/heads", sample.root, env, seconds=60)
     assert refs.output.split() == ["refs/heads/main"], refs.output
 
 
-def _plan(trick: Trick, project: Project) -> str:
-    options = trick.options(project)
+def _plan(trick: Trick, project: SampleProject) -> str:
+    options = trick.resolve_options(project)
     declared = options.declared or ("**",)
     verify = "\n".join(options.verify or (project.test,))
     tests = "\n".join(options.must_pass or ())
@@ -97,7 +97,7 @@ def _plan(trick: Trick, project: Project) -> str:
     )
 
 
-def _heldout(bench: Bench, trick: Trick) -> list[str]:
+def _heldout(bench: TrialBench, trick: Trick) -> list[str]:
     if not trick.heldout or not trick.heldout.files:
         return []
     folder = bench.folder / "heldout"
@@ -108,7 +108,7 @@ def _heldout(bench: Bench, trick: Trick) -> list[str]:
     return ["--heldout-files", str(folder)]
 
 
-def _executor(act: Act) -> str:
+def _executor(act: ProjectAct) -> str:
     told = json.dumps(act.model_dump(mode="json")).replace("'''", "\\u0027\\u0027\\u0027")
     # One attempt is enough to see whether it is committed; the others give up at once.
     act_once = f"[ $PROOFSTONE_ATTEMPT = 1 ] || exit 9\npython3 - <<'END-OF-THE-TRICK'\n{_DO.format(act=told)}\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.app.context import private_home
+from proofstone.app.context import ensure_private_home
 from proofstone.errors import MachineError
 
 
@@ -21,7 +21,7 @@ def test_a_new_an_empty_and_a_used_state_directory_are_closed_to_others(tmp_path
             home.mkdir(mode=0o755)
         if name == "used":
             (home / "ledger").mkdir()
-        assert mode(private_home(home)) == 0o700
+        assert mode(ensure_private_home(home)) == 0o700
 
 
 def test_a_directory_with_files_of_others_keeps_its_permissions(tmp_path: Path) -> None:
@@ -29,5 +29,5 @@ def test_a_directory_with_files_of_others_keeps_its_permissions(tmp_path: Path) 
     home.mkdir(mode=0o755)
     (home / "letters.txt").touch()
     with pytest.raises(MachineError, match="not Proofstone's"):
-        private_home(home)
+        ensure_private_home(home)
     assert mode(home) == 0o755

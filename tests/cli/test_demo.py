@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import pytest
 from rich.console import Console
 
-from proofstone.cli.demo import told
-from proofstone.cli.demo.moments import LIE, MOMENTS, Aftermath, Record, moments, wrongs
-from proofstone.cli.demo.shown import print_left, print_moments, print_next, print_wrongs
-from proofstone.cli.demo.stage import Stage
+from proofstone.cli.demo import print_demo_result
+from proofstone.cli.demo.moments import LIE_RULE, MOMENTS, Aftermath, DemoRecord, find_demo_problems, find_moments
+from proofstone.cli.demo.stage import DemoStage
+from proofstone.cli.demo.views import print_aftermath, print_moments, print_next, print_problems
 from proofstone.cli.output import Output
 from proofstone.gate.models import RunOutcome
-from proofstone.ledger.schema import R, Stored
+from proofstone.ledger.schema import RowT, StoredRow
 from proofstone.pipeline.models.run import RunReport
 from proofstone.pipeline.records import RunRecord
 from tests.cli.running import proofstone
@@ -43,15 +43,15 @@ class Shown(NamedTuple):
     code: int
     document: Mapping[str, Any]
     progress: str
-    stage: Stage
+    stage: DemoStage
 
     @property
     def report(self) -> RunReport:
         return RunReport.model_validate(self.document["run"])
 
     @property
-    def record(self) -> Record:
-        return Record.read(self.stage.home, self.report.run_id)
+    def record(self) -> DemoRecord:
+        return DemoRecord.read(self.stage.home, self.report.run_id)
 
     def git(self, *args: str) -> list[str]:
         done = subprocess.run(["git", *args], cwd=self.stage.repository, capture_output=True, text=True, check=True)
@@ -75,11 +75,11 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     done = proofstone("demo", "--json", "--dir", str(top / "stage"), home=top / "unused", env=env)
     assert done.stdout, done.stderr
     assert not (top / "unused").exists(), "the demo leaves nothing in the person's own state"
-    return Shown(done.returncode, json.loads(done.stdout), done.stderr, Stage(top / "stage"))
+    return Shown(done.returncode, json.loads(done.stdout), done.stderr, DemoStage(top / "stage"))
 
 
 @pytest.fixture(scope="module")
-def record(shown: Shown) -> Record:
+def record(shown: Shown) -> DemoRecord:
     return shown.record
 
 
@@ -126,14 +126,16 @@ def test_nobody_else_is_told_of_it_whatever_the_person_has_set_up(shown: Shown) 
 
 
 @pytest.mark.parametrize("width", [46, 80, 400])
-def test_what_happened_can_be_read_in_a_narrow_and_in_a_wide_terminal(shown: Shown, record: Record, width: int) -> None:
+def test_what_happened_can_be_read_in_a_narrow_and_in_a_wide_terminal(
+    shown: Shown, record: DemoRecord, width: int
+) -> None:
     page = io.StringIO()
     console = Console(file=page, width=width, markup=False, highlight=False)
     left = replace(right(shown.report), verdict=shown.document["ledger"])
-    print_moments(console, moments(record))
-    print_left(console, shown.stage, shown.report, left)
+    print_moments(console, find_moments(record))
+    print_aftermath(console, shown.stage, shown.report, left)
     print_next(console, shown.stage, shown.report.run_id)
-    print_wrongs(console, list(wrongs(shown.report, moments(record), left)))
+    print_problems(console, list(find_demo_problems(shown.report, find_moments(record), left)))
     text = page.getvalue()
     if width != 80:  # where a table breaks the lines in the middle of what was said
         assert [words for words in SAID if words not in text] == []
@@ -159,23 +161,23 @@ def test_a_directory_that_is_in_use_is_left_alone(make: Callable[[Path], object]
 
 # --- a moment that did not happen -----------------------------------------------------------------------------------
 
-Edit = Callable[[Stored[Any]], Stored[Any] | None]
+Edit = Callable[[StoredRow[Any]], StoredRow[Any] | None]
 """What becomes of a row; None: it was never written."""
 
 
-def edited(record: Record, edit: Edit) -> Record:
+def edited(record: DemoRecord, edit: Edit) -> DemoRecord:
     """The record of a demo in which something went otherwise."""
 
-    def rows(table: list[Stored[R]]) -> list[Stored[R]]:
+    def rows(table: list[StoredRow[RowT]]) -> list[StoredRow[RowT]]:
         return [found for one in table if (found := edit(one)) is not None]
 
     def run(one: RunRecord) -> RunRecord:
         return replace(one, events=rows(one.events), checks=rows(one.checks))
 
-    return Record(run(record.own), tuple(map(run, record.parts)))
+    return DemoRecord(run(record.run), tuple(map(run, record.children)))
 
 
-def payload_of(one: Stored[Any]) -> str:
+def payload_of(one: StoredRow[Any]) -> str:
     return str(one.values.get("payload", ""))
 
 
@@ -187,7 +189,7 @@ def never(*words: str) -> Edit:
 def otherwise(old: str, new: str, *words: str) -> Edit:
     """In each row in which all of these stand, and the old text, it is the new one."""
 
-    def edit(one: Stored[Any]) -> Stored[Any]:
+    def edit(one: StoredRow[Any]) -> StoredRow[Any]:
         if not all(word in payload_of(one) for word in words):
             return one
         return replace(one, values={**one.values, "payload": payload_of(one).replace(old, new)})
@@ -198,7 +200,7 @@ def otherwise(old: str, new: str, *words: str) -> Edit:
 def check_otherwise(name: str, value: str | int, **where: object) -> Edit:
     """In each check of which that is true, this is the value of that column."""
 
-    def edit(one: Stored[Any]) -> Stored[Any]:
+    def edit(one: StoredRow[Any]) -> StoredRow[Any]:
         if not all(one.values.get(key) == wanted for key, wanted in where.items()):
             return one
         return replace(one, values={**one.values, name: value})
@@ -210,14 +212,14 @@ def no_task_event(kind: str) -> Edit:
     return lambda one: None if one.values.get("type") == f"task.{kind}" else one
 
 
-def gates_failed(one: Stored[Any]) -> Stored[Any]:
+def gates_failed(one: StoredRow[Any]) -> StoredRow[Any]:
     """Nothing that was begun at the gate came to a good end."""
     if one.values.get("type") != "run.finished":
         return one
     return replace(one, values={**one.values, "payload": payload_of(one).replace("passed", "failed")})
 
 
-def nothing_open(one: Stored[Any]) -> Stored[Any]:
+def nothing_open(one: StoredRow[Any]) -> StoredRow[Any]:
     """The plan gate sent plans back, and gave no reason."""
     said = json.loads(payload_of(one) or "{}")
     if said.get("kind") != "plan-gate":
@@ -225,7 +227,7 @@ def nothing_open(one: Stored[Any]) -> Stored[Any]:
     return replace(one, values={**one.values, "payload": json.dumps({**said, "data": {**said["data"], "open": []}})})
 
 
-def no_second_attempt(one: Stored[Any]) -> Stored[Any] | None:
+def no_second_attempt(one: StoredRow[Any]) -> StoredRow[Any] | None:
     """Whatever failed once was left at that."""
     type = str(one.values.get("type", ""))
     if not type.startswith("task."):
@@ -244,8 +246,8 @@ DID_NOT_HAPPEN: Mapping[str, tuple[str, Edit]] = {
     "no plan was let through later": (CHALLENGED, never(NOTE_OF_THE_PLAN_GATE, "PROCEED")),
     "nothing was said against the plan": (CHALLENGED, nothing_open),
     "no task was accepted": (HONEST, no_task_event("committed")),
-    "the lie was caught for another reason": (CAUGHT, otherwise(f'"check":"{LIE}"', '"check":"size"', LIE)),
-    "whoever lied had said that it failed": (CAUGHT, otherwise('"status":"success"', '"status":"failure"', LIE)),
+    "the lie was caught for another reason": (CAUGHT, otherwise(f'"check":"{LIE_RULE}"', '"check":"size"', LIE_RULE)),
+    "whoever lied had said that it failed": (CAUGHT, otherwise('"status":"success"', '"status":"failure"', LIE_RULE)),
     "whoever lied was never asked again": (CAUGHT, no_second_attempt),
     "the controller never turned": (TURNED, otherwise(TURN, '"directive":"refine"', A_DIRECTION)),
     "the controller turned each time": (TURNED, otherwise('"directive":"refine"', TURN, A_DIRECTION)),
@@ -261,14 +263,14 @@ DID_NOT_HAPPEN: Mapping[str, tuple[str, Edit]] = {
 
 
 @pytest.mark.parametrize(("name", "edit"), DID_NOT_HAPPEN.values(), ids=DID_NOT_HAPPEN)
-def test_a_moment_that_did_not_happen_is_missed(shown: Shown, record: Record, name: str, edit: Edit) -> None:
-    seen = moments(edited(record, edit))
+def test_a_moment_that_did_not_happen_is_missed(shown: Shown, record: DemoRecord, name: str, edit: Edit) -> None:
+    seen = find_moments(edited(record, edit))
     assert seen[name] is None
-    assert f"the ledger does not show that {name}" in list(wrongs(shown.report, seen, right(shown.report)))
+    assert f"the ledger does not show that {name}" in list(find_demo_problems(shown.report, seen, right(shown.report)))
 
 
-def test_a_demo_in_which_all_of_it_happened_has_no_wrongs(shown: Shown, record: Record) -> None:
-    assert list(wrongs(shown.report, moments(record), right(shown.report))) == []
+def test_a_demo_in_which_all_of_it_happened_has_no_wrongs(shown: Shown, record: DemoRecord) -> None:
+    assert list(find_demo_problems(shown.report, find_moments(record), right(shown.report))) == []
 
 
 # --- what it leaves behind ------------------------------------------------------------------------------------------
@@ -294,10 +296,12 @@ WRONG: Mapping[str, tuple[Mapping[str, object], Mapping[str, object], str]] = {
 
 @pytest.mark.parametrize(("reported", "left", "words"), WRONG.values(), ids=WRONG)
 def test_whatever_is_left_otherwise_than_it_must_be_is_named(
-    shown: Shown, record: Record, reported: Mapping[str, object], left: Mapping[str, Any], words: str
+    shown: Shown, record: DemoRecord, reported: Mapping[str, object], left: Mapping[str, Any], words: str
 ) -> None:
     report = shown.report
-    found = wrongs(report.model_copy(update=dict(reported)), moments(record), replace(right(report), **left))
+    found = find_demo_problems(
+        report.model_copy(update=dict(reported)), find_moments(record), replace(right(report), **left)
+    )
     assert [wrong for wrong in found if wrong.endswith(words)], words
 
 
@@ -311,7 +315,7 @@ def test_what_was_done_to_the_repository_and_the_ledger_afterwards_is_seen_and_t
         ledger.write_bytes(whole[:at] + b"Faked" + whole[at + len(b"Faked") :])
         page.unlink()
         (shown.stage.repository / "shop" / "more.py").write_text("")
-        code = told(Output(json=True), shown.stage, shown.report)
+        code = print_demo_result(Output(json=True), shown.stage, shown.report)
     finally:
         ledger.write_bytes(whole)
         page.write_bytes(html)

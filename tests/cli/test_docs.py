@@ -15,11 +15,11 @@ from types import ModuleType
 import pytest
 
 from proofstone.agents.roles.models.gate import FailureType
-from proofstone.check.rules.outcome import TITLES, Layer
+from proofstone.check.rules.outcome import LAYER_TITLES, EvidenceLayer
 from proofstone.cli.main import COMMANDS
 from proofstone.common.models import Confidence, Lane
 from proofstone.ledger.schema import TABLES
-from proofstone.solve.rules.gradient import Weights
+from proofstone.solve.rules.gradient import LossWeights
 from tests.needs import needs
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "check.py"
@@ -172,7 +172,7 @@ def test_the_manual_names_every_setting(generators: ModuleType) -> None:
 
 
 def test_every_number_of_the_control_loop_is_explained(generators: ModuleType) -> None:
-    assert list(generators.controller.WEIGHTS) == [one.name for one in fields(Weights)]
+    assert list(generators.controller.WEIGHTS) == [one.name for one in fields(LossWeights)]
 
 
 def test_a_policy_is_shown_without_the_figures_of_a_round(generators: ModuleType) -> None:
@@ -254,7 +254,7 @@ def test_each_row_of_the_plan_gate_leads_where_it_decides(generators: ModuleType
 
 def test_every_layer_and_every_table_of_the_ledger_is_told(generators: ModuleType) -> None:
     layers, tables = generators.evidence.layers(), generators.ledger.tables()
-    assert [layer for layer in Layer if f"| {layer} | {TITLES[layer]} |" not in layers] == []
+    assert [layer for layer in EvidenceLayer if f"| {layer} | {LAYER_TITLES[layer]} |" not in layers] == []
     assert [table for table in TABLES.values() if f"| `{table.name}` |" not in tables] == []
 
 

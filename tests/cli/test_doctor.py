@@ -8,25 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.cli.doctor import Fact, Machine, hints, sandbox_lines, state_facts
+from proofstone.cli.doctor import DoctorFact, MachineFacts, describe_sandbox, describe_state_directory, suggest_fixes
 from proofstone.machine.facts import (
     FAMILIES,
     PROGRAMS,
-    Program,
-    State,
-    absolute_path,
-    cgroup_version,
-    distribution_family,
-    how_to_install,
-    kernel_switch,
-    look,
-    version_in,
+    MachineProgram,
+    ProgramState,
+    describe_install,
+    detect_distribution,
+    drop_relative_entries,
+    find_cgroup_version,
+    find_version,
+    look_for_program,
+    read_kernel_setting,
 )
 from proofstone.sandbox.probe import SandboxFacts
 from tests.cli.running import proofstone
 from tests.needs import needs
 
-TOOL = Program("tool", "group", "why", minimum=(2, 31), packages={"apt": "tool-pkg"}, install="pip install tool")
+TOOL = MachineProgram("tool", "group", "why", minimum=(2, 31), packages={"apt": "tool-pkg"}, install="pip install tool")
 
 
 def make_tool(folder: Path, body: str) -> None:
@@ -84,43 +84,43 @@ def test_looking_leaves_no_state_behind(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "state", "version", "detail"),
     [
-        ("echo tool version 2.31.0", State.OK, "2.31.0", ""),
-        ("echo tool version 2.9", State.OLD, "2.9", "2.31 or later is needed"),
-        ("echo tool version 2.100", State.OK, "2.100", ""),
-        ("echo tool v3.0 >&2", State.OK, "3.0", ""),
-        ("echo broken library >&2; exit 127", State.BROKEN, None, "broken library"),
-        ("echo 3.0; exit 1", State.BROKEN, None, "3.0"),
-        ("exit 0", State.BROKEN, None, "exit code 0"),
+        ("echo tool version 2.31.0", ProgramState.OK, "2.31.0", ""),
+        ("echo tool version 2.9", ProgramState.OLD, "2.9", "2.31 or later is needed"),
+        ("echo tool version 2.100", ProgramState.OK, "2.100", ""),
+        ("echo tool v3.0 >&2", ProgramState.OK, "3.0", ""),
+        ("echo broken library >&2; exit 127", ProgramState.BROKEN, None, "broken library"),
+        ("echo 3.0; exit 1", ProgramState.BROKEN, None, "3.0"),
+        ("exit 0", ProgramState.BROKEN, None, "exit code 0"),
     ],
 )
 def test_a_program_is_judged_by_what_it_says(
-    body: str, state: State, version: str | None, detail: str, tmp_path: Path
+    body: str, state: ProgramState, version: str | None, detail: str, tmp_path: Path
 ) -> None:
     make_tool(tmp_path, body)
-    found = look(TOOL, f"{tmp_path}:/usr/bin:/bin", "apt")
+    found = look_for_program(TOOL, f"{tmp_path}:/usr/bin:/bin", "apt")
     assert (found.state, found.version, found.detail) == (state, version, detail)
-    assert bool(found.install) is (state is not State.OK)
+    assert bool(found.install) is (state is not ProgramState.OK)
 
 
 def test_a_program_that_cannot_be_started_is_reported(tmp_path: Path) -> None:
     make_tool(tmp_path, "")
     (tmp_path / "tool").write_text("#!/no/such/interpreter\n")
-    assert look(TOOL, str(tmp_path), None).state is State.BROKEN
+    assert look_for_program(TOOL, str(tmp_path), None).state is ProgramState.BROKEN
 
 
 def test_a_program_whose_version_might_download_is_only_looked_for(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     make_tool(tmp_path, f"touch {mark}")
-    found = look(TOOL._replace(version=()), f"{tmp_path}:/usr/bin:/bin", None)
-    assert found.state is State.OK
+    found = look_for_program(TOOL._replace(version=()), f"{tmp_path}:/usr/bin:/bin", None)
+    assert found.state is ProgramState.OK
     assert not mark.exists()
 
 
 def test_nothing_from_the_directory_one_stands_in_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_tool(tmp_path, "echo 3.0")
     monkeypatch.chdir(tmp_path)
-    assert absolute_path(".::bin:/usr/bin:../x:/bin") == "/usr/bin:/bin"
-    assert look(TOOL, absolute_path("."), None).state is State.MISSING
+    assert drop_relative_entries(".::bin:/usr/bin:../x:/bin") == "/usr/bin:/bin"
+    assert look_for_program(TOOL, drop_relative_entries("."), None).state is ProgramState.MISSING
 
 
 @pytest.mark.parametrize(
@@ -128,14 +128,14 @@ def test_nothing_from_the_directory_one_stands_in_is_run(tmp_path: Path, monkeyp
     [("apt", "sudo apt install tool-pkg"), ("dnf", "pip install tool"), (None, "pip install tool")],
 )
 def test_the_way_to_get_it_fits_the_distribution(family: str | None, install: str) -> None:
-    assert how_to_install(TOOL, family) == install
+    assert describe_install(TOOL, family) == install
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-def test_every_program_says_how_to_get_it_on_every_family(program: Program) -> None:
+def test_every_program_says_how_to_get_it_on_every_family(program: MachineProgram) -> None:
     assert set(program.packages) <= set(FAMILIES)
     for family in (*FAMILIES, None):
-        assert how_to_install(program, family)
+        assert describe_install(program, family)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_every_program_says_how_to_get_it_on_every_family(program: Program) -> N
 def test_the_family_of_a_distribution(text: str, family: str | None, tmp_path: Path) -> None:
     release = tmp_path / "os-release"
     release.write_text(text)
-    assert distribution_family(release) == family
-    assert distribution_family(tmp_path / "none") is None
+    assert detect_distribution(release) == family
+    assert detect_distribution(tmp_path / "none") is None
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_the_family_of_a_distribution(text: str, family: str | None, tmp_path: P
     ],
 )
 def test_the_version_in_what_a_program_prints(text: str, version: str | None) -> None:
-    assert version_in(text) == version
+    assert find_version(text) == version
 
 
 SWITCHES = {
@@ -180,15 +180,15 @@ SWITCHES = {
 @pytest.mark.parametrize(
     ("machine", "says"),
     [
-        (Machine("Linux", False, None, {}), []),
-        (Machine("Linux", False, None, SWITCHES), ["max_user_namespaces=15000", "userns_clone=1", "AppArmor"]),
-        (Machine("Linux", True, None, SWITCHES), ["max_user_namespaces=15000"]),
-        (Machine("Linux", False, "docker", {}), ["container (docker)"]),
-        (Machine("Darwin", False, None, {}), ["Darwin has neither"]),
+        (MachineFacts("Linux", False, None, {}), []),
+        (MachineFacts("Linux", False, None, SWITCHES), ["max_user_namespaces=15000", "userns_clone=1", "AppArmor"]),
+        (MachineFacts("Linux", True, None, SWITCHES), ["max_user_namespaces=15000"]),
+        (MachineFacts("Linux", False, "docker", {}), ["container (docker)"]),
+        (MachineFacts("Darwin", False, None, {}), ["Darwin has neither"]),
     ],
 )
-def test_hints_fit_the_machine(machine: Machine, says: list[str]) -> None:
-    found = hints(machine)
+def test_hints_fit_the_machine(machine: MachineFacts, says: list[str]) -> None:
+    found = suggest_fixes(machine)
     assert len(found) == len(says)
     for hint, phrase in zip(found, says, strict=True):
         assert phrase in hint
@@ -197,38 +197,38 @@ def test_hints_fit_the_machine(machine: Machine, says: list[str]) -> None:
 def test_the_kernels_switches_are_read_where_they_are(tmp_path: Path) -> None:
     (tmp_path / "user").mkdir()
     (tmp_path / "user" / "max_user_namespaces").write_text("15\n")
-    assert kernel_switch("user.max_user_namespaces", tmp_path) == 15
-    assert kernel_switch("user.no_such", tmp_path) is None
-    assert kernel_switch("no.such", tmp_path) is None
+    assert read_kernel_setting("user.max_user_namespaces", tmp_path) == 15
+    assert read_kernel_setting("user.no_such", tmp_path) is None
+    assert read_kernel_setting("no.such", tmp_path) is None
 
 
 def test_the_cgroup_hierarchy_is_told_by_its_files(tmp_path: Path) -> None:
-    assert cgroup_version(tmp_path) is None
+    assert find_cgroup_version(tmp_path) is None
     (tmp_path / "pids").mkdir()
-    assert cgroup_version(tmp_path) == 1
+    assert find_cgroup_version(tmp_path) == 1
     (tmp_path / "cgroup.controllers").touch()
-    assert cgroup_version(tmp_path) == 2
+    assert find_cgroup_version(tmp_path) == 2
 
 
 def test_a_state_directory_that_others_can_read_is_shown_with_its_cure(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    [fact] = state_facts(home)
+    [fact] = describe_state_directory(home)
     assert fact.ok
     assert not home.exists()
     home.mkdir(mode=0o700)
-    [fact] = state_facts(home)
+    [fact] = describe_state_directory(home)
     assert fact.ok
     assert "mode 0700" in fact.detail
     assert "no ledger yet" in fact.detail
     home.chmod(0o750)
-    [fact] = state_facts(home)
+    [fact] = describe_state_directory(home)
     assert not fact.ok
     assert fact.fix == f"chmod 700 {home}"
 
 
 def test_a_state_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "home").touch()
-    [fact] = state_facts(tmp_path / "home")
+    [fact] = describe_state_directory(tmp_path / "home")
     assert not fact.ok
     assert "PROOFSTONE_HOME" in fact.fix
 
@@ -242,10 +242,10 @@ def test_a_sandbox_that_does_not_work_is_said_with_the_reason() -> None:
         landlock=4,
         cgroup=False,
     )
-    lines = {fact.name: fact for fact in sandbox_lines(facts, None)}
+    lines = {fact.name: fact for fact in describe_sandbox(facts, None)}
     assert not lines["level"].ok
     assert "landlock" in lines["level"].detail
     assert lines["own namespaces"].detail == "bwrap: No permissions to create new namespace"
-    assert lines["Landlock"] == Fact("Landlock", True, "version 4")
+    assert lines["Landlock"] == DoctorFact("Landlock", True, "version 4")
     assert not lines["throwaway layers"].ok
     assert "Delegate=yes" in lines["limits by cgroup"].fix

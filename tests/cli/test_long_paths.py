@@ -9,7 +9,7 @@ import pytest
 
 from proofstone.cli.main import main
 from proofstone.errors import LedgerError
-from proofstone.gate.rules.pages import aside_name
+from proofstone.gate.rules.pages import name_temporary_page
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.sqlite import SqliteLedger
 
@@ -69,4 +69,4 @@ def test_a_state_directory_that_is_too_deep_for_sqlite_is_said(tmp_path: Path) -
 
 @pytest.mark.parametrize("page", ["a" * 246 + "-STATE.md", "\u00e4" * 123 + "-STATE.md", "STATE.md"])
 def test_a_page_with_the_longest_name_can_be_written_aside(page: str) -> None:
-    assert len(os.fsencode(aside_name(page, "20260226T143000Z-abcdef"))) <= 255
+    assert len(os.fsencode(name_temporary_page(page, "20260226T143000Z-abcdef"))) <= 255

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.cli.output import Output, repository_root
-from proofstone.common.text import printable
+from proofstone.cli.output import Output, find_project_root
+from proofstone.common.text import escape_control
 
 
 @pytest.mark.parametrize(
@@ -22,27 +22,27 @@ from proofstone.common.text import printable
     ],
 )
 def test_control_characters_are_written_out(text: str, shown: str) -> None:
-    assert printable(text) == shown
+    assert escape_control(text) == shown
 
 
 def test_results_go_to_stdout_and_progress_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     output = Output()
-    output.results().print("[bold]result[/bold]")
-    output.progress().print("progress")
+    output.result_console().print("[bold]result[/bold]")
+    output.progress_console().print("progress")
     assert capsys.readouterr() == ("[bold]result[/bold]\n", "progress\n")
 
 
 def test_with_json_stdout_holds_the_document_alone(capsys: pytest.CaptureFixture[str]) -> None:
     output = Output(json=True)
-    output.results().print("for people")
-    output.document({"path": "é"})
+    output.result_console().print("for people")
+    output.print_document({"path": "é"})
     assert json.loads(capsys.readouterr().out) == {"path": "é"}
 
 
 def test_quiet_silences_progress_only(capsys: pytest.CaptureFixture[str]) -> None:
     output = Output(quiet=True)
-    output.results().print("result")
-    output.progress().print("progress")
+    output.result_console().print("result")
+    output.progress_console().print("progress")
     assert capsys.readouterr() == ("result\n", "")
 
 
@@ -53,7 +53,7 @@ def test_without_colours_there_is_no_bold_either(
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("NO_COLOR", variable)
-    Output(no_color=no_color).results().print("word", style="bold red")
+    Output(no_color=no_color).result_console().print("word", style="bold red")
     plain = no_color or bool(variable)
     assert (capsys.readouterr().out == "word\n") is plain
 
@@ -61,8 +61,8 @@ def test_without_colours_there_is_no_bold_either(
 def test_the_root_is_the_nearest_directory_with_a_git_directory_or_file(tmp_path: Path) -> None:
     inner = tmp_path / "outer" / "inner"
     inner.mkdir(parents=True)
-    assert repository_root(inner) == inner
+    assert find_project_root(inner) == inner
     (tmp_path / "outer" / ".git").mkdir()
-    assert repository_root(inner) == tmp_path / "outer"
+    assert find_project_root(inner) == tmp_path / "outer"
     (inner / ".git").write_text("gitdir: elsewhere\n")
-    assert repository_root(inner) == inner
+    assert find_project_root(inner) == inner

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from proofstone import __version__
-from proofstone.cli.main import COMMANDS, Command, main, root_help
+from proofstone.cli.main import COMMANDS, Command, format_root_help, main
 from tests.cli.running import START, proofstone
 
 HEAVY = (
@@ -55,7 +55,7 @@ def test_simple_questions_are_answered_without_importing_anything_heavy(args: tu
     done = proofstone(*args, home=tmp_path / "home", start=start)
     assert done.stderr == ""
     assert done.returncode == 0
-    assert done.stdout == (f"proofstone {__version__}\n" if args == ("--version",) else root_help())
+    assert done.stdout == (f"proofstone {__version__}\n" if args == ("--version",) else format_root_help())
 
 
 def test_a_command_imports_its_own_module_and_no_other_commands(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_command_imports_its_own_module_and_no_other_commands(tmp_path: Path) 
 
 
 def test_every_command_of_the_table_is_in_the_help_under_its_heading() -> None:
-    page = root_help()
+    page = format_root_help()
     for command in COMMANDS:
         assert f"  {command.name} " in page.partition(f"{command.group}:")[2]
         assert command.summary in page

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.cli.process import GuardedFile
+from proofstone.cli.process import WriteGuard
 from tests.cli.running import START
 from tests.cli.test_root import crash_in
 from tests.workshop import Workshop
@@ -110,7 +110,7 @@ def test_a_stream_that_others_made_non_blocking_is_waited_for() -> None:
             heard.append(data)
 
     reader = threading.Thread(target=read)
-    file = GuardedFile(writing)
+    file = WriteGuard(writing)
     with io.BufferedWriter(file) as stream:
         reader.start()
         stream.write(b"x" * 1_000_000)
@@ -183,10 +183,10 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(tmp_path: Path) ->
 
 
 def test_the_handlers_of_whoever_calls_main_are_put_back() -> None:
-    from proofstone.cli.process import termination_signals
+    from proofstone.cli.process import handle_termination_signals
 
     before = signal.getsignal(signal.SIGTERM)
-    with termination_signals():
+    with handle_termination_signals():
         assert signal.getsignal(signal.SIGTERM) is not before
     assert signal.getsignal(signal.SIGTERM) is before
 
@@ -209,12 +209,12 @@ def test_a_check_whose_report_cannot_be_written_keeps_its_verdict(tmp_path: Path
 def test_an_agent_whose_answer_is_lost_is_sent_back_by_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from proofstone.app.hooks import StopAnswer
+    from proofstone.app.hooks import AgentStopAnswer
     from proofstone.cli import hook
     from proofstone.cli.main import main
 
     monkeypatch.setattr(sys, "stdin", io.StringIO("{}"))
-    monkeypatch.setattr(hook, "agent_stopped", lambda _: StopAnswer(send_back="1 test fails"))
+    monkeypatch.setattr(hook, "agent_stopped", lambda _: AgentStopAnswer(send_back="1 test fails"))
     assert main(["hook", "run", "agent-stop", "--agent", "claude"]) == 0
     monkeypatch.setattr(sys, "stdin", io.StringIO("{}"))
     monkeypatch.setattr(hook, "lost_output", lambda: OSError(28, "No space left on device"))

@@ -7,11 +7,19 @@ from pathlib import Path
 import pytest
 
 from proofstone.common.models import Allowance
-from proofstone.config.backends import BudgetSettings, Choice, Origin, Place, choose, from_command_line, limits
-from proofstone.config.person import PersonSettings, budget, chosen, load_person, person_file
-from proofstone.config.providers import BUILT_IN, Wire
-from proofstone.config.reading import load_text
+from proofstone.config.backends import (
+    BackendOrigin,
+    BackendSelection,
+    BackendSource,
+    BudgetSettings,
+    choose_backend,
+    parse_backend_options,
+    to_budget,
+)
+from proofstone.config.loader import load_settings_text
+from proofstone.config.providers import BUILT_IN_PROVIDERS, ProviderProtocol
 from proofstone.config.settings import Settings
+from proofstone.config.user import UserSettings, choose_agent_backend, find_user_file, load_user_config, merge_budgets
 from proofstone.errors import ConfigError, InputError
 
 SPECS = (
@@ -22,18 +30,18 @@ SPECS = (
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_backend_may_stand_alone_or_in_a_list(spec: str) -> None:
-    settings = load_text(
+    settings = load_settings_text(
         f'[backends]\ndefault = "{spec}"\n"reviewer:security" = ["{spec}", "human"]\n', "proofstone.toml"
     )
     assert settings.backends.default == (spec,)
     assert settings.backends.reviewer_security == (spec, "human")
-    assert settings.backend_lines == {"default": (spec,), "reviewer:security": (spec, "human")}
+    assert settings.backend_specs == {"default": (spec,), "reviewer:security": (spec, "human")}
 
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_the_gates_own_settings_take_the_same_backends(spec: str) -> None:
-    settings = load_text(f'[gate]\nexecutor = "{spec}"\narchitect = "{spec}"\n', "proofstone.toml")
-    assert settings.backend_lines == {"executor": (spec,), "architect": (spec,)}
+    settings = load_settings_text(f'[gate]\nexecutor = "{spec}"\narchitect = "{spec}"\n', "proofstone.toml")
+    assert settings.backend_specs == {"executor": (spec,), "architect": (spec,)}
 
 
 BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -108,7 +116,7 @@ BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
 @pytest.mark.parametrize(("text", "start", "says"), BAD.values(), ids=BAD)
 def test_what_is_wrong_in_a_repositorys_file_is_refused(text: str, start: str, says: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_text(text, "proofstone.toml")
+        load_settings_text(text, "proofstone.toml")
     assert caught.value.message.startswith(start)
     for phrase in says:
         assert phrase in caught.value.message
@@ -145,12 +153,12 @@ output_usd = 6
 
 def test_a_persons_file_is_read(file: Path) -> None:
     file.write_text(PERSONAL)
-    person = load_person()
+    person = load_user_config()
     assert person.settings.backends.default == ("api:mine:large",)
-    assert person.providers["mine"].wire is Wire.OPENAI_CHAT
-    assert person.providers["openai"] == BUILT_IN["openai"]
-    assert person.model("mine:large").tier == 3
-    assert person.model("other:large").tier is None
+    assert person.providers["mine"].wire is ProviderProtocol.OPENAI_CHAT
+    assert person.providers["openai"] == BUILT_IN_PROVIDERS["openai"]
+    assert person.find_model_settings("mine:large").tier == 3
+    assert person.find_model_settings("other:large").tier is None
 
 
 BAD_PERSONAL: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -182,7 +190,7 @@ BAD_PERSONAL: dict[str, tuple[str, str, tuple[str, ...]]] = {
 def test_what_is_wrong_in_a_persons_file_is_refused(file: Path, text: str, start: str, says: tuple[str, ...]) -> None:
     file.write_text(text)
     with pytest.raises(ConfigError) as caught:
-        load_person()
+        load_user_config()
     assert caught.value.message.startswith(f"{file}{start}")
     for phrase in says:
         assert phrase in caught.value.message
@@ -190,104 +198,124 @@ def test_what_is_wrong_in_a_persons_file_is_refused(file: Path, text: str, start
 
 def test_a_file_that_was_named_must_be_there(file: Path) -> None:
     with pytest.raises(ConfigError, match=r"mine\.toml: there is no such file, but PROOFSTONE_CONFIG names it"):
-        load_person()
+        load_user_config()
 
 
 def test_a_file_that_cannot_be_read_is_refused(file: Path) -> None:
     file.mkdir()
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
-        load_person()
+        load_user_config()
 
 
 def test_nobody_needs_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PROOFSTONE_CONFIG", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    assert load_person().settings == PersonSettings()
+    assert load_user_config().settings == UserSettings()
 
 
 def test_where_a_persons_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("PROOFSTONE_CONFIG", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
-    assert person_file() == tmp_path / ".config" / "proofstone" / "proofstone.toml"
+    assert find_user_file() == tmp_path / ".config" / "proofstone" / "proofstone.toml"
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
-    assert person_file() == tmp_path / "xdg" / "proofstone" / "proofstone.toml"
+    assert find_user_file() == tmp_path / "xdg" / "proofstone" / "proofstone.toml"
     monkeypatch.setenv("PROOFSTONE_CONFIG", str(tmp_path / "own.toml"))
-    assert person_file() == tmp_path / "own.toml"
+    assert find_user_file() == tmp_path / "own.toml"
 
 
 # --- who goes before whom ---------------------------------------------------------------------------------------
 
 Lines = dict[str, tuple[str, ...]]
 A, B, C = ("cmd:a",), ("cmd:b",), ("cmd:c",)
-CHOSEN: dict[str, tuple[str, Lines, Lines, Lines, Choice]] = {
-    "nobody": ("planner", {}, {}, {}, Choice("planner", (), Origin.BUILT_IN)),
-    "an architect is the rules": ("architect", {}, {}, {}, Choice("architect", ("rules",), Origin.BUILT_IN)),
+CHOSEN: dict[str, tuple[str, Lines, Lines, Lines, BackendSelection]] = {
+    "nobody": ("planner", {}, {}, {}, BackendSelection("planner", (), BackendOrigin.BUILT_IN)),
+    "an architect is the rules": (
+        "architect",
+        {},
+        {},
+        {},
+        BackendSelection("architect", ("rules",), BackendOrigin.BUILT_IN),
+    ),
     "the command line before all": (
         "planner",
         {"planner": A},
         {"planner": B},
         {"planner": C},
-        Choice("planner", A, Origin.COMMAND_LINE, "planner"),
+        BackendSelection("planner", A, BackendOrigin.COMMAND_LINE, "planner"),
     ),
     "the person before the repository": (
         "planner",
         {},
         {"planner": B},
         {"planner": C},
-        Choice("planner", B, Origin.PERSON, "planner"),
+        BackendSelection("planner", B, BackendOrigin.PERSON, "planner"),
     ),
     "a role's own line before any default": (
         "planner",
         {"default": A},
         {"default": B},
         {"planner": C},
-        Choice("planner", C, Origin.REPOSITORY, "planner"),
+        BackendSelection("planner", C, BackendOrigin.REPOSITORY, "planner"),
     ),
     "the strongest default": (
         "planner",
         {},
         {"default": B},
         {"default": C},
-        Choice("planner", B, Origin.PERSON, "default"),
+        BackendSelection("planner", B, BackendOrigin.PERSON, "default"),
     ),
     "a focus before its role": (
         "reviewer:security",
         {},
         {"reviewer:security": A, "reviewer": B},
         {},
-        Choice("reviewer:security", A, Origin.PERSON, "reviewer:security"),
+        BackendSelection("reviewer:security", A, BackendOrigin.PERSON, "reviewer:security"),
     ),
     "a place before a focus": (
         "reviewer:security",
         {},
         {"reviewer": B},
         {"reviewer:security": C},
-        Choice("reviewer:security", B, Origin.PERSON, "reviewer"),
+        BackendSelection("reviewer:security", B, BackendOrigin.PERSON, "reviewer"),
     ),
     "a researcher of the plan gate as any other": (
         "researcher:resolve",
         {},
         {"default": A},
         {"researcher": B},
-        Choice("researcher:resolve", B, Origin.REPOSITORY, "researcher"),
+        BackendSelection("researcher:resolve", B, BackendOrigin.REPOSITORY, "researcher"),
     ),
 }
 
 
 @pytest.mark.parametrize(("agent", "line", "person", "repository", "expected"), CHOSEN.values(), ids=CHOSEN)
-def test_who_serves_a_role(agent: str, line: Lines, person: Lines, repository: Lines, expected: Choice) -> None:
-    places = [Place(Origin.COMMAND_LINE, line), Place(Origin.PERSON, person), Place(Origin.REPOSITORY, repository)]
-    assert choose(agent, places) == expected
+def test_who_serves_a_role(
+    agent: str, line: Lines, person: Lines, repository: Lines, expected: BackendSelection
+) -> None:
+    places = [
+        BackendSource(BackendOrigin.COMMAND_LINE, line),
+        BackendSource(BackendOrigin.PERSON, person),
+        BackendSource(BackendOrigin.REPOSITORY, repository),
+    ]
+    assert choose_backend(agent, places) == expected
 
 
 def test_all_that_was_said_is_heard() -> None:
-    repository = load_text('[gate]\nexecutor = "cmd:theirs"\n[backends]\nplanner = "cmd:theirs"\n', "proofstone.toml")
-    person = PersonSettings.model_validate({"backends": {"planner": "cmd:mine"}})
-    said = {name: chosen(name, person, repository, {"knowledge": ("human",)}) for name in ("executor", "planner")}
+    repository = load_settings_text(
+        '[gate]\nexecutor = "cmd:theirs"\n[backends]\nplanner = "cmd:theirs"\n', "proofstone.toml"
+    )
+    person = UserSettings.model_validate({"backends": {"planner": "cmd:mine"}})
+    said = {
+        name: choose_agent_backend(name, person, repository, {"knowledge": ("human",)})
+        for name in ("executor", "planner")
+    }
     assert said["executor"].specs == ("cmd:theirs",)
     assert said["planner"].specs == ("cmd:mine",)
-    assert chosen("knowledge", person, repository, {"knowledge": ("human",)}).origin is Origin.COMMAND_LINE
+    assert (
+        choose_agent_backend("knowledge", person, repository, {"knowledge": ("human",)}).origin
+        is BackendOrigin.COMMAND_LINE
+    )
 
 
 PLAN_GATE = ("challenger", "domain_expert", "devils_advocate", "synthesizer")
@@ -296,24 +324,26 @@ LOOP = ("perceiver", "agent_validator", "meta_validator")
 
 @pytest.mark.parametrize("role", (*PLAN_GATE, *LOOP))
 def test_who_serves_the_plan_gate_and_the_control_loop_is_set_as_for_every_role(role: str) -> None:
-    settings = load_text(f'[backends]\n{role} = "human"\n[budget.roles.{role}]\ntokens = 7\n', "proofstone.toml")
-    assert settings.backend_lines == {role: ("human",)}
-    assert limits(settings.budget).roles[role].tokens == 7
-    assert from_command_line([f"{role}=human", f"{role}=cmd:x"]) == {role: ("human", "cmd:x")}
+    settings = load_settings_text(
+        f'[backends]\n{role} = "human"\n[budget.roles.{role}]\ntokens = 7\n', "proofstone.toml"
+    )
+    assert settings.backend_specs == {role: ("human",)}
+    assert to_budget(settings.budget).roles[role].tokens == 7
+    assert parse_backend_options([f"{role}=human", f"{role}=cmd:x"]) == {role: ("human", "cmd:x")}
 
 
 def test_options_for_one_role_are_its_fallbacks() -> None:
     options = ["reviewer:security=api:openai:gpt-5", "default=human", "reviewer:security=cmd:a=b"]
-    assert from_command_line(options) == {
+    assert parse_backend_options(options) == {
         "reviewer:security": ("api:openai:gpt-5", "cmd:a=b"),
         "default": ("human",),
     }
 
 
 def test_only_an_architect_may_be_the_rules() -> None:
-    assert from_command_line(["architect=rules"]) == {"architect": ("rules",)}
+    assert parse_backend_options(["architect=rules"]) == {"architect": ("rules",)}
     with pytest.raises(InputError, match="'rules' is not a backend"):
-        from_command_line(["planner=rules"])
+        parse_backend_options(["planner=rules"])
 
 
 @pytest.mark.parametrize(
@@ -329,7 +359,7 @@ def test_only_an_architect_may_be_the_rules() -> None:
 )
 def test_an_option_that_says_nothing_is_refused(option: str, why: str) -> None:
     with pytest.raises(InputError) as caught:
-        from_command_line([option])
+        parse_backend_options([option])
     assert caught.value.message.startswith(f"--backend {option}: ")
     assert why in caught.value.message
 
@@ -338,7 +368,7 @@ def test_an_option_that_says_nothing_is_refused(option: str, why: str) -> None:
 
 
 def test_budgets_are_on_unless_somebody_says_otherwise() -> None:
-    found = limits(Settings().budget)
+    found = to_budget(Settings().budget)
     assert found.run == Allowance(tokens=5_000_000, usd=20.0, requests=2_000, tool_calls=10_000)
     assert found.task == Allowance(tokens=1_500_000, usd=8.0, requests=400, tool_calls=1_000)
     assert found.roles == {}
@@ -346,7 +376,7 @@ def test_budgets_are_on_unless_somebody_says_otherwise() -> None:
 
 def test_nothing_is_no_limit() -> None:
     text = "[budget]\nusd = 0\nminutes = 90\n[budget.task]\ntokens = 0\n[budget.roles.planner]\nrequests = 7\n"
-    found = limits(load_text(text, "proofstone.toml").budget)
+    found = to_budget(load_settings_text(text, "proofstone.toml").budget)
     assert (found.run.usd, found.run.minutes, found.task.tokens) == (None, 90.0, None)
     assert found.roles == {"planner": Allowance(requests=7)}
 
@@ -354,7 +384,7 @@ def test_nothing_is_no_limit() -> None:
 def test_a_persons_limits_go_before_the_repositorys_one_by_one() -> None:
     theirs = "[budget]\nusd = 50\ntokens = 7\n[budget.task]\nusd = 40\n[budget.roles.planner]\nusd = 1\n"
     own = {"usd": 5, "task": {"tokens": 9}, "roles": {"planner": {"requests": 2}, "reviewer": {"usd": 3}}}
-    merged = budget(PersonSettings.model_validate({"budget": own}), load_text(theirs, "proofstone.toml"))
+    merged = merge_budgets(UserSettings.model_validate({"budget": own}), load_settings_text(theirs, "proofstone.toml"))
     assert merged == BudgetSettings.model_validate(
         {
             "usd": 5,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.config.home import proofstone_home
+from proofstone.config.home import find_proofstone_home
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,10 @@ def test_the_first_that_is_set_decides(environment: dict[str, str], home: str, m
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert proofstone_home() == Path(home)
+    assert find_proofstone_home() == Path(home)
 
 
 def test_a_relative_home_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PROOFSTONE_HOME", "state")
-    assert proofstone_home() == tmp_path / "state"
+    assert find_proofstone_home() == tmp_path / "state"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.config.wording import line_of
+from proofstone.config.setting_docs import find_line
 
 CASES: dict[str, tuple[str, tuple[str | int, ...], int | None]] = {
     "under a table": ("[a]\nb = 1\n", ("a", "b"), 2),
@@ -28,7 +28,7 @@ CASES: dict[str, tuple[str, tuple[str | int, ...], int | None]] = {
 
 @pytest.mark.parametrize(("text", "path", "line"), CASES.values(), ids=CASES)
 def test_the_line_of_a_key(text: str, path: tuple[str | int, ...], line: int | None) -> None:
-    assert line_of(text, path) == line
+    assert find_line(text, path) == line
 
 
 # JSON and TOML write a text alike, as long as it is ASCII.
@@ -44,4 +44,4 @@ def test_whatever_stands_around_it_the_keys_own_line_is_found(before: list[str],
     after = [noise for noise in after if noise not in before]
     statement = f"target = {json.dumps(value)}"
     lines = "\n".join([*before, statement]).count("\n") + 1
-    assert line_of("\n".join([*before, statement, *after]), ("target",)) == lines
+    assert find_line("\n".join([*before, statement, *after]), ("target",)) == lines

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.config.reading import configured_in, load, load_files, load_text
+from proofstone.config.loader import find_settings_file, load_settings, load_settings_files, load_settings_text
 from proofstone.config.settings import Settings
 from proofstone.errors import ConfigError
 
@@ -143,7 +143,7 @@ def test_a_bad_configuration_is_refused_with_file_line_key_and_what_is_right(
     text: str, start: str, says: tuple[str, ...]
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_text(text, "proofstone.toml")
+        load_settings_text(text, "proofstone.toml")
     assert caught.value.message.startswith(start)
     for phrase in says:
         assert phrase in caught.value.message
@@ -152,7 +152,7 @@ def test_a_bad_configuration_is_refused_with_file_line_key_and_what_is_right(
 
 def test_every_problem_is_listed_not_only_the_first() -> None:
     with pytest.raises(ConfigError) as caught:
-        load_text("[limits]\nslots = -1\noutput_mb = 0\n", "proofstone.toml")
+        load_settings_text("[limits]\nslots = -1\noutput_mb = 0\n", "proofstone.toml")
     first, second = caught.value.message.splitlines()
     assert first.startswith("proofstone.toml:2: limits.slots:") or second.startswith("proofstone.toml:2: limits.slots:")
     assert first.startswith("proofstone.toml:3: limits.output_mb:") or second.startswith(
@@ -163,11 +163,11 @@ def test_every_problem_is_listed_not_only_the_first() -> None:
 def test_in_pyproject_only_our_table_is_read_and_lines_are_the_files_own() -> None:
     text = '[tool.other]\nbse = 1\n\n[tool.proofstone.check]\nbase = "main"\nbse = 2\n'
     with pytest.raises(ConfigError, match=r"^pyproject\.toml:6: tool\.proofstone\.check\.bse: .*check\.base\?"):
-        load_text(text, "pyproject.toml")
+        load_settings_text(text, "pyproject.toml")
 
 
 def test_a_good_configuration_is_taken_as_it_stands() -> None:
-    settings = load_text(
+    settings = load_settings_text(
         '[check]\nbase = "main"\nverify = ["make smoke"]\n'
         '[environment]\npass = ["CI"]\nset = { TZ = "UTC" }\ninclude = [".env.test", "certs/*.pem", "..hidden"]\n'
         "[limits]\ncheck_seconds = 86400\n",
@@ -183,51 +183,51 @@ def test_a_good_configuration_is_taken_as_it_stands() -> None:
 
 
 def test_a_repository_without_configuration_has_the_defaults(tmp_path: Path) -> None:
-    assert load(tmp_path) == Settings()
-    assert configured_in(tmp_path) is None
+    assert load_settings(tmp_path) == Settings()
+    assert find_settings_file(tmp_path) is None
 
 
 def test_a_pyproject_that_says_nothing_to_us_is_not_even_parsed(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[broken\n")
-    assert load(tmp_path) == Settings()
+    assert load_settings(tmp_path) == Settings()
 
 
 @pytest.mark.parametrize("text", ["[tool.other]\nname = 'proofstone'\n", "[tool.proofstone]\n"])
 def test_a_pyproject_without_settings_of_ours_stands_beside_proofstone_toml(tmp_path: Path, text: str) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
     (tmp_path / "proofstone.toml").write_text("[limits]\nslots = 3\n")
-    assert load(tmp_path).limits.slots == 3
-    assert configured_in(tmp_path) == "proofstone.toml"
+    assert load_settings(tmp_path).limits.slots == 3
+    assert find_settings_file(tmp_path) == "proofstone.toml"
 
 
 def test_settings_in_both_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[project]\nname='x'\n[tool.proofstone.limits]\nslots = 1\n")
     (tmp_path / "proofstone.toml").write_text("[limits]\nslots = 3\n")
     with pytest.raises(ConfigError, match=r"^pyproject\.toml:3: .*also a proofstone\.toml; keep one"):
-        load(tmp_path)
+        load_settings(tmp_path)
 
 
 def test_settings_are_read_from_pyproject(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.proofstone.limits]\nslots = 7\n")
-    assert load(tmp_path).limits.slots == 7
-    assert configured_in(tmp_path) == "pyproject.toml"
+    assert load_settings(tmp_path).limits.slots == 7
+    assert find_settings_file(tmp_path) == "pyproject.toml"
 
 
 def test_tool_proofstone_that_is_no_table_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"^pyproject\.toml:2: tool\.proofstone: 3 is not a table"):
-        load_text("[tool]\nproofstone = 3\n", "pyproject.toml")
+        load_settings_text("[tool]\nproofstone = 3\n", "pyproject.toml")
 
 
 def test_bytes_that_are_not_utf8_are_refused_with_their_line() -> None:
     with pytest.raises(ConfigError, match=r"^proofstone\.toml:2: byte 0xff is not UTF-8"):
-        load_files({"proofstone.toml": b"# ok\n# \xff\n"})
+        load_settings_files({"proofstone.toml": b"# ok\n# \xff\n"})
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_no_problem() -> None:
-    assert load_files({"proofstone.toml": b"\xef\xbb\xbf[limits]\r\nslots = 2\r\n"}).limits.slots == 2
+    assert load_settings_files({"proofstone.toml": b"\xef\xbb\xbf[limits]\r\nslots = 2\r\n"}).limits.slots == 2
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "proofstone.toml").mkdir()
     with pytest.raises(ConfigError, match=r"proofstone\.toml: cannot be read: Is a directory"):
-        load(tmp_path)
+        load_settings(tmp_path)

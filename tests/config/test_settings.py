@@ -8,9 +8,9 @@ import re
 import pytest
 from pydantic import ValidationError
 
-from proofstone.config.reading import load_text
+from proofstone.config.loader import load_settings_text
+from proofstone.config.setting_docs import SettingDoc, list_sections
 from proofstone.config.settings import Settings
-from proofstone.config.wording import Setting, sections
 from proofstone.errors import ConfigError
 
 
@@ -21,19 +21,19 @@ def written(value: object) -> str:
     return json.dumps(value)
 
 
-def line(setting: Setting, value: str) -> str:
+def line(setting: SettingDoc, value: str) -> str:
     return f'{setting.section}."{setting.key}" = {value}\n'
 
 
-EVERY_SETTING: list[Setting] = [setting for section in sections() for setting in section.settings]
+EVERY_SETTING: list[SettingDoc] = [setting for section in list_sections() for setting in section.settings]
 
 
 def test_the_schemas_defaults_read_back_as_the_defaults() -> None:
     text = ""
-    for section in sections():
+    for section in list_sections():
         text += f"[{section.name}]\n"
         text += "".join(f'"{setting.key}" = {written(setting.default)}\n' for setting in section.settings)
-    assert load_text(text, "proofstone.toml") == Settings()
+    assert load_settings_text(text, "proofstone.toml") == Settings()
 
 
 def test_the_schema_survives_json_and_forbids_unknown_keys() -> None:
@@ -44,18 +44,18 @@ def test_the_schema_survives_json_and_forbids_unknown_keys() -> None:
 
 
 @pytest.mark.parametrize("setting", EVERY_SETTING, ids=lambda setting: setting.name)
-def test_every_setting_says_what_it_is_for_and_what_it_takes(setting: Setting) -> None:
+def test_every_setting_says_what_it_is_for_and_what_it_takes(setting: SettingDoc) -> None:
     assert setting.description.endswith(".")
-    assert setting.takes
+    assert setting.accepts
 
 
 @pytest.mark.parametrize(
-    "setting", [one for one in EVERY_SETTING if "whole number" in one.takes], ids=lambda setting: setting.name
+    "setting", [one for one in EVERY_SETTING if "whole number" in one.accepts], ids=lambda setting: setting.name
 )
-def test_the_range_in_words_is_the_range_that_holds(setting: Setting) -> None:
-    low, high = (int(number) for number in re.findall(r"\d+", setting.takes))
+def test_the_range_in_words_is_the_range_that_holds(setting: SettingDoc) -> None:
+    low, high = (int(number) for number in re.findall(r"\d+", setting.accepts))
     for value in (low, high):
-        loaded = load_text(line(setting, str(value)), "proofstone.toml").model_dump()
+        loaded = load_settings_text(line(setting, str(value)), "proofstone.toml").model_dump()
         assert loaded[setting.section][setting.key] == value
     for value in (low - 1, high + 1):
         with pytest.raises(ValidationError):
@@ -68,16 +68,16 @@ def test_the_range_in_words_is_the_range_that_holds(setting: Setting) -> None:
         (one, value)
         for one in EVERY_SETTING
         for value in ('"5"', "20.0", "true", "1", "2024-01-01")
-        if not (one.takes == "true or false" and value == "true")
-        and not ("whole number" in one.takes and value == "1")
-        and not (one.takes.startswith("a number") and value in ("1", "20.0"))
-        and not ("git revision" in one.takes and value == '"5"')
+        if not (one.accepts == "true or false" and value == "true")
+        and not ("whole number" in one.accepts and value == "1")
+        and not (one.accepts.startswith("a number") and value in ("1", "20.0"))
+        and not ("git revision" in one.accepts and value == '"5"')
     ],
-    ids=lambda part: part.name if isinstance(part, Setting) else part,
+    ids=lambda part: part.name if isinstance(part, SettingDoc) else part,
 )
-def test_no_setting_takes_a_value_of_another_type(setting: Setting, value: str) -> None:
-    with pytest.raises(ConfigError, match=f"{setting.name}: .* is not valid; it takes {re.escape(setting.takes)}"):
-        load_text(line(setting, value), "proofstone.toml")
+def test_no_setting_takes_a_value_of_another_type(setting: SettingDoc, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"{setting.name}: .* is not valid; it takes {re.escape(setting.accepts)}"):
+        load_settings_text(line(setting, value), "proofstone.toml")
 
 
 def test_settings_cannot_be_changed() -> None:

@@ -13,48 +13,56 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proofstone.agents.attendant import Known
-from proofstone.agents.executors.context import Site
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import (
     Completion,
     CompletionStatus,
-    Dispatched,
+    DispatchKey,
+    DispatchResult,
     Fault,
     FaultKind,
-    Occasion,
     ToolCall,
     ToolResult,
     Turn,
-    Worked,
-    WorkedFile,
+    WorkFile,
+    WorkSnapshot,
 )
-from proofstone.agents.roles.models.gate import Judged, Judgement, JudgeRequest, ToJudge
-from proofstone.agents.rules.conversation import Aside, Boundary
-from proofstone.agents.tools.tool_context import Ground
+from proofstone.agents.roles.models.gate import JudgeItem, JudgeItemVerdict, JudgeRequest, UnderstandingVerdicts
+from proofstone.agents.rules.conversation import Interjection, TurnBoundary
+from proofstone.agents.supervisor import BoundaryRecord
+from proofstone.agents.tools.tool_context import ToolContext
 from proofstone.common.models import ChangeKind, Verdict
 from proofstone.errors import RepositoryError
 from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.plans.models import Plan, PlanTask
-from proofstone.supervision.attendant import Continuity, listened_to
-from proofstone.supervision.attended import Attended, Board, Judge, StoppedError, Subject, Word, say
-from proofstone.supervision.models.events import Event
-from proofstone.supervision.models.understanding import Attempts, Item, Tier
-from proofstone.supervision.rules.amendments import Amendment, why_not
-from proofstone.supervision.rules.attendance import Wanted
-from proofstone.supervision.rules.monitor_state import Limits, Watched
+from proofstone.supervision.agent_supervision import (
+    AgentDirective,
+    AgentSupervision,
+    ContextBoard,
+    RunStoppedError,
+    SupervisionTask,
+    UnderstandingJudge,
+    add_requirement,
+)
+from proofstone.supervision.models.events import AgentEvent
+from proofstone.supervision.models.understanding import AnalysisItem, GateAttempts, SupervisionTier
+from proofstone.supervision.rules.amendments import Amendment, explain_amendment_refusal
+from proofstone.supervision.rules.monitor_state import AgentProfile, SupervisionLimits
+from proofstone.supervision.rules.supervision_state import RequestKind
+from proofstone.supervision.supervisor import AgentSupervisor, watch_turn
 
-OCCASION = Occasion(run_id="r", role="executor", step="task-01/a1", task="task-01")
+OCCASION = DispatchKey(run_id="r", role="executor", step="task-01/a1", task="task-01")
 LOCATED = "[SELF-LOCATE] Phase 6 | Task 1/1 | Step: goes on | Progress: 0% | MCP: 0 | Docs: missing"
 PLANNED = "[PLAN] Phase 6 | Files: shop/one.py | Changes: a module | Risk: 🟢 | Interface Impact: none"
 
 
-def uses(name: str, text: str = "", **arguments: str) -> Boundary:
+def uses(name: str, text: str = "", **arguments: str) -> TurnBoundary:
     call = ToolCall(id="1", name=name, arguments=arguments)
-    return Boundary(Turn(text=text, calls=(call,)), (ToolResult(call_id="1", name=name, text=""),))
+    return TurnBoundary(Turn(text=text, calls=(call,)), (ToolResult(call_id="1", name=name, text=""),))
 
 
-def answers(text: str, *, acted: bool = False) -> Boundary:
-    return Boundary(Turn(text=text, acted=acted), reply=True)
+def answers(text: str, *, acted: bool = False) -> TurnBoundary:
+    return TurnBoundary(Turn(text=text, acted=acted), is_reply=True)
 
 
 @dataclass
@@ -64,10 +72,10 @@ class Tree:
     paths: list[str] = field(default_factory=list)
     lost: bool = False
 
-    def worked(self, impact: Iterable[str] = ()) -> Worked:
+    def observe_changes(self, impact: Iterable[str] = ()) -> WorkSnapshot:
         if self.lost:
             raise RepositoryError("the work tree is gone")
-        return Worked(files=tuple(WorkedFile(path=path, kind=ChangeKind.ADDED) for path in self.paths))
+        return WorkSnapshot(files=tuple(WorkFile(path=path, kind=ChangeKind.ADDED) for path in self.paths))
 
 
 @dataclass
@@ -75,28 +83,28 @@ class Bench:
     folder: Path
     ledger: SqliteLedger
     tree: Tree = field(default_factory=Tree)
-    asks: tuple[Wanted, ...] = (Wanted.PING, Wanted.QUESTION, Wanted.ANALYSIS)
+    asks: tuple[RequestKind, ...] = (RequestKind.PING, RequestKind.QUESTION, RequestKind.ANALYSIS)
     objection: str = ""
     """To whatever is to be added to the task."""
 
-    def attends(self, *, files: tuple[str, ...] = ("shop/one.py",)) -> Continuity:
-        subject = Subject(
-            watched=Watched(agent="implementer-1", role="executor", phase=6),
-            tier=Tier.IMPLEMENTER,
-            ground=Ground(files=self.folder),
-            board=Board(self.ledger, "r", "a module"),
-            knows=1,
-            judge=Judge(OCCASION, "a module", "0" * 40, None),
-            answers=lambda asked: asked in self.asks,
+    def attends(self, *, files: tuple[str, ...] = ("shop/one.py",)) -> AgentSupervisor:
+        subject = SupervisionTask(
+            profile=AgentProfile(agent="implementer-1", role="executor", phase=6),
+            tier=SupervisionTier.IMPLEMENTER,
+            tool_context=ToolContext(files=self.folder),
+            board=ContextBoard(self.ledger, "r", "a module"),
+            known_version=1,
+            judge=UnderstandingJudge(OCCASION, "a module", "0" * 40, None),
+            can_answer=lambda asked: asked in self.asks,
             id="task-01",
             name="One",
             number=1,
             total=1,
             files=files,
-            sight=self.tree,
+            change_view=self.tree,
             amend=lambda _: self.objection,
         )
-        return Continuity(Attended(subject, Limits()))
+        return AgentSupervisor(AgentSupervision(subject, SupervisionLimits()))
 
 
 @pytest.fixture
@@ -105,106 +113,108 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         yield Bench(tmp_path, ledger)
 
 
-def asked(word: Word) -> str:
-    assert isinstance(word, Aside), word
-    return word.told.asked
+def asked(word: AgentDirective) -> str:
+    assert isinstance(word, Interjection), word
+    return word.message.asked
 
 
 def test_before_it_has_shown_that_it_understands_it_may_change_nothing(bench: Bench) -> None:
-    bench.asks = tuple(Wanted)
-    word = bench.attends().speak(Boundary())
-    assert asked(word) == "impact" and isinstance(word, Aside) and word.scope == ()
+    bench.asks = tuple(RequestKind)
+    word = bench.attends().interject(TurnBoundary())
+    assert asked(word) == "impact" and isinstance(word, Interjection) and word.scope == ()
 
 
 def test_what_a_shell_changed_at_the_gate_is_noticed_when_the_work_begins(bench: Bench) -> None:
-    bench.asks = tuple(Wanted)
+    bench.asks = tuple(RequestKind)
     attendant = bench.attends()
-    attendant.speak(Boundary())
+    attendant.interject(TurnBoundary())
     bench.tree.paths.append("shop/other.py")
-    assert attendant.speak(uses("run", command="touch shop/other.py")) is None
+    assert attendant.interject(uses("run", command="touch shop/other.py")) is None
     attendant._entry._pass_gate("go")
-    assert asked(attendant.speak(uses("read", path="a"))) == "RV-3"
+    assert asked(attendant.interject(uses("read", path="a"))) == "RV-3"
 
 
 def test_what_a_program_changed_beside_its_answer_is_noticed(bench: Bench) -> None:
     attendant = bench.attends()
-    attendant.speak(Boundary())
-    attendant._agent.ask(Wanted.PLAN, "how?")
-    attendant.speak(answers(PLANNED, acted=True))
+    attendant.interject(TurnBoundary())
+    attendant._agent.ask(RequestKind.PLAN, "how?")
+    attendant.interject(answers(PLANNED, acted=True))
     bench.tree.paths.append("shop/other.py")
-    assert asked(attendant.speak(uses("read", path="a"))) == "RV-3"
+    assert asked(attendant.interject(uses("read", path="a"))) == "RV-3"
 
 
 def test_an_answer_between_brackets_beside_a_call_is_an_answer_and_other_words_are_none(bench: Bench) -> None:
     attendant = bench.attends()
-    attendant.speak(Boundary())
-    attendant._agent.ask(Wanted.PLAN, "how?")
-    assert attendant.speak(uses("read", "I will write shop/one.py", path="a")) is None
-    word = attendant.speak(uses("read", PLANNED, path="b"))
-    assert isinstance(word, Aside) and word.told.resumes and word.told.text.startswith("[APPROVED]")
+    attendant.interject(TurnBoundary())
+    attendant._agent.ask(RequestKind.PLAN, "how?")
+    assert attendant.interject(uses("read", "I will write shop/one.py", path="a")) is None
+    word = attendant.interject(uses("read", PLANNED, path="b"))
+    assert isinstance(word, Interjection) and word.message.resumes and word.message.text.startswith("[APPROVED]")
 
 
 def test_a_restart_is_followed_by_the_ping_that_it_calls_for(bench: Bench) -> None:
     before = bench.attends()
-    before.speak(Boundary())
+    before.interject(TurnBoundary())
     after = bench.attends()
-    assert after.recall(Boundary(), Known(None, before.standing)) is None
-    assert asked(after.speak(uses("read", path="a"))) == "RV-1"
-    word = after.speak(uses("read", LOCATED, path="b"))
-    assert isinstance(word, Aside) and word.told.resumes, "it has said where it is: nothing is open any more"
+    assert after.restore(TurnBoundary(), BoundaryRecord(None, before.state)) is None
+    assert asked(after.interject(uses("read", path="a"))) == "RV-1"
+    word = after.interject(uses("read", LOCATED, path="b"))
+    assert isinstance(word, Interjection) and word.message.resumes, "it has said where it is: nothing is open any more"
 
 
 def test_after_a_crash_it_may_change_what_it_could_at_that_point(bench: Bench) -> None:
     """Its task was given a file since: each boundary on record leads to the scope that it had there, narrow or wide."""
     before = bench.attends()
-    before.speak(Boundary())
+    before.interject(TurnBoundary())
     agent = before._agent
     narrow = agent.resume("go on")
-    early = Known(narrow.told, before.standing)
-    agent.own(("shop/more.py",))
-    late = Known(agent.resume("yours").told, before.standing)
+    early = BoundaryRecord(narrow.message, before.state)
+    agent.add_owned_files(("shop/more.py",))
+    late = BoundaryRecord(agent.resume("yours").message, before.state)
     after = bench.attends(files=("shop/one.py", "shop/more.py"))
-    first, second = after.recall(Boundary(), early), after.recall(Boundary(), late)
+    first, second = after.restore(TurnBoundary(), early), after.restore(TurnBoundary(), late)
     assert first is not None and first.scope == ("shop/one.py",)
     assert second is not None and second.scope == ("shop/one.py", "shop/more.py")
 
 
 def test_a_work_tree_that_cannot_be_looked_at_ends_the_attempt_and_not_the_run(bench: Bench) -> None:
     attendant = bench.attends()
-    attendant.speak(Boundary())
+    attendant.interject(TurnBoundary())
     bench.tree.lost = True
-    word = attendant.speak(uses("run", command="rm -rf ."))
+    word = attendant.interject(uses("run", command="rm -rf ."))
     assert isinstance(word, Fault) and (word.kind, word.why) == (FaultKind.CRASHED, "the work tree is gone")
 
 
 def test_what_was_judged_of_other_words_is_no_judgement_of_these() -> None:
     seen: list[str] = []
 
-    def ask(_request: JudgeRequest, occasion: Occasion) -> Dispatched:
+    def ask(_request: JudgeRequest, occasion: DispatchKey) -> DispatchResult:
         seen.append(occasion.id)
-        raise StoppedError(Fault(kind=FaultKind.CANCELLED, why="enough"))
+        raise RunStoppedError(Fault(kind=FaultKind.CANCELLED, why="enough"))
 
-    judge = Judge(OCCASION, "a module", "0" * 40, ask)
+    judge = UnderstandingJudge(OCCASION, "a module", "0" * 40, ask)
     for said in ("one", "one", "another"):
-        with pytest.raises(StoppedError):
-            judge.say(said, [ToJudge(item="RC-01", holds_if="it holds")], 1)
+        with pytest.raises(RunStoppedError):
+            judge.judge_items(said, [JudgeItem(item="RC-01", holds_if="it holds")], 1)
     assert seen[0] == seen[1] != seen[2]
 
 
 def test_trouble_in_listening_ends_the_turn_and_is_told(tmp_path: Path) -> None:
-    site = Site(work_tree=tmp_path, scratch=tmp_path, run=lambda _: pytest.fail("nothing is run"))
+    site = ExecutionContext(work_tree=tmp_path, scratch=tmp_path, run=lambda _: pytest.fail("nothing is run"))
 
-    def tell(_event: Event) -> Fault | None:
+    def tell(_event: AgentEvent) -> Fault | None:
         raise RepositoryError("nobody hears it")
 
-    with pytest.raises(RepositoryError, match="nobody hears it"), listened_to(site, 0.1, tell) as listened:
+    with pytest.raises(RepositoryError, match="nobody hears it"), watch_turn(site, 0.1, tell) as listened:
         assert listened.site.cancel.wait(60), "the turn is ended"
 
 
 def test_whoever_stops_the_run_stops_a_turn_that_is_listened_to(tmp_path: Path) -> None:
     cancel = threading.Event()
-    site = Site(work_tree=tmp_path, scratch=tmp_path, run=lambda _: pytest.fail("nothing is run"), cancel=cancel)
-    with listened_to(replace(site), 900, lambda _: None) as listened:
+    site = ExecutionContext(
+        work_tree=tmp_path, scratch=tmp_path, run=lambda _: pytest.fail("nothing is run"), cancel=cancel
+    )
+    with watch_turn(replace(site), 900, lambda _: None) as listened:
         cancel.set()
         assert listened.site.cancel.wait(60)
 
@@ -224,7 +234,7 @@ def test_whoever_stops_the_run_stops_a_turn_that_is_listened_to(tmp_path: Path) 
 def test_a_task_is_given_single_files_and_no_patterns(path: str, may: bool) -> None:
     task = PlanTask.model_construct(id="task-01", name="One", files=("shop/one.py",), depends_on=())
     plan = Plan.model_construct(path="PLAN.md", title="One", tasks=(task,))
-    assert (why_not(plan, Amendment(task="task-01", files=(path,))) == "") is may
+    assert (explain_amendment_refusal(plan, Amendment(task="task-01", files=(path,))) == "") is may
 
 
 class Said:
@@ -233,11 +243,13 @@ class Said:
     def __init__(self, verdict: Verdict, detail: str) -> None:
         self._verdict, self._detail = verdict, detail
 
-    def __call__(self, request: JudgeRequest, occasion: Occasion) -> Dispatched:
-        items = tuple(Judged(item=one.item, verdict=self._verdict, detail=self._detail) for one in request.to_judge)
-        return Dispatched(
+    def __call__(self, request: JudgeRequest, occasion: DispatchKey) -> DispatchResult:
+        items = tuple(
+            JudgeItemVerdict(item=one.item, verdict=self._verdict, detail=self._detail) for one in request.to_judge
+        )
+        return DispatchResult(
             occasion=occasion,
-            output=Judgement(items=items),
+            output=UnderstandingVerdicts(items=items),
             completion=Completion(status=CompletionStatus.DONE, summary="judged"),
             started_at="",
             completed_at="",
@@ -273,7 +285,7 @@ FORMS = (
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    wanted=st.sampled_from(list(Wanted)),
+    wanted=st.sampled_from(list(RequestKind)),
     said=st.one_of(
         st.text(max_size=200),
         st.sampled_from([LONG, f"[PLAN] Phase 6 | {LONG}", "{}", "[]", PLANNED, LOCATED, *FORMS]),
@@ -283,26 +295,28 @@ FORMS = (
     stray=st.booleans(),
 )
 def test_whatever_is_answered_and_judged_a_word_follows(
-    bench: Bench, wanted: Wanted, said: str, verdict: Verdict, detail: str, stray: bool
+    bench: Bench, wanted: RequestKind, said: str, verdict: Verdict, detail: str, stray: bool
 ) -> None:
-    bench.asks = tuple(Wanted)
+    bench.asks = tuple(RequestKind)
     bench.tree.paths[:] = [f"shop/stray{number}.py" for number in range(600)] if stray else []
     said, detail = (text.replace(LONG, "word " * 20_000) for text in (said, detail))
     attendant = bench.attends()
     agent = attendant._agent
     agent.subject = replace(agent.subject, judge=replace(agent.subject.judge, ask=Said(verdict, detail)))
-    say(bench.ledger, "r", "and more of it", (), "ann")
-    attendant.speak(Boundary())
-    if wanted not in (Wanted.IMPACT, Wanted.CHALLENGE):
+    add_requirement(bench.ledger, "r", "and more of it", (), "ann")
+    attendant.interject(TurnBoundary())
+    if wanted not in (RequestKind.IMPACT, RequestKind.CHALLENGE):
         attendant._entry._pass_gate("go")
-        attendant.speak(uses("run", command="x"))
+        attendant.interject(uses("run", command="x"))
     agent.ask(wanted, "?")
-    if wanted is Wanted.CHALLENGE:
-        agent.set(gate=Attempts(tier=Tier.IMPLEMENTER, asked=(Item.TASK,)), challenged="what?")
+    if wanted is RequestKind.CHALLENGE:
+        agent.update_state(
+            gate=GateAttempts(tier=SupervisionTier.IMPLEMENTER, asked=(AnalysisItem.TASK,)), challenged="what?"
+        )
     for _ in range(4):
-        word = attendant.speak(answers(said))
-        assert isinstance(word, Aside | Fault)
-        if isinstance(word, Fault) or not word.told.asked:
+        word = attendant.interject(answers(said))
+        assert isinstance(word, Interjection | Fault)
+        if isinstance(word, Fault) or not word.message.asked:
             break
 
 
@@ -310,15 +324,15 @@ def test_whatever_is_answered_and_judged_a_word_follows(
 def test_an_agent_is_told_what_of_the_added_is_not_its_task(bench: Bench, objection: str) -> None:
     bench.objection = objection
     attendant = bench.attends()
-    attendant.speak(Boundary())
-    say(bench.ledger, "r", "make it nice", (), "ann")
-    attendant._agent.set(told=(1,))
-    attendant._agent.ask(Wanted.PLAN, "how?")
-    word = attendant.speak(answers(PLANNED))
-    assert isinstance(word, Aside)
+    attendant.interject(TurnBoundary())
+    add_requirement(bench.ledger, "r", "make it nice", (), "ann")
+    attendant._agent.update_state(told=(1,))
+    attendant._agent.ask(RequestKind.PLAN, "how?")
+    word = attendant.interject(answers(PLANNED))
+    assert isinstance(word, Interjection)
     refused = f"The addition in GC-v2 is not part of your task: {objection}. Leave it to the planner."
-    assert ("[APPROVED] Phase 6" in word.told.text, refused in word.told.text) == (True, bool(objection))
+    assert ("[APPROVED] Phase 6" in word.message.text, refused in word.message.text) == (True, bool(objection))
 
 
 def test_a_request_of_any_length_can_be_told(bench: Bench) -> None:
-    assert len(Board(bench.ledger, "r", "word " * 20_000).versions()) == 1
+    assert len(ContextBoard(bench.ledger, "r", "word " * 20_000).build_versions()) == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proofstone.common.models import Confidence
-from proofstone.testing.model_server.answers import Answer, Asked, Reply, WireProtocol
+from proofstone.testing.model_server.answers import Answer, ReceivedRequest, Reply, WireProtocol
 from proofstone.testing.model_server.server import ModelServer
 from tests.continuity.stage import CLAIM, UNDERSTANDS, WORK, Stage, analysis, executor, judge
 from tests.pipeline_runs.stage import RESEARCH
@@ -83,7 +83,7 @@ def test_a_model_is_asked_in_a_form_of_the_questions_own(tmp_path: Path, wire: W
     forms: list[str] = []
     steps = [("write", step["tool"]["write"]) for step in WORK]
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: ReceivedRequest) -> Answer:
         offered = json.dumps(asked.body["tools"])
         if "task_understanding" in offered:
             forms.append("impact")

@@ -11,16 +11,16 @@ from typing import Any, cast
 
 import pytest
 
-from proofstone.agents.models import Told
-from proofstone.agents.rules.conversation import spoken
+from proofstone.agents.models import EngineMessage
+from proofstone.agents.rules.conversation import format_message_line
 from proofstone.ledger import Ledger
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.models import EventRow, MessageRow
-from proofstone.ledger.schema import Stored
+from proofstone.ledger.schema import StoredRow
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.runtime.run_index import CHILD
-from proofstone.supervision.models.ladder import AgentSeen
-from proofstone.supervision.view import agents_seen
+from proofstone.runtime.run_index import CHILD_RUN_EVENT
+from proofstone.supervision.models.ladder import AgentPosition
+from proofstone.supervision.view import read_agent_positions
 from tests.continuity.stage import UNDERSTANDS, WORK, Stage, executor, judge, says
 from tests.continuity.test_runs import STRAY, mini
 
@@ -98,24 +98,24 @@ class UpTo:
     ledger: Ledger
     seq: int
 
-    def read(self, kind: type[Any], **named: Any) -> list[Stored[Any]]:  # noqa: ANN401
+    def read(self, kind: type[Any], **named: Any) -> list[StoredRow[Any]]:  # noqa: ANN401
         return [one for one in self.ledger.read(kind, **named) if one.seq <= self.seq]
 
 
-def seen_after(stage: Stage, type: str, number: int, *, running: bool = True) -> AgentSeen:
+def seen_after(stage: Stage, type: str, number: int, *, running: bool = True) -> AgentPosition:
     """The executor, as it was shown after its number-th message of this type, two minutes later."""
     run = stage.runs[0]
     with closing(stage.ledger()) as ledger:
         rows = [one for one in ledger.read(MessageRow, run_id=run) if one.row.type == type]
         mine = [one for one in rows if "executor" in str(one.row.payload["dispatch"])]
-        standing = agents_seen(
+        standing = read_agent_positions(
             cast("Ledger", UpTo(ledger, mine[number].seq)), run, _time(mine[number]) + 120, running=running
         )
     (one,) = standing
     return one
 
 
-def _time(stored: Stored[MessageRow]) -> float:
+def _time(stored: StoredRow[MessageRow]) -> float:
     return datetime.fromisoformat(stored.ts).timestamp()
 
 
@@ -136,19 +136,23 @@ def test_agents_of_a_part_are_shown_with_the_whole(stage: Stage) -> None:
     part = stage.runs[0]
     with closing(SqliteLedger(ledger_path(stage.workshop.proofstone_home), "write")) as ledger:
         ledger.append(
-            EventRow(run_id="whole", type=CHILD, payload={"run_id": part, "kind": "gate", "iteration": 2}),
+            EventRow(run_id="whole", type=CHILD_RUN_EVENT, payload={"run_id": part, "kind": "gate", "iteration": 2}),
         )
-        (one,) = agents_seen(ledger, "whole", 0.0, running=False)
+        (one,) = read_agent_positions(ledger, "whole", 0.0, running=False)
     assert (one.part, one.position.agent) == ("gate 2", "implementer-1")
 
 
 def test_whoever_watches_is_told_in_a_line() -> None:
-    asked = Told(
+    asked = EngineMessage(
         text="[REVERIFY] Phase 6 | Level 2 | Target: implementer-1 | Reason: scope change\n\nAnswer it.", asked="RV-2"
     )
-    assert spoken(asked, 200) == "? RV-2: [REVERIFY] Level 2 | Reason: scope change"
-    assert spoken(asked, 30) == "? RV-2: [REVERIFY] Level 2 | …"
-    first = Told(text="First, your impact analysis: [IMPACT-ANALYSIS] Phase 6 | Attempt 1/3\n\nSay …", asked="impact")
-    assert spoken(first, 200) == "? impact: [IMPACT-ANALYSIS] Attempt 1/3"
-    assert spoken(Told(text="[APPROVED] Phase 6\n\nGo on.", resumes=True), 200) == "» [APPROVED]"
-    assert spoken(Told(text="Go on with your work.", resumes=True), 200) == "» Go on with your work."
+    assert format_message_line(asked, 200) == "? RV-2: [REVERIFY] Level 2 | Reason: scope change"
+    assert format_message_line(asked, 30) == "? RV-2: [REVERIFY] Level 2 | …"
+    first = EngineMessage(
+        text="First, your impact analysis: [IMPACT-ANALYSIS] Phase 6 | Attempt 1/3\n\nSay …", asked="impact"
+    )
+    assert format_message_line(first, 200) == "? impact: [IMPACT-ANALYSIS] Attempt 1/3"
+    assert format_message_line(EngineMessage(text="[APPROVED] Phase 6\n\nGo on.", resumes=True), 200) == "» [APPROVED]"
+    assert (
+        format_message_line(EngineMessage(text="Go on with your work.", resumes=True), 200) == "» Go on with your work."
+    )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from proofstone.agents.roles.models.solve_messages import (
+    AttemptGap,
+    CriterionFailure,
     CriterionMode,
     CriterionVerdict,
-    FailedCriterion,
     FailureClass,
-    Gap,
     Loss,
     OutcomeStatus,
     SubTaskOutcome,
 )
-from proofstone.solve.rules.gradient import Reading
+from proofstone.solve.rules.gradient import Measurement
 
 LOGICAL, ENVIRONMENTAL, MIXED = FailureClass.LOGICAL, FailureClass.ENVIRONMENTAL, FailureClass.MIXED
 VERIFIABLE, PLAUSIBLE = CriterionMode.VERIFIABLE, CriterionMode.PLAUSIBLE
@@ -26,10 +26,12 @@ def verdict(
     )
 
 
-def outcome(*verdicts: CriterionVerdict, failed: bool | None = None, gaps: tuple[Gap, ...] = ()) -> SubTaskOutcome:
+def outcome(
+    *verdicts: CriterionVerdict, failed: bool | None = None, gaps: tuple[AttemptGap, ...] = ()
+) -> SubTaskOutcome:
     """It failed where a verdict did, unless the test says otherwise."""
     if failed is None:
-        failed = any(one.failed for one in verdicts)
+        failed = any(one.is_failed for one in verdicts)
     return SubTaskOutcome(
         subtask_id="s1",
         parent_task_id="t1",
@@ -39,12 +41,12 @@ def outcome(*verdicts: CriterionVerdict, failed: bool | None = None, gaps: tuple
     )
 
 
-def gaps(*attempts: str) -> tuple[Gap, ...]:
+def gaps(*attempts: str) -> tuple[AttemptGap, ...]:
     """One of each attempt, with the criteria that failed in it: `gaps("a b", "b")`."""
     return tuple(
-        Gap(
+        AttemptGap(
             attempt=number,
-            failed_criteria=tuple(FailedCriterion(criterion=name, failure_class=LOGICAL) for name in names.split()),
+            failed_criteria=tuple(CriterionFailure(criterion=name, failure_class=LOGICAL) for name in names.split()),
         )
         for number, names in enumerate(attempts, start=1)
     )
@@ -60,5 +62,5 @@ def at(
     replans: int = 0,
     verified: bool = False,
     worsening: int = 0,
-) -> Reading:
-    return Reading(Loss(D=D, P=P, Omega=Omega, L=0.0), nabla, grad_l, replans, verified, worsening)
+) -> Measurement:
+    return Measurement(Loss(D=D, P=P, Omega=Omega, L=0.0), nabla, grad_l, replans, verified, worsening)

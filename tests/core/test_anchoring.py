@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.ledger.rules.anchors import Anchor, AnchorFault, KeptAnchor, compare_anchors, describe_fault
+from proofstone.ledger.rules.anchors import Anchor, AnchorFault, StoredAnchor, compare_anchors, describe_fault
 
 HASHES = {seq: f"{seq:064x}" for seq in range(11)}
 HEAD = Anchor(ledger_id="here", seq=10, hash=HASHES[10])
@@ -14,8 +14,8 @@ def anchor(seq: int, ledger: str = "here", digest: str = "") -> Anchor:
     return Anchor(ledger_id=ledger, seq=seq, hash=digest or f"{seq:064x}")
 
 
-def kept(one: Anchor) -> KeptAnchor:
-    return KeptAnchor(anchor=one, repository="/repo/.git", identity="1:2")
+def kept(one: Anchor) -> StoredAnchor:
+    return StoredAnchor(anchor=one, repository="/repo/.git", identity="1:2")
 
 
 @pytest.mark.parametrize(

@@ -34,30 +34,30 @@ PYTEST = spec("tests:pytest", argv=("{python}", "-m", "pytest"), report=ReportFo
 def test_a_verify_command_stands_for_the_discovered_tests_only_if_it_runs_exactly_those(
     command: str, same: bool
 ) -> None:
-    assert cascade.same_tests(command, PYTEST) is same
-    names = [one.name for one in cascade.chosen([PYTEST], [command], disable=(), optional=())]
+    assert cascade.is_same_test_command(command, PYTEST) is same
+    names = [one.name for one in cascade.choose_specs([PYTEST], [command], disable=(), optional=())]
     assert names == (["verify"] if same else ["tests:pytest", "verify"])
 
 
 def test_disabled_checks_do_not_run_and_optional_ones_do_not_decide() -> None:
     specs = [spec("tests:a"), spec("lint:b", CheckKind.LINT), spec("build:c", CheckKind.BUILD)]
-    chosen = cascade.chosen(specs, [], disable=["lint:*"], optional=["build:c"])
+    chosen = cascade.choose_specs(specs, [], disable=["lint:*"], optional=["build:c"])
     told = [(one.name, one.required, one.decides) for one in chosen]
     assert told == [("tests:a", True, True), ("build:c", False, False)]
 
 
 def test_a_check_does_not_wait_for_one_that_is_disabled() -> None:
     specs = [spec("build:c", CheckKind.BUILD), spec("tests:c", needs=("build:c",))]
-    (only,) = cascade.chosen(specs, [], disable=["build:*"], optional=[])
+    (only,) = cascade.choose_specs(specs, [], disable=["build:*"], optional=[])
     assert only.needs == ()
 
 
 def test_a_change_that_takes_away_the_configuration_of_tests_does_not_take_away_the_tests() -> None:
-    names = [one.name for one in cascade.combined([], [PYTEST, spec("lint:x", CheckKind.LINT)])]
+    names = [one.name for one in cascade.combine_specs([], [PYTEST, spec("lint:x", CheckKind.LINT)])]
     assert names == ["tests:pytest"]
 
 
 def test_builds_come_before_what_needs_them_and_the_rest_runs_at_once() -> None:
     specs = [spec("tests:c", needs=("build:c",)), spec("build:c", CheckKind.BUILD), spec("lint:d", CheckKind.LINT)]
-    order = [[one.name for one in wave] for wave in cascade.waves(specs)]
+    order = [[one.name for one in wave] for wave in cascade.order_in_waves(specs)]
     assert order == [["build:c", "lint:d"], ["tests:c"]]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.check.models import TestReport, TestResult, TestStatus
-from proofstone.check.rules.compare import Comparison, compare, together
+from proofstone.check.rules.compare import TestComparison, compare_reports, merge_test_reports
 
 S = TestStatus
 
@@ -48,8 +48,8 @@ def report(**statuses: TestStatus | None) -> TestReport:
 def test_each_pair_of_statuses_has_one_place(
     before: TestStatus | None, after: TestStatus | None, place: str | None
 ) -> None:
-    found = compare(report(t=before), report(t=after))
-    expected = Comparison() if place is None else Comparison(**{place: ("t",)})
+    found = compare_reports(report(t=before), report(t=after))
+    expected = TestComparison() if place is None else TestComparison(**{place: ("t",)})
     assert found == expected
 
 
@@ -58,13 +58,13 @@ def test_a_file_that_could_not_be_collected_is_not_missed_once_its_tests_are_the
     after = TestReport(
         runner="pytest", results=(TestResult(id="tests/test_a.py::test_x", status=S.PASSED),), complete=True
     )
-    assert compare(before, after).vanished == ()
+    assert compare_reports(before, after).vanished == ()
 
 
 def test_a_suite_of_the_same_name_does_not_hide_a_test_that_is_gone() -> None:
     before = TestReport(runner="node", results=(TestResult(id="a.js > adds", status=S.PASSED),), complete=True)
     after = TestReport(runner="node", results=(TestResult(id="a.js > adds > x", status=S.PASSED),), complete=True)
-    assert compare(before, after).vanished == ("a.js > adds",)
+    assert compare_reports(before, after).vanished == ("a.js > adds",)
 
 
 def test_reports_of_several_runners_are_one_that_nobody_can_rerun() -> None:
@@ -72,11 +72,11 @@ def test_reports_of_several_runners_are_one_that_nobody_can_rerun() -> None:
         report(a=S.PASSED),
         report(b=S.FAILED).model_copy(update={"runner": "node", "complete": False}),
     )
-    both = together([pytest_report, node])
+    both = merge_test_reports([pytest_report, node])
     assert both and both.runner == "exit-code" and not both.complete
     assert [result.id for result in both.results] == ["a", "b"]
-    assert together([node]) == node
-    assert together([]) is None
+    assert merge_test_reports([node]) == node
+    assert merge_test_reports([]) is None
 
 
 statuses = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from(list(TestStatus)))
@@ -86,12 +86,12 @@ statuses = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from(list(TestS
 def test_every_id_is_in_one_list_at_most_and_no_new_failure_is_lost(
     before: dict[str, TestStatus], after: dict[str, TestStatus]
 ) -> None:
-    found = compare(report(**before), report(**after))
-    named = [test for name in Comparison.model_fields for test in getattr(found, name)]
+    found = compare_reports(report(**before), report(**after))
+    named = [test for name in TestComparison.model_fields for test in getattr(found, name)]
     assert len(named) == len(set(named))
-    bad_now = {test for test, status in after.items() if status.bad}
+    bad_now = {test for test, status in after.items() if status.is_failure}
     assert bad_now == {*found.regressions, *found.new_failures, *found.standing}
-    ran_before = {test for test, status in before.items() if status.executed}
-    runs_now = {test for test, status in after.items() if status.executed}
+    ran_before = {test for test, status in before.items() if status.is_executed}
+    runs_now = {test for test, status in after.items() if status.is_executed}
     given_up = {t for t, s in after.items() if s is S.XFAILED and before.get(t) not in (None, S.SKIPPED, S.XFAILED)}
-    assert set(found.lost) == (ran_before - runs_now) | given_up
+    assert set(found.lost_tests) == (ran_before - runs_now) | given_up

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.check.rules.outcome import rate, softened
+from proofstone.check.rules.outcome import downgrade_accepted, rate_check_confidence
 from proofstone.common.models import Assurance, Confidence, Finding, Outcome, Severity
 
 FLAKY = Finding(layer="L3", rule="flaky", severity=Severity.MINOR, detail="t: failed, then passed", fix="mend it")
@@ -30,7 +30,7 @@ def test_the_confidence_and_why_it_is_not_higher(
     sensitive: bool,
     confidence: Confidence,
 ) -> None:
-    rated, why = rate(outcome, "why", assurance, caps, findings, sensitive=sensitive)
+    rated, why = rate_check_confidence(outcome, "why", assurance, caps, findings, sensitive=sensitive)
     assert rated is confidence
     assert bool(why) is (confidence is not Confidence.HIGH)
 
@@ -40,4 +40,7 @@ def test_a_person_may_accept_a_suppression_but_not_a_lie() -> None:
         return Finding(layer="L6", rule=rule, severity=Severity.MAJOR, detail="d", fix="f")
 
     both = [finding("hard-exit"), finding("canary-passed")]
-    assert [one.severity for one in softened(both, {"hard-exit", "canary-passed"})] == [Severity.MINOR, Severity.MAJOR]
+    assert [one.severity for one in downgrade_accepted(both, {"hard-exit", "canary-passed"})] == [
+        Severity.MINOR,
+        Severity.MAJOR,
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofstone.check.rules.compare import edited_lines
+from proofstone.check.rules.compare import diff_test_lines
 
 OLD = """
 def test_one():
@@ -17,24 +17,24 @@ def test_two(n):
 
 def test_the_lines_of_that_test_are_shown_and_no_others() -> None:
     new = OLD.replace("== 1\n", "== 3\n").replace("f(n) == 2", "f(n)")
-    assert edited_lines(OLD, new, "test_two") == ("assert f(n) == 2", "assert f(n)")
+    assert diff_test_lines(OLD, new, "test_two") == ("assert f(n) == 2", "assert f(n)")
 
 
 def test_parameters_belong_to_their_test() -> None:
     new = OLD.replace("[1, 2]", "[1]")
-    assert edited_lines(OLD, new, "test_two") == (
+    assert diff_test_lines(OLD, new, "test_two") == (
         '@pytest.mark.parametrize("n", [1, 2])',
         '@pytest.mark.parametrize("n", [1])',
     )
 
 
 def test_what_was_edited_beside_the_test_is_shown_if_the_test_was_not() -> None:
-    assert edited_lines("LIMIT = 1\n" + OLD, "LIMIT = 9\n" + OLD, "Class.test_one") == ("LIMIT = 1", "LIMIT = 9")
+    assert diff_test_lines("LIMIT = 1\n" + OLD, "LIMIT = 9\n" + OLD, "Class.test_one") == ("LIMIT = 1", "LIMIT = 9")
 
 
 def test_titles_of_javascript_are_found() -> None:
     old = "test('adds', () => {\n  assert.equal(f(1), 2);\n});\n"
-    assert edited_lines(old, old.replace("2", "3"), "group > adds") == (
+    assert diff_test_lines(old, old.replace("2", "3"), "group > adds") == (
         "assert.equal(f(1), 2);",
         "assert.equal(f(1), 3);",
     )

@@ -8,21 +8,21 @@ import pytest
 
 from proofstone.agents.roles.models.solve_messages import FailureClass, Gradient, Loss, SubTaskOutcome
 from proofstone.solve.rules.gradient import (
-    Reading,
-    Weights,
-    distance,
-    dominant,
+    LossWeights,
+    Measurement,
+    classify_gradient,
+    compute_distance,
+    compute_implausibility,
+    compute_loss,
+    compute_pressure,
+    dominant_class,
     failure_classes,
-    follow,
-    gradient_of,
-    implausibility,
-    loss,
-    pressure,
-    reading,
+    measure_change,
+    measure_round,
 )
 from tests.core.controlled import ENVIRONMENTAL, LOGICAL, MIXED, PLAUSIBLE, at, gaps, outcome, verdict
 
-WEIGHTS = Weights()
+WEIGHTS = LossWeights()
 PASSED = outcome(verdict("a"), verdict("b"))
 
 
@@ -64,24 +64,24 @@ PASSED = outcome(verdict("a"), verdict("b"))
     ],
 )
 def test_d_is_the_share_of_the_criteria_that_failed(outcomes: list[SubTaskOutcome], expected: float) -> None:
-    assert distance(outcomes) == pytest.approx(expected)
+    assert compute_distance(outcomes) == pytest.approx(expected)
 
 
 def test_a_crashed_subtask_counts_all_its_criteria_and_blames_the_environment() -> None:
     crashed = outcome(verdict("a", ENVIRONMENTAL), verdict("b", ENVIRONMENTAL), verdict("c", ENVIRONMENTAL))
     outcomes = [outcome(verdict("d")), crashed]
-    assert distance(outcomes) == 0.75
-    assert implausibility(outcomes) == 0.0
+    assert compute_distance(outcomes) == 0.75
+    assert compute_implausibility(outcomes) == 0.0
 
 
 def test_a_rejected_merge_is_a_distance_though_every_subtask_matched() -> None:
-    assert distance([PASSED], [verdict("whole"), verdict("request", LOGICAL)]) == 0.25
-    assert implausibility([PASSED], [verdict("request", LOGICAL)]) == 1.0
-    assert distance([PASSED], [verdict("whole")]) == 0.0
+    assert compute_distance([PASSED], [verdict("whole"), verdict("request", LOGICAL)]) == 0.25
+    assert compute_implausibility([PASSED], [verdict("request", LOGICAL)]) == 1.0
+    assert compute_distance([PASSED], [verdict("whole")]) == 0.0
 
 
 def test_a_merged_plausible_failure_counts_whole() -> None:
-    assert distance([PASSED], [verdict("whole", LOGICAL, PLAUSIBLE)]) == pytest.approx(1 / 3)
+    assert compute_distance([PASSED], [verdict("whole", LOGICAL, PLAUSIBLE)]) == pytest.approx(1 / 3)
 
 
 def test_thirds_that_add_up_to_three_tenths_are_three_tenths() -> None:
@@ -91,13 +91,13 @@ def test_thirds_that_add_up_to_three_tenths_are_three_tenths() -> None:
     failed = [
         outcome(verdict("a", LOGICAL, PLAUSIBLE), gaps=gaps(*["a"] * k, *[""] * (n - k))) for k, n in shares + more
     ]
-    assert distance([*failed, *[outcome(verdict("a"))] * (40 - len(failed))]) == WEIGHTS.delta
+    assert compute_distance([*failed, *[outcome(verdict("a"))] * (40 - len(failed))]) == WEIGHTS.delta
 
 
 @pytest.mark.parametrize("outcomes", [[], [outcome()]])
 def test_without_criteria_there_is_no_distance(outcomes: list[SubTaskOutcome]) -> None:
     with pytest.raises(ValueError, match="no criteria"):
-        distance(outcomes)
+        compute_distance(outcomes)
 
 
 @pytest.mark.parametrize(
@@ -117,17 +117,17 @@ def test_p_is_the_logical_share_of_what_failed_and_the_class_that_of_most(
     classes: list[FailureClass], share: float, majority: FailureClass
 ) -> None:
     failed = [outcome(*(verdict(str(number), one) for number, one in enumerate(classes)), verdict("passed"))]
-    assert implausibility(failed) == pytest.approx(share)
-    assert dominant(failure_classes(failed)) is majority
+    assert compute_implausibility(failed) == pytest.approx(share)
+    assert dominant_class(failure_classes(failed)) is majority
     merged = [verdict(str(number), one) for number, one in enumerate(classes)]
-    assert implausibility([PASSED], merged) == pytest.approx(share)
-    assert dominant(failure_classes([PASSED], merged)) is majority
+    assert compute_implausibility([PASSED], merged) == pytest.approx(share)
+    assert dominant_class(failure_classes([PASSED], merged)) is majority
 
 
 def test_what_failed_without_saying_why_is_environmental() -> None:
     unexplained = outcome(verdict("a"), failed=True)
     assert list(failure_classes([unexplained])) == [ENVIRONMENTAL]
-    assert implausibility([unexplained]) == 0.0
+    assert compute_implausibility([unexplained]) == 0.0
 
 
 # Ω.
@@ -152,20 +152,20 @@ def test_what_failed_without_saying_why_is_environmental() -> None:
 def test_omega_weighs_replans_and_time_each_clamped_to_its_budget(
     replans: int, elapsed_ms: float, expected: float
 ) -> None:
-    assert pressure(replans, elapsed_ms, WEIGHTS) == expected
+    assert compute_pressure(replans, elapsed_ms, WEIGHTS) == expected
 
 
 @pytest.mark.parametrize(
     ("weights", "expected"),
     [
-        (Weights(max_replans=0), 0.6),
-        (Weights(time_budget_ms=0), 0.4),
-        (Weights(max_replans=0, time_budget_ms=0), 1.0),
-        (Weights(max_replans=0, time_budget_ms=0, replans_weight=1, time_weight=1), 1.0),
+        (LossWeights(max_replans=0), 0.6),
+        (LossWeights(time_budget_ms=0), 0.4),
+        (LossWeights(max_replans=0, time_budget_ms=0), 1.0),
+        (LossWeights(max_replans=0, time_budget_ms=0, replans_weight=1, time_weight=1), 1.0),
     ],
 )
-def test_a_budget_of_nothing_is_spent_from_the_start(weights: Weights, expected: float) -> None:
-    assert pressure(0, 0, weights) == expected
+def test_a_budget_of_nothing_is_spent_from_the_start(weights: LossWeights, expected: float) -> None:
+    assert compute_pressure(0, 0, weights) == expected
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_budget_of_nothing_is_spent_from_the_start(weights: Weights, expected:
 )
 def test_replans_and_time_that_cannot_be_are_refused(replans: int, elapsed_ms: float) -> None:
     with pytest.raises(ValueError, match="both must be 0 or more"):
-        pressure(replans, elapsed_ms, WEIGHTS)
+        compute_pressure(replans, elapsed_ms, WEIGHTS)
 
 
 NUMBERS = (
@@ -186,19 +186,19 @@ NUMBERS = (
 @pytest.mark.parametrize("value", [-1, -0.001, math.nan, math.inf, -math.inf])
 def test_a_weight_that_is_negative_or_no_number_is_refused_by_name(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"{name} is "):
-        Weights(**{name: value})  # type: ignore[arg-type]
+        LossWeights(**{name: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["epsilon", "delta", "rho", "abandon", "replans_weight", "time_weight"])
 def test_a_share_above_one_is_refused_and_one_itself_is_not(name: str) -> None:
-    assert getattr(Weights(**{name: 1}), name) == 1
+    assert getattr(LossWeights(**{name: 1}), name) == 1
     with pytest.raises(ValueError, match=f"{name} is 1.01: it must be at most 1"):
-        Weights(**{name: 1.01})  # type: ignore[arg-type]
+        LossWeights(**{name: 1.01})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_nothing_is_a_value_that_every_weight_may_have(name: str) -> None:
-    assert getattr(Weights(**{name: 0}), name) == 0
+    assert getattr(LossWeights(**{name: 0}), name) == 0
 
 
 def test_the_defaults_are_those_of_the_rules() -> None:
@@ -219,7 +219,7 @@ def test_the_defaults_are_those_of_the_rules() -> None:
     ],
 )
 def test_l_by_hand(d: float, p: float, omega: float, expected: float) -> None:
-    measured = loss(d, p, omega, WEIGHTS)
+    measured = compute_loss(d, p, omega, WEIGHTS)
     assert (measured.D, measured.P, measured.Omega, measured.L) == pytest.approx((d, p, omega, expected))
 
 
@@ -227,20 +227,24 @@ def test_l_by_hand(d: float, p: float, omega: float, expected: float) -> None:
 def test_a_loss_of_figures_out_of_range_is_refused(bad: float) -> None:
     for d, p, omega in ((bad, 0.0, 0.0), (0.0, bad, 0.0), (0.0, 0.0, bad)):
         with pytest.raises(ValueError, match="validation error"):
-            loss(d, p, omega, WEIGHTS)
+            compute_loss(d, p, omega, WEIGHTS)
 
 
-def read(failed: int, of: int, kind: FailureClass, before: Reading | None = None, *, elapsed_ms: float = 0) -> Reading:
+def read(
+    failed: int, of: int, kind: FailureClass, before: Measurement | None = None, *, elapsed_ms: float = 0
+) -> Measurement:
     """A round in which `failed` of the criteria did, all of one class."""
     verdicts = [verdict(str(number), kind if number < failed else None) for number in range(of)]
     replans = before.replans + 1 if before else 0
-    return reading([outcome(*verdicts)], (), replans=replans, elapsed_ms=elapsed_ms, before=before, weights=WEIGHTS)
+    return measure_round(
+        [outcome(*verdicts)], (), replans=replans, elapsed_ms=elapsed_ms, before=before, weights=WEIGHTS
+    )
 
 
 def test_the_first_round_has_no_gradient() -> None:
     first = read(4, 4, LOGICAL, elapsed_ms=200_000)
-    assert (first.nabla, first.grad_l, first.worsening) == (0.0, 0.0, 0)
-    assert gradient_of(first, WEIGHTS) is Gradient.PLATEAU
+    assert (first.nabla, first.grad_l, first.worsening_rounds) == (0.0, 0.0, 0)
+    assert classify_gradient(first, WEIGHTS) is Gradient.PLATEAU
 
 
 def test_both_gradients_by_hand() -> None:
@@ -254,7 +258,7 @@ def test_a_plateau_stays_one_however_long_the_round_took() -> None:
     for elapsed_ms in (1, 75_000, 299_999, 10_000_000):
         later = read(2, 4, ENVIRONMENTAL, first, elapsed_ms=elapsed_ms)
         assert later.nabla == 0.0
-        assert gradient_of(later, WEIGHTS) is Gradient.PLATEAU
+        assert classify_gradient(later, WEIGHTS) is Gradient.PLATEAU
     assert later.grad_l == pytest.approx(0.24)  # which L itself does see: Ω .6
 
 
@@ -263,12 +267,16 @@ def test_a_plateau_stays_one_however_long_the_round_took() -> None:
 )
 def test_a_step_of_exactly_epsilon_is_no_plateau_in_either_direction(before: int, after: int, of: int) -> None:
     """α times a sixth is ε; in floating point it is often a hair less."""
-    high, low = loss(before / of, 0.5, 0, WEIGHTS), loss(after / of, 0.5, 0, WEIGHTS)
-    down = follow(low, replans=1, before=follow(high, replans=0, before=None, weights=WEIGHTS), weights=WEIGHTS)
-    up = follow(high, replans=1, before=follow(low, replans=0, before=None, weights=WEIGHTS), weights=WEIGHTS)
+    high, low = compute_loss(before / of, 0.5, 0, WEIGHTS), compute_loss(after / of, 0.5, 0, WEIGHTS)
+    down = measure_change(
+        low, replans=1, before=measure_change(high, replans=0, before=None, weights=WEIGHTS), weights=WEIGHTS
+    )
+    up = measure_change(
+        high, replans=1, before=measure_change(low, replans=0, before=None, weights=WEIGHTS), weights=WEIGHTS
+    )
     assert (down.nabla, up.nabla) == (-0.1, 0.1)
-    assert gradient_of(down, WEIGHTS) is Gradient.IMPROVING
-    assert gradient_of(up, WEIGHTS) is Gradient.WORSENING
+    assert classify_gradient(down, WEIGHTS) is Gradient.IMPROVING
+    assert classify_gradient(up, WEIGHTS) is Gradient.WORSENING
 
 
 @pytest.mark.parametrize(
@@ -287,25 +295,25 @@ def test_a_step_of_exactly_epsilon_is_no_plateau_in_either_direction(before: int
     ],
 )
 def test_the_name_of_the_gradient(nabla: float, d: float, expected: Gradient) -> None:
-    assert gradient_of(at(D=d, nabla=nabla), WEIGHTS) is expected
+    assert classify_gradient(at(D=d, nabla=nabla), WEIGHTS) is expected
 
 
 @pytest.mark.parametrize(("rise", "expected"), [(0.1, 2), (0.5, 2), (0.0999, 0), (0.0, 0), (-0.3, 0)])
 def test_rounds_that_got_worse_are_counted_in_a_row(rise: float, expected: int) -> None:
-    before = Reading(Loss(D=0.5, P=0.5, Omega=0.1, L=0.4), 0.0, 0.0, 1, worsening=1)
+    before = Measurement(Loss(D=0.5, P=0.5, Omega=0.1, L=0.4), 0.0, 0.0, 1, worsening_rounds=1)
     now = Loss(D=0.5, P=0.5, Omega=0.1, L=0.4 + rise)
-    assert follow(now, replans=2, before=before, weights=WEIGHTS).worsening == expected
+    assert measure_change(now, replans=2, before=before, weights=WEIGHTS).worsening_rounds == expected
 
 
 @pytest.mark.parametrize(("d", "said", "verified"), [(0.0, True, True), (0.0, False, False), (0.1, True, False)])
 def test_nothing_that_failed_is_verified_whoever_says_so(d: float, said: bool, verified: bool) -> None:
-    now = loss(d, 0.5, 0, WEIGHTS)
-    assert follow(now, replans=0, before=None, weights=WEIGHTS, verified=said).verified is verified
+    now = compute_loss(d, 0.5, 0, WEIGHTS)
+    assert measure_change(now, replans=0, before=None, weights=WEIGHTS, verified=said).is_verified is verified
 
 
 def test_a_reading_takes_the_merged_result_in() -> None:
-    whole = reading(
+    whole = measure_round(
         [PASSED], [verdict("w", LOGICAL)], replans=1, elapsed_ms=150_000, before=None, weights=WEIGHTS, verified=True
     )
     assert (whole.loss.D, whole.loss.P, whole.loss.Omega) == pytest.approx((1 / 3, 1.0, 0.4))
-    assert (whole.replans, whole.verified) == (1, False)
+    assert (whole.replans, whole.is_verified) == (1, False)

@@ -17,26 +17,26 @@ from proofstone.agents.roles.models.solve_messages import (
 )
 from proofstone.solve.rules.gradient import (
     DEFAULT_POLICY,
-    GRADIENT,
-    GRID,
-    NAIVE,
-    PATIENT,
+    GRADIENT_POLICY,
+    GRID_POLICY,
+    NAIVE_POLICY,
+    PATIENT_POLICY,
     POLICIES,
+    LossWeights,
+    Measurement,
     Policy,
-    Reading,
-    Weights,
+    compute_distance,
+    compute_implausibility,
+    compute_loss,
+    compute_pressure,
     decide,
-    distance,
-    follow,
-    implausibility,
-    loss,
-    pressure,
-    rationale,
-    reading,
+    format_rationale,
+    measure_change,
+    measure_round,
 )
 from tests.core.controlled import ENVIRONMENTAL, LOGICAL, at, gaps, outcome, verdict
 
-WEIGHTS = Weights()
+WEIGHTS = LossWeights()
 ACCEPT, REFINE, ABANDON = DirectiveName.ACCEPT, DirectiveName.REFINE, DirectiveName.ABANDON
 CHANGE_PATH, CHANGE_APPROACH = DirectiveName.CHANGE_PATH, DirectiveName.CHANGE_APPROACH
 BREAK_SYMMETRY = DirectiveName.BREAK_SYMMETRY
@@ -97,29 +97,34 @@ NAIVE_ROWS = [
 
 
 @pytest.mark.parametrize(("it", "directive"), GRADIENT_ROWS)
-def test_every_row_of_the_default_policy(it: Reading, directive: DirectiveName) -> None:
-    assert decide(GRADIENT, it, WEIGHTS).directive is directive
+def test_every_row_of_the_default_policy(it: Measurement, directive: DirectiveName) -> None:
+    assert decide(GRADIENT_POLICY, it, WEIGHTS).directive is directive
 
 
 @pytest.mark.parametrize(("it", "directive"), GRID_ROWS)
-def test_every_row_of_the_authors_later_grid(it: Reading, directive: DirectiveName) -> None:
-    assert decide(GRID, it, WEIGHTS).directive is directive
+def test_every_row_of_the_authors_later_grid(it: Measurement, directive: DirectiveName) -> None:
+    assert decide(GRID_POLICY, it, WEIGHTS).directive is directive
 
 
 @pytest.mark.parametrize(("it", "directive"), NAIVE_ROWS)
-def test_every_row_of_naive_retry(it: Reading, directive: DirectiveName) -> None:
-    assert decide(NAIVE, it, WEIGHTS).directive is directive
+def test_every_row_of_naive_retry(it: Measurement, directive: DirectiveName) -> None:
+    assert decide(NAIVE_POLICY, it, WEIGHTS).directive is directive
 
 
 def test_every_row_is_reached() -> None:
-    for policy, rows in ((GRADIENT, GRADIENT_ROWS), (GRID, GRID_ROWS), (NAIVE, NAIVE_ROWS)):
+    for policy, rows in ((GRADIENT_POLICY, GRADIENT_ROWS), (GRID_POLICY, GRID_ROWS), (NAIVE_POLICY, NAIVE_ROWS)):
         decided = [decide(policy, one.values[0], WEIGHTS) for one in rows]  # type: ignore[arg-type]
         assert set(map(id, decided)) == set(map(id, policy))
 
 
 def test_the_policies_by_name() -> None:
-    assert dict(POLICIES) == {"patient": PATIENT, "gradient": GRADIENT, "grid": GRID, "naive": NAIVE}
-    assert DEFAULT_POLICY is PATIENT
+    assert dict(POLICIES) == {
+        "patient": PATIENT_POLICY,
+        "gradient": GRADIENT_POLICY,
+        "grid": GRID_POLICY,
+        "naive": NAIVE_POLICY,
+    }
+    assert DEFAULT_POLICY is PATIENT_POLICY
 
 
 @pytest.mark.parametrize(
@@ -132,48 +137,59 @@ def test_the_policies_by_name() -> None:
         (at(P=1), False),
     ],
 )
-def test_another_path_is_suggested_where_something_is_in_the_way(it: Reading, hint: bool) -> None:
-    assert decide(GRADIENT, it, WEIGHTS).hint is hint
+def test_another_path_is_suggested_where_something_is_in_the_way(it: Measurement, hint: bool) -> None:
+    assert decide(GRADIENT_POLICY, it, WEIGHTS).suggests_path is hint
 
 
 def test_the_grid_suggests_another_path_with_change_path_alone() -> None:
-    assert [row.directive for row in GRID if row.hint] == [CHANGE_PATH]
+    assert [row.directive for row in GRID_POLICY if row.suggests_path] == [CHANGE_PATH]
 
 
 @pytest.mark.parametrize(
     ("policy", "it", "said"),
     [
-        (GRADIENT, at(Omega=0.812, replans=2), "the budget is spent (Ω=0.81, 2 replans): nothing more is tried"),
-        (GRADIENT, at(nabla=-0.25), "it comes nearer (∇=-0.25): on the right track"),
-        (GRADIENT, at(D=0.5, P=0.75), "a local minimum (∇=+0.00, D=0.50), and the approach is to blame (P=0.75): "),
-        (GRADIENT, at(P=1, nabla=0.25), "it gets worse (∇=+0.25), and the approach is to blame (P=1.00): "),
-        (GRID, at(P=1, grad_l=0.25), "the approach is to blame (P=1.00), and L moves (∇L=+0.25)"),
+        (GRADIENT_POLICY, at(Omega=0.812, replans=2), "the budget is spent (Ω=0.81, 2 replans): nothing more is tried"),
+        (GRADIENT_POLICY, at(nabla=-0.25), "it comes nearer (∇=-0.25): on the right track"),
+        (
+            GRADIENT_POLICY,
+            at(D=0.5, P=0.75),
+            "a local minimum (∇=+0.00, D=0.50), and the approach is to blame (P=0.75): ",
+        ),
+        (GRADIENT_POLICY, at(P=1, nabla=0.25), "it gets worse (∇=+0.25), and the approach is to blame (P=1.00): "),
+        (GRID_POLICY, at(P=1, grad_l=0.25), "the approach is to blame (P=1.00), and L moves (∇L=+0.25)"),
     ],
 )
-def test_the_rationale_gives_the_figures(policy: Policy, it: Reading, said: str) -> None:
-    assert rationale(decide(policy, it, WEIGHTS), it).startswith(said)
+def test_the_rationale_gives_the_figures(policy: Policy, it: Measurement, said: str) -> None:
+    assert format_rationale(decide(policy, it, WEIGHTS), it).startswith(said)
 
 
 def test_every_row_can_say_why() -> None:
     for policy in POLICIES.values():
         for row in policy:
-            assert "{" not in rationale(row, at())
+            assert "{" not in format_rationale(row, at())
 
 
 def test_with_no_replans_allowed_the_first_failure_is_the_last() -> None:
-    weights = Weights(max_replans=0)
-    first = reading([outcome(verdict("a", LOGICAL))], (), replans=0, elapsed_ms=0, before=None, weights=weights)
-    done = reading([outcome(verdict("a"))], (), replans=0, elapsed_ms=0, before=None, weights=weights, verified=True)
+    weights = LossWeights(max_replans=0)
+    first = measure_round([outcome(verdict("a", LOGICAL))], (), replans=0, elapsed_ms=0, before=None, weights=weights)
+    done = measure_round(
+        [outcome(verdict("a"))], (), replans=0, elapsed_ms=0, before=None, weights=weights, verified=True
+    )
     for policy in POLICIES.values():
         assert decide(policy, first, weights).directive is ABANDON
         assert decide(policy, done, weights).directive is ACCEPT
 
 
 def test_with_no_time_at_all_two_replans_are_the_last() -> None:
-    weights = Weights(time_budget_ms=0)
+    weights = LossWeights(time_budget_ms=0)
     for replans, over in ((0, False), (1, False), (2, True)):
-        it = follow(loss(1, 0, pressure(replans, 0, weights), weights), replans=replans, before=None, weights=weights)
-        assert (decide(GRADIENT, it, weights).directive is ABANDON) is over
+        it = measure_change(
+            compute_loss(1, 0, compute_pressure(replans, 0, weights), weights),
+            replans=replans,
+            before=None,
+            weights=weights,
+        )
+        assert (decide(GRADIENT_POLICY, it, weights).directive is ABANDON) is over
 
 
 @pytest.mark.parametrize(
@@ -190,8 +206,8 @@ def test_the_first_round_is_a_plateau_unless_it_is_near(
     failed: int, kind: FailureClass, directive: DirectiveName
 ) -> None:
     verdicts = [verdict(str(number), kind if number < failed else None) for number in range(10)]
-    first = reading([outcome(*verdicts)], (), replans=0, elapsed_ms=1000, before=None, weights=WEIGHTS)
-    assert decide(GRADIENT, first, WEIGHTS).directive is directive
+    first = measure_round([outcome(*verdicts)], (), replans=0, elapsed_ms=1000, before=None, weights=WEIGHTS)
+    assert decide(GRADIENT_POLICY, first, WEIGHTS).directive is directive
 
 
 # What holds whatever the figures are.
@@ -206,16 +222,16 @@ verdicts = st.builds(verdict, st.sampled_from("abcdef"), st.none() | kinds, mode
 def all_outcomes(draw: st.DrawFn) -> SubTaskOutcome:
     given = draw(st.lists(verdicts, min_size=1, max_size=5, unique_by=lambda one: one.criterion))
     attempts = draw(st.lists(st.text(alphabet="abcdef ", max_size=6), max_size=3))
-    failed = draw(st.booleans()) or any(one.failed for one in given)
+    failed = draw(st.booleans()) or any(one.is_failed for one in given)
     return outcome(*given, failed=failed, gaps=gaps(*(" ".join(one) for one in attempts)))
 
 
 @st.composite
-def all_weights(draw: st.DrawFn) -> Weights:
+def all_weights(draw: st.DrawFn) -> LossWeights:
     factors = {name: draw(st.floats(0, 10)) for name in ("alpha", "beta", "lam")}
     within = {name: draw(shares) for name in ("replans_weight", "time_weight", "epsilon", "delta", "rho", "abandon")}
     budgets = {"max_replans": draw(st.integers(0, 9)), "time_budget_ms": draw(st.integers(0, 10**7))}
-    return Weights(**factors, **within, **budgets)  # type: ignore[arg-type]
+    return LossWeights(**factors, **within, **budgets)  # type: ignore[arg-type]
 
 
 changes = st.sampled_from([-0.1, 0.0, 0.1]) | st.floats(-0.2, 0.2) | st.floats(allow_nan=False, allow_infinity=False)
@@ -232,11 +248,11 @@ policies = st.sampled_from(sorted(POLICIES)).map(POLICIES.__getitem__)
 def test_d_is_nothing_exactly_where_nothing_failed(
     outcomes: list[SubTaskOutcome], merged: list[CriterionVerdict]
 ) -> None:
-    failed = any(not one.matched for one in outcomes) or any(one.failed for one in merged)
-    measured = distance(outcomes, merged)
+    failed = any(not one.is_matched for one in outcomes) or any(one.is_failed for one in merged)
+    measured = compute_distance(outcomes, merged)
     assert (measured == 0) is not failed
     assert 0 <= measured <= 1
-    assert 0 <= implausibility(outcomes, merged) <= 1
+    assert 0 <= compute_implausibility(outcomes, merged) <= 1
 
 
 @given(st.lists(verdicts, min_size=1, max_size=6, unique_by=lambda one: one.criterion), st.data())
@@ -245,71 +261,73 @@ def test_one_failure_more_never_lowers_d(before: list[CriterionVerdict], data: s
     attempts = gaps(*data.draw(st.lists(st.sampled_from(["", "a", "a b", "b c d", "f"]), max_size=3)))
     worse = list(before)
     worse[chosen] = verdict(before[chosen].criterion, LOGICAL, before[chosen].mode)
-    assert distance([outcome(*worse, gaps=attempts)]) >= distance([outcome(*before, gaps=attempts)])
+    assert compute_distance([outcome(*worse, gaps=attempts)]) >= compute_distance([outcome(*before, gaps=attempts)])
     merged = data.draw(st.lists(verdicts, min_size=1, max_size=3))
     failing = [verdict(one.criterion, LOGICAL, one.mode) for one in merged]
-    assert distance([outcome(*before)], failing) >= distance([outcome(*before)], merged)
+    assert compute_distance([outcome(*before)], failing) >= compute_distance([outcome(*before)], merged)
 
 
 @given(st.integers(0, 50), st.floats(0, 1e12), all_weights())
-def test_omega_is_a_share_and_grows_with_what_is_spent(replans: int, elapsed_ms: float, weights: Weights) -> None:
-    spent = pressure(replans, elapsed_ms, weights)
+def test_omega_is_a_share_and_grows_with_what_is_spent(replans: int, elapsed_ms: float, weights: LossWeights) -> None:
+    spent = compute_pressure(replans, elapsed_ms, weights)
     assert 0 <= spent <= 1
-    assert pressure(replans + 1, elapsed_ms, weights) >= spent
-    assert pressure(replans, elapsed_ms * 2, weights) >= spent
+    assert compute_pressure(replans + 1, elapsed_ms, weights) >= spent
+    assert compute_pressure(replans, elapsed_ms * 2, weights) >= spent
 
 
 @given(shares, shares, shares, all_weights())
-def test_l_lies_between_nothing_and_its_weights(d: float, p: float, omega: float, weights: Weights) -> None:
+def test_l_lies_between_nothing_and_its_weights(d: float, p: float, omega: float, weights: LossWeights) -> None:
     most = weights.alpha + max(weights.beta, weights.lam)
-    assert 0 <= loss(d, p, omega, weights).L <= most + 1e-9
+    assert 0 <= compute_loss(d, p, omega, weights).L <= most + 1e-9
 
 
 @given(policies, readings, all_weights())
-def test_there_is_a_decision_for_every_reading_and_all_weights(policy: Policy, it: Reading, weights: Weights) -> None:
+def test_there_is_a_decision_for_every_reading_and_all_weights(
+    policy: Policy, it: Measurement, weights: LossWeights
+) -> None:
     assert decide(policy, it, weights) in policy
 
 
 @given(policies, readings, all_weights())
 def test_it_is_accepted_exactly_where_d_is_nothing_and_the_result_verified(
-    policy: Policy, it: Reading, weights: Weights
+    policy: Policy, it: Measurement, weights: LossWeights
 ) -> None:
     accepted = decide(policy, it, weights).directive is ACCEPT
-    assert accepted is (it.loss.D == 0 and it.verified)
+    assert accepted is (it.loss.D == 0 and it.is_verified)
 
 
 @given(policies, readings, all_weights())
-def test_abandon_wins_over_everything_but_accept(policy: Policy, it: Reading, weights: Weights) -> None:
+def test_abandon_wins_over_everything_but_accept(policy: Policy, it: Measurement, weights: LossWeights) -> None:
     for spent in (
         replace(it, replans=weights.max_replans),
         replace(it, loss=it.loss.model_copy(update={"Omega": weights.abandon})),
     ):
         assert decide(policy, spent, weights).directive in (ABANDON, ACCEPT)
     left = it.loss.Omega < weights.abandon and it.replans < weights.max_replans
-    if left and policy is not GRID:
+    if left and policy is not GRID_POLICY:
         assert decide(policy, it, weights).directive is not ABANDON
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_tools_are_blocked_where_another_approach_is_asked_for_and_nowhere_else(policy: str) -> None:
     for row in POLICIES[policy]:
-        assert row.blocks is (row.directive in (BREAK_SYMMETRY, CHANGE_APPROACH))
+        assert row.blocks_tools is (row.directive in (BREAK_SYMMETRY, CHANGE_APPROACH))
 
 
 @given(readings, st.floats(0, 0.79), changes)
-def test_the_default_policy_does_not_see_the_clock(it: Reading, omega: float, grad_l: float) -> None:
+def test_the_default_policy_does_not_see_the_clock(it: Measurement, omega: float, grad_l: float) -> None:
     calm = replace(it, loss=it.loss.model_copy(update={"Omega": 0.0}))
     pressed = replace(it, loss=it.loss.model_copy(update={"Omega": omega}), grad_l=grad_l)
-    assert decide(GRADIENT, calm, WEIGHTS) is decide(GRADIENT, pressed, WEIGHTS)
+    assert decide(GRADIENT_POLICY, calm, WEIGHTS) is decide(GRADIENT_POLICY, pressed, WEIGHTS)
 
 
 @given(st.lists(st.tuples(shares, shares, shares), min_size=1, max_size=6), all_weights())
-def test_a_run_adds_up_to_its_gradients(rounds: list[tuple[float, float, float]], weights: Weights) -> None:
-    it: Reading | None = None
-    first: Reading | None = None
+def test_a_run_adds_up_to_its_gradients(rounds: list[tuple[float, float, float]], weights: LossWeights) -> None:
+    it: Measurement | None = None
+    first: Measurement | None = None
     total = 0.0
     for number, figures in enumerate(rounds):
-        it = follow(loss(*figures, weights), replans=number, before=it, weights=weights)
+        it = measure_change(compute_loss(*figures, weights), replans=number, before=it, weights=weights)
         first = first or it
         total += it.grad_l
     assert it is not None

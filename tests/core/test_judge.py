@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.check.models import CheckKind, CheckResult, TestReport, TestResult, TestStatus
-from proofstone.check.rules.judge import Excuses, judge
+from proofstone.check.rules.judge import RerunFindings, judge_check
 from proofstone.common.models import Diagnostic, Finding, Phase, Severity, Verdict
 
 PASS, FAIL, UNSURE = Verdict.PASS, Verdict.FAIL, Verdict.UNVERIFIABLE
@@ -101,7 +101,7 @@ def seen(
     ],
 )
 def test_verdicts(what: str, before: CheckResult | None, after: CheckResult, verdict: Verdict) -> None:
-    found = judge(before, after)
+    found = judge_check(before, after)
     assert found.verdict is verdict, f"{what}: {found.reason}"
     assert found.reason or verdict is PASS
 
@@ -109,22 +109,22 @@ def test_verdicts(what: str, before: CheckResult | None, after: CheckResult, ver
 @pytest.mark.parametrize(
     ("what", "excuses", "verdict"),
     [
-        ("flaky now", Excuses(flaky=("a",)), FAIL),
-        ("flaky on the base too", Excuses(flaky=("a",), flaky_before=("a",)), PASS),
-        ("flaky by declaration", Excuses(flaky=("a",), allowed_flaky=("a",)), PASS),
+        ("flaky now", RerunFindings(flaky=("a",)), FAIL),
+        ("flaky on the base too", RerunFindings(flaky=("a",), flaky_before=("a",)), PASS),
+        ("flaky by declaration", RerunFindings(flaky=("a",), allowed_flaky=("a",)), PASS),
     ],
 )
 def test_a_flaky_test_passes_only_if_the_change_did_not_make_it_so(
-    what: str, excuses: Excuses, verdict: Verdict
+    what: str, excuses: RerunFindings, verdict: Verdict
 ) -> None:
-    found = judge(seen(0, {"a": P, "b": P}), seen(1, {"a": F, "b": P}), excuses)
+    found = judge_check(seen(0, {"a": P, "b": P}), seen(1, {"a": F, "b": P}), excuses)
     assert found.verdict is verdict, what
     assert found.comparison.regressions == ()
     assert [finding.rule for finding in found.findings] == ["flaky"]
 
 
 def test_a_failure_that_the_base_no_longer_shows_is_a_regression() -> None:
-    found = judge(seen(1, {"a": F}), seen(1, {"a": F}), Excuses(mended=("a",)))
+    found = judge_check(seen(1, {"a": F}), seen(1, {"a": F}), RerunFindings(mended=("a",)))
     assert found.verdict is FAIL
     assert found.comparison.regressions == ("a",)
     assert found.comparison.standing == ()
@@ -132,14 +132,14 @@ def test_a_failure_that_the_base_no_longer_shows_is_a_regression() -> None:
 
 def test_a_test_that_the_sandbox_breaks_blocks_only_if_it_concerns_the_change() -> None:
     before, after = seen(1, {"a": F, "b": P}), seen(1, {"a": F, "b": P})
-    assert judge(before, after, Excuses(sandbox_only=("a",), blocking=("a",))).verdict is UNSURE
-    elsewhere = judge(before, after, Excuses(sandbox_only=("a",)))
+    assert judge_check(before, after, RerunFindings(sandbox_only=("a",), blocking=("a",))).verdict is UNSURE
+    elsewhere = judge_check(before, after, RerunFindings(sandbox_only=("a",)))
     assert elsewhere.verdict is PASS
     assert [finding.severity for finding in elsewhere.findings] == [Severity.MINOR]
 
 
 def test_a_persons_word_lets_a_test_go_and_the_loss_is_still_named() -> None:
-    found = judge(seen(0, {"a": P, "b": P}), seen(0, {"a": P}), Excuses(losses_accepted=True))
+    found = judge_check(seen(0, {"a": P, "b": P}), seen(0, {"a": P}), RerunFindings(losses_accepted=True))
     assert found.verdict is PASS
     assert [(finding.rule, finding.severity) for finding in found.findings] == [("test-vanished", Severity.MINOR)]
 
@@ -164,37 +164,37 @@ def complaint(line: int, message: str = "unused") -> Diagnostic:
 def test_only_new_complaints_are_held_against_a_change(
     before: CheckResult | None, after: CheckResult, verdict: Verdict
 ) -> None:
-    assert judge(before, after).verdict is verdict
+    assert judge_check(before, after).verdict is verdict
 
 
 def test_a_test_that_passes_only_because_it_was_edited_is_not_repaired() -> None:
-    passed = judge(seen(1, {"a": F}), seen(0, {"a": P}))
+    passed = judge_check(seen(1, {"a": F}), seen(0, {"a": P}))
     assert passed.comparison.fixed == ("a",)
     finding = Finding(layer="L2", rule="r", severity=Severity.CRITICAL, detail="d", fix="f")
     minor = finding.model_copy(update={"severity": Severity.MINOR})
-    edited = passed.examined((finding,), ("a",))
+    edited = passed.add_layer_findings((finding,), ("a",))
     assert (edited.verdict, edited.comparison.fixed) == (FAIL, ())
-    assert passed.examined((minor,), ("a",)).verdict is PASS
-    assert passed.examined((finding,)).verdict is FAIL
-    assert passed.examined(()).verdict is PASS
+    assert passed.add_layer_findings((minor,), ("a",)).verdict is PASS
+    assert passed.add_layer_findings((finding,)).verdict is FAIL
+    assert passed.add_layer_findings(()).verdict is PASS
 
 
 def test_a_report_with_results_of_somebody_else_is_refused() -> None:
     forged = seen(0, {"a": P})
     assert forged.report is not None
     forged = forged.model_copy(update={"report": forged.report.model_copy(update={"forged": "two reports"})})
-    judged = judge(seen(0, {"a": P}), forged)
+    judged = judge_check(seen(0, {"a": P}), forged)
     assert (judged.verdict, [one.rule for one in judged.findings]) == (FAIL, ["report-forged"])
 
 
 def test_a_run_that_was_ended_says_at_what() -> None:
     ended = seen(0).model_copy(update={"verdict": Verdict.UNVERIFIABLE, "ended_by": "the deadline"})
-    assert [one.rule for one in judge(None, ended).findings] == ["limit"]
+    assert [one.rule for one in judge_check(None, ended).findings] == ["limit"]
 
 
 def test_a_held_out_check_says_nothing_of_what_it_is() -> None:
     failed = seen(1, kind=CheckKind.HELD_OUT).model_copy(update={"command": "secret", "output": "secret"})
-    judged = judge(None, failed)
+    judged = judge_check(None, failed)
     assert judged.verdict is FAIL
     assert [one.rule for one in judged.findings] == ["heldout"]
     assert "secret" not in judged.model_dump_json()
@@ -208,10 +208,10 @@ codes = st.sampled_from([0, 1, 2, 5, 139])
 def test_nothing_that_got_worse_ever_passes(
     before: dict[str, TestStatus], code: int, after: dict[str, TestStatus], now: int, complete: bool
 ) -> None:
-    found = judge(seen(code, before), seen(now, after, complete=complete))
+    found = judge_check(seen(code, before), seen(now, after, complete=complete))
     if found.verdict is PASS:
         assert complete
         assert not any(s is TestStatus.XFAILED and before.get(t) is TestStatus.PASSED for t, s in after.items())
-        assert any(status.executed for status in after.values())
-        assert all(before.get(test, P).bad for test, status in after.items() if status.bad)
-        assert {t for t, s in before.items() if s.executed} <= {t for t, s in after.items() if s.executed}
+        assert any(status.is_executed for status in after.values())
+        assert all(before.get(test, P).is_failure for test, status in after.items() if status.is_failure)
+        assert {t for t, s in before.items() if s.is_executed} <= {t for t, s in after.items() if s.is_executed}

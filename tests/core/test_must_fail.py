@@ -5,12 +5,19 @@ from __future__ import annotations
 import pytest
 
 from proofstone.check.models import CheckKind, CheckResult, TestReport, TestResult, TestStatus
-from proofstone.check.rules.must_fail import Fate, Kind, Planted, fate, findings, own_name
+from proofstone.check.rules.must_fail import (
+    PlantedFate,
+    PlantedKind,
+    PlantedTest,
+    find_fate,
+    judge_planted,
+    strip_test_id,
+)
 from proofstone.common.models import Phase, Verdict
 
 PATH = "tests/test_cart.py"
-CANARY = Planted(kind=Kind.CANARY, path=PATH, name="test_bacodifu")
-CHANGED = Planted(kind=Kind.EXPECTATION, path=PATH, name="test_total")
+CANARY = PlantedTest(kind=PlantedKind.CANARY, path=PATH, name="test_bacodifu")
+CHANGED = PlantedTest(kind=PlantedKind.EXPECTATION, path=PATH, name="test_total")
 NAMED = CHANGED.model_copy(update={"relied_on": True})
 
 
@@ -36,23 +43,23 @@ def run(of: TestReport | None) -> CheckResult:
 @pytest.mark.parametrize(
     ("planted", "seen", "becomes"),
     [
-        (CANARY, report(("test_bacodifu", "failed")), Fate.FAILED),
-        (CANARY, report(("test_bacodifu", "passed")), Fate.PASSED),
-        (CANARY, report(("test_total", "passed")), Fate.MISSING),
-        (CANARY, report(("test_bacodifu", "skipped")), Fate.UNKNOWN),
-        (CANARY, report(("test_total", "passed"), complete=False), Fate.UNKNOWN),
-        (CANARY, report(("", "error")), Fate.UNKNOWN),
-        (CANARY, None, Fate.UNKNOWN),
-        (CHANGED, report(("test_total", "failed")), Fate.FAILED),
-        (CHANGED, report(("test_total", "passed")), Fate.PASSED),
-        (CHANGED, report(("test_total[1]", "passed"), ("test_total[2]", "failed")), Fate.FAILED),
-        (CHANGED, report(("Totals::test_total", "passed")), Fate.PASSED),
-        (CHANGED, report(("test_subtotal", "passed")), Fate.UNKNOWN),
-        (CHANGED, report(("test_other", "passed")), Fate.UNKNOWN),
+        (CANARY, report(("test_bacodifu", "failed")), PlantedFate.FAILED),
+        (CANARY, report(("test_bacodifu", "passed")), PlantedFate.PASSED),
+        (CANARY, report(("test_total", "passed")), PlantedFate.MISSING),
+        (CANARY, report(("test_bacodifu", "skipped")), PlantedFate.UNKNOWN),
+        (CANARY, report(("test_total", "passed"), complete=False), PlantedFate.UNKNOWN),
+        (CANARY, report(("", "error")), PlantedFate.UNKNOWN),
+        (CANARY, None, PlantedFate.UNKNOWN),
+        (CHANGED, report(("test_total", "failed")), PlantedFate.FAILED),
+        (CHANGED, report(("test_total", "passed")), PlantedFate.PASSED),
+        (CHANGED, report(("test_total[1]", "passed"), ("test_total[2]", "failed")), PlantedFate.FAILED),
+        (CHANGED, report(("Totals::test_total", "passed")), PlantedFate.PASSED),
+        (CHANGED, report(("test_subtotal", "passed")), PlantedFate.UNKNOWN),
+        (CHANGED, report(("test_other", "passed")), PlantedFate.UNKNOWN),
     ],
 )
-def test_the_fate_of_a_planted_test(planted: Planted, seen: TestReport | None, becomes: Fate) -> None:
-    assert fate(planted, seen) is becomes
+def test_the_fate_of_a_planted_test(planted: PlantedTest, seen: TestReport | None, becomes: PlantedFate) -> None:
+    assert find_fate(planted, seen) is becomes
 
 
 @pytest.mark.parametrize(
@@ -71,15 +78,15 @@ def test_the_fate_of_a_planted_test(planted: Planted, seen: TestReport | None, b
     ],
 )
 def test_only_what_cannot_be_the_tests_own_weakness_is_held_against_the_change(
-    planted: Planted, now: list[tuple[str, str]], base: list[tuple[str, str]] | None, rules: list[str]
+    planted: PlantedTest, now: list[tuple[str, str]], base: list[tuple[str, str]] | None, rules: list[str]
 ) -> None:
-    found, _ = findings([planted], run(report(*now)), report(*base) if base else None, check="tests:pytest")
+    found, _ = judge_planted([planted], run(report(*now)), report(*base) if base else None, check="tests:pytest")
     assert [one.rule for one in found] == rules
     assert all(one.path == PATH and one.fix for one in found)
 
 
 def test_a_canary_that_did_not_run_keeps_the_confidence_down() -> None:
-    _, caps = findings([CANARY], run(None), None, check="tests:pytest")
+    _, caps = judge_planted([CANARY], run(None), None, check="tests:pytest")
     assert caps
 
 
@@ -93,4 +100,4 @@ def test_a_canary_that_did_not_run_keeps_the_confidence_down() -> None:
     ],
 )
 def test_the_own_name_of_a_test(id: str, path: str, name: str) -> None:
-    assert own_name(id, path) == name
+    assert strip_test_id(id, path) == name

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from proofstone.check.models import TestReport, TestResult, TestStatus
-from proofstone.check.rules.compare import must_pass_findings
+from proofstone.check.rules.compare import check_must_pass
 
 REPORT = TestReport(
     runner="pytest",
@@ -19,14 +19,14 @@ REPORT = TestReport(
 
 @pytest.mark.parametrize("name", ["tests/test_a.py::test_x", "test_x", "test_a.py::test_x", "K::test_y[1]"])
 def test_a_test_that_passes_is_no_finding(name: str) -> None:
-    assert must_pass_findings([name], [REPORT]) == []
+    assert check_must_pass([name], [REPORT]) == []
 
 
 @pytest.mark.parametrize("name", ["test_y", "K::test_y", "test_y[2]", "test_s", "est_x", "test_z"])
 def test_a_test_that_fails_is_skipped_or_was_not_executed_is_one(name: str) -> None:
-    assert [finding.rule for finding in must_pass_findings([name], [REPORT])] == ["must-pass"]
+    assert [finding.rule for finding in check_must_pass([name], [REPORT])] == ["must-pass"]
 
 
 def test_a_near_miss_names_the_test_that_was_probably_meant() -> None:
-    (finding,) = must_pass_findings(["test_xx"], [REPORT])
+    (finding,) = check_must_pass(["test_xx"], [REPORT])
     assert "tests/test_a.py::test_x" in finding.fix

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.check.models import CheckKind, CheckLine
-from proofstone.check.rules.outcome import decide, weakest
+from proofstone.check.rules.outcome import decide_outcome, find_weakest_level
 from proofstone.common.models import Assurance, Finding, Outcome, Severity, Verdict
 
 
@@ -71,7 +71,7 @@ TESTS = line(CheckKind.TESTS, Verdict.PASS)
 def test_outcomes(
     what: str, checks: list[CheckLine], findings: list[Finding], documentation: bool, outcome: Outcome
 ) -> None:
-    decided, reason = decide(checks, findings, documentation_only=documentation)
+    decided, reason = decide_outcome(checks, findings, documentation_only=documentation)
     assert decided is outcome, what
     assert bool(reason) is (outcome is not Outcome.PASSED)
 
@@ -84,7 +84,7 @@ lines = st.lists(st.builds(line, kinds, st.sampled_from(list(Verdict)), required
 def test_a_pass_means_that_nothing_failed_and_nothing_required_is_unsure(
     checks: list[CheckLine], severities: list[Severity], documentation: bool
 ) -> None:
-    outcome, _ = decide(checks, [finding(s) for s in severities], documentation_only=documentation)
+    outcome, _ = decide_outcome(checks, [finding(s) for s in severities], documentation_only=documentation)
     if outcome is Outcome.PASSED:
         assert all(check.verdict is not Verdict.FAIL for check in checks)
         assert all(check.verdict is Verdict.PASS for check in checks if check.required)
@@ -92,6 +92,6 @@ def test_a_pass_means_that_nothing_failed_and_nothing_required_is_unsure(
 
 
 def test_the_weakest_level_caps_the_whole() -> None:
-    assert weakest([Assurance.BUBBLEWRAP, None, Assurance.PLAIN]) is Assurance.PLAIN
-    assert weakest([Assurance.BUBBLEWRAP, Assurance.LANDLOCK]) is Assurance.LANDLOCK
-    assert weakest([None]) is Assurance.PLAIN
+    assert find_weakest_level([Assurance.BUBBLEWRAP, None, Assurance.PLAIN]) is Assurance.PLAIN
+    assert find_weakest_level([Assurance.BUBBLEWRAP, Assurance.LANDLOCK]) is Assurance.LANDLOCK
+    assert find_weakest_level([None]) is Assurance.PLAIN

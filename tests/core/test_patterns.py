@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proofstone.git.rules import root_attribute_rules, root_ignore_rules
+from proofstone.git.rules import merge_attribute_rules, merge_ignore_rules
 
 _PATHS = [
     "a.log", "sub/a.log", "sub/deep/a.log", "sub/only", "sub/deep/only", "only", "sub/keep.log", "build/x",
@@ -27,7 +27,7 @@ def ignored_by_git(root: Path, files: dict[str, str], tmp: Path, *, rebased: boo
     command = ["git", "-C", str(repo), "ls-files", "--others", "--ignored"]
     if rebased:
         rules = tmp / "rules"
-        rules.write_text("".join(f"{rule}\n" for rule in root_ignore_rules(files)))
+        rules.write_text("".join(f"{rule}\n" for rule in merge_ignore_rules(files)))
         command.append(f"--exclude-from={rules}")
     else:
         for path, text in files.items():
@@ -87,4 +87,4 @@ def test_a_folder_whose_name_is_a_pattern_is_taken_literally(tmp_path: Path) -> 
     ],
 )
 def test_attribute_lines(files: dict[str, str], rules: list[str]) -> None:
-    assert root_attribute_rules(files) == rules
+    assert merge_attribute_rules(files) == rules

@@ -10,79 +10,90 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from proofstone.agents.models import RefusalRule
-from proofstone.agents.rules.permission import Allowed, Bounds, Kind, Refused, Wish, decide, from_root, wish_of
-from proofstone.agents.rules.tool_rules import RefusedError
+from proofstone.agents.rules.permission import (
+    ActionKind,
+    PermissionGranted,
+    PermissionLimits,
+    PermissionRefused,
+    PermissionRequest,
+    build_permission_request,
+    decide_permission,
+    resolve_from_root,
+)
+from proofstone.agents.rules.tool_rules import ToolRefusedError
 
 ROOT = "/w/project"
-BOUNDS = Bounds(ROOT, scope=("src/**", "a.txt"), may_run=True)
-READER = Bounds(ROOT, scope=(), may_run=False)
+BOUNDS = PermissionLimits(ROOT, scope=("src/**", "a.txt"), can_run=True)
+READER = PermissionLimits(ROOT, scope=(), can_run=False)
 
 SCOPE, OUTSIDE, SECRET = RefusalRule.SCOPE, RefusalRule.OUTSIDE, RefusalRule.SECRET
 UNLISTED, ARGUMENTS = RefusalRule.UNLISTED, RefusalRule.ARGUMENTS
 
 # kind, paths → the rule that refuses it; None: it is allowed.
-BY_KIND: list[tuple[Kind, tuple[str, ...], RefusalRule | None]] = [
-    (Kind.READ, (), None),
-    (Kind.READ, (f"{ROOT}/b.txt",), None),
-    (Kind.READ, ("b.txt",), None),
-    (Kind.READ, (ROOT,), None),
-    (Kind.READ, (f"file://{ROOT}/b.txt",), None),
-    (Kind.READ, ("/etc/passwd",), OUTSIDE),
-    (Kind.READ, ("~/.ssh/id_rsa",), OUTSIDE),
-    (Kind.READ, (f"{ROOT}-other/b.txt",), OUTSIDE),
-    (Kind.READ, (f"{ROOT}/../b.txt",), OUTSIDE),
-    (Kind.READ, (f"{ROOT}/.git/config",), OUTSIDE),
-    (Kind.READ, (f"{ROOT}/.env",), SECRET),
-    (Kind.SEARCH, ("src",), None),
-    (Kind.SEARCH, ("src", "/"), OUTSIDE),
-    (Kind.EDIT, (f"{ROOT}/a.txt",), None),
-    (Kind.EDIT, (f"{ROOT}/src/deep/x.py", "a.txt"), None),
-    (Kind.EDIT, (f"{ROOT}/a.txt", f"{ROOT}/b.txt"), SCOPE),
-    (Kind.EDIT, (f"{ROOT}/src/../b.txt",), OUTSIDE),
-    (Kind.EDIT, (f"{ROOT}/src/.git/hooks/x",), OUTSIDE),
-    (Kind.EDIT, (f"{ROOT}/src/.env",), SECRET),
-    (Kind.EDIT, (ROOT,), ARGUMENTS),
-    (Kind.EDIT, (), ARGUMENTS),
-    (Kind.DELETE, ("b.txt",), SCOPE),
-    (Kind.DELETE, ("a.txt",), None),
-    (Kind.MOVE, ("a.txt", "b.txt"), SCOPE),
-    (Kind.MOVE, ("a.txt", "src/a.txt"), None),
-    (Kind.EXECUTE, (), None),
-    (Kind.EXECUTE, ("/etc",), None),
-    (Kind.THINK, (), None),
-    (Kind.FETCH, (), UNLISTED),
-    (Kind.SWITCH_MODE, (), UNLISTED),
+BY_KIND: list[tuple[ActionKind, tuple[str, ...], RefusalRule | None]] = [
+    (ActionKind.READ, (), None),
+    (ActionKind.READ, (f"{ROOT}/b.txt",), None),
+    (ActionKind.READ, ("b.txt",), None),
+    (ActionKind.READ, (ROOT,), None),
+    (ActionKind.READ, (f"file://{ROOT}/b.txt",), None),
+    (ActionKind.READ, ("/etc/passwd",), OUTSIDE),
+    (ActionKind.READ, ("~/.ssh/id_rsa",), OUTSIDE),
+    (ActionKind.READ, (f"{ROOT}-other/b.txt",), OUTSIDE),
+    (ActionKind.READ, (f"{ROOT}/../b.txt",), OUTSIDE),
+    (ActionKind.READ, (f"{ROOT}/.git/config",), OUTSIDE),
+    (ActionKind.READ, (f"{ROOT}/.env",), SECRET),
+    (ActionKind.SEARCH, ("src",), None),
+    (ActionKind.SEARCH, ("src", "/"), OUTSIDE),
+    (ActionKind.EDIT, (f"{ROOT}/a.txt",), None),
+    (ActionKind.EDIT, (f"{ROOT}/src/deep/x.py", "a.txt"), None),
+    (ActionKind.EDIT, (f"{ROOT}/a.txt", f"{ROOT}/b.txt"), SCOPE),
+    (ActionKind.EDIT, (f"{ROOT}/src/../b.txt",), OUTSIDE),
+    (ActionKind.EDIT, (f"{ROOT}/src/.git/hooks/x",), OUTSIDE),
+    (ActionKind.EDIT, (f"{ROOT}/src/.env",), SECRET),
+    (ActionKind.EDIT, (ROOT,), ARGUMENTS),
+    (ActionKind.EDIT, (), ARGUMENTS),
+    (ActionKind.DELETE, ("b.txt",), SCOPE),
+    (ActionKind.DELETE, ("a.txt",), None),
+    (ActionKind.MOVE, ("a.txt", "b.txt"), SCOPE),
+    (ActionKind.MOVE, ("a.txt", "src/a.txt"), None),
+    (ActionKind.EXECUTE, (), None),
+    (ActionKind.EXECUTE, ("/etc",), None),
+    (ActionKind.THINK, (), None),
+    (ActionKind.FETCH, (), UNLISTED),
+    (ActionKind.SWITCH_MODE, (), UNLISTED),
 ]
 
 
 @pytest.mark.parametrize("kind,paths,rule", BY_KIND)
 def test_what_is_wanted_is_allowed_by_its_kind_and_its_files(
-    kind: Kind, paths: tuple[str, ...], rule: RefusalRule | None
+    kind: ActionKind, paths: tuple[str, ...], rule: RefusalRule | None
 ) -> None:
-    decision = decide(Wish(kind, paths=paths), BOUNDS)
-    assert (decision.rule if isinstance(decision, Refused) else None) == rule
+    decision = decide_permission(PermissionRequest(kind, paths=paths), BOUNDS)
+    assert (decision.rule if isinstance(decision, PermissionRefused) else None) == rule
 
 
-@pytest.mark.parametrize("kind", [Kind.READ, Kind.SEARCH, Kind.EDIT, Kind.DELETE, Kind.MOVE])
-def test_what_the_person_calls_secret_is(kind: Kind) -> None:
-    wish = Wish(kind, paths=(f"{ROOT}/src/notes.txt",))
-    assert isinstance(decide(wish, BOUNDS), Allowed)
-    decision = decide(wish, replace(BOUNDS, secret=("src/notes*",)))
-    assert isinstance(decision, Refused) and decision.rule is SECRET
+@pytest.mark.parametrize(
+    "kind", [ActionKind.READ, ActionKind.SEARCH, ActionKind.EDIT, ActionKind.DELETE, ActionKind.MOVE]
+)
+def test_what_the_person_calls_secret_is(kind: ActionKind) -> None:
+    wish = PermissionRequest(kind, paths=(f"{ROOT}/src/notes.txt",))
+    assert isinstance(decide_permission(wish, BOUNDS), PermissionGranted)
+    decision = decide_permission(wish, replace(BOUNDS, secret=("src/notes*",)))
+    assert isinstance(decision, PermissionRefused) and decision.rule is SECRET
 
 
 def test_each_kind_of_the_protocol_is_in_the_table() -> None:
-    assert {kind for kind, _, _ in BY_KIND} == set(Kind)
+    assert {kind for kind, _, _ in BY_KIND} == set(ActionKind)
 
 
-@pytest.mark.parametrize("kind", [Kind.EDIT, Kind.DELETE, Kind.MOVE, Kind.EXECUTE])
-def test_a_role_that_only_reads_changes_and_runs_nothing(kind: Kind) -> None:
-    assert isinstance(decide(Wish(kind, paths=("a.txt",)), READER), Refused)
+@pytest.mark.parametrize("kind", [ActionKind.EDIT, ActionKind.DELETE, ActionKind.MOVE, ActionKind.EXECUTE])
+def test_a_role_that_only_reads_changes_and_runs_nothing(kind: ActionKind) -> None:
+    assert isinstance(decide_permission(PermissionRequest(kind, paths=("a.txt",)), READER), PermissionRefused)
 
 
 def test_a_refusal_tells_what_may_be_changed() -> None:
-    decision = decide(Wish(Kind.EDIT, paths=(f"{ROOT}/b.txt",)), BOUNDS)
-    assert isinstance(decision, Refused)
+    decision = decide_permission(PermissionRequest(ActionKind.EDIT, paths=(f"{ROOT}/b.txt",)), BOUNDS)
+    assert isinstance(decision, PermissionRefused)
     assert "b.txt" in decision.why and "src/**, a.txt" in decision.why
 
 
@@ -116,16 +127,16 @@ ASKED: dict[str, tuple[str, str, tuple[str, ...], JsonValue, RefusalRule | None]
 @pytest.mark.parametrize("name", ASKED)
 def test_what_agents_really_ask_is_understood(name: str) -> None:
     kind, tool, named, arguments, rule = ASKED[name]
-    decision = decide(wish_of(kind, tool, named, arguments), BOUNDS)
-    assert (decision.rule if isinstance(decision, Refused) else None) == rule
+    decision = decide_permission(build_permission_request(kind, tool, named, arguments), BOUNDS)
+    assert (decision.rule if isinstance(decision, PermissionRefused) else None) == rule
 
 
 @given(st.text(max_size=40))
 def test_no_path_leads_out_of_the_project(path: str) -> None:
     """Whatever it is called: it is refused, or it is a path below the root that has no way up."""
     try:
-        at = from_root(path, ROOT)
-    except RefusedError:
+        at = resolve_from_root(path, ROOT)
+    except ToolRefusedError:
         return
     assert not at.startswith("/") and ".." not in at.split("/")
 
@@ -134,4 +145,7 @@ def test_no_path_leads_out_of_the_project(path: str) -> None:
     st.text(max_size=12), st.lists(st.text(max_size=12), max_size=3), st.dictionaries(st.text(max_size=8), st.text())
 )
 def test_whatever_is_asked_it_is_decided(tool: str, named: list[str], arguments: dict[str, JsonValue]) -> None:
-    assert isinstance(decide(wish_of("other", tool, named, arguments), READER), Allowed | Refused)
+    assert isinstance(
+        decide_permission(build_permission_request("other", tool, named, arguments), READER),
+        PermissionGranted | PermissionRefused,
+    )

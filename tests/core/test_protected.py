@@ -8,11 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.check.rules.protected import AT_ROOT, MIXED, NAMES, Role, changed_roles, roles
+from proofstone.check.rules.protected import (
+    MIXED_FILES,
+    PROTECTED_NAMES,
+    PROTECTED_ROOT_PATHS,
+    ProtectedRole,
+    find_changed_roles,
+    find_roles,
+)
 
-TESTS, RUNNER, LINT, BUILD, CI, GIT, SETTINGS = Role
+TESTS, RUNNER, LINT, BUILD, CI, GIT, SETTINGS = ProtectedRole
 
-ROLES: list[tuple[str, set[Role]]] = [
+ROLES: list[tuple[str, set[ProtectedRole]]] = [
     ("tests/test_a.py", {TESTS}),
     ("tests/data/expected.json", {TESTS}),
     ("pkg/server_test.go", {TESTS}),
@@ -114,31 +121,33 @@ FREE = [
 
 
 @pytest.mark.parametrize(("path", "expected"), ROLES)
-def test_a_file_has_these_roles(path: str, expected: set[Role]) -> None:
-    assert roles(path) == expected
+def test_a_file_has_these_roles(path: str, expected: set[ProtectedRole]) -> None:
+    assert find_roles(path) == expected
 
 
 @pytest.mark.parametrize("path", FREE)
 def test_production_code_documents_and_dependencies_have_no_role(path: str) -> None:
-    assert roles(path) == frozenset()
-    assert changed_roles(path, b"a", b"b") == frozenset()
+    assert find_roles(path) == frozenset()
+    assert find_changed_roles(path, b"a", b"b") == frozenset()
 
 
 @pytest.mark.parametrize(
-    ("path", "expected"), [case for case in ROLES if case[0].rpartition("/")[2].lower() not in MIXED]
+    ("path", "expected"), [case for case in ROLES if case[0].rpartition("/")[2].lower() not in MIXED_FILES]
 )
-def test_any_edit_of_a_file_of_its_own_counts_and_so_do_adding_and_deleting(path: str, expected: set[Role]) -> None:
-    assert changed_roles(path, b"a", b"b") == expected
-    assert changed_roles(path, None, b"") == expected
-    assert changed_roles(path, b"", None) == expected
-    assert changed_roles(path, b"same", b"same") == frozenset()
+def test_any_edit_of_a_file_of_its_own_counts_and_so_do_adding_and_deleting(
+    path: str, expected: set[ProtectedRole]
+) -> None:
+    assert find_changed_roles(path, b"a", b"b") == expected
+    assert find_changed_roles(path, None, b"") == expected
+    assert find_changed_roles(path, b"", None) == expected
+    assert find_changed_roles(path, b"same", b"same") == frozenset()
 
 
 def test_patterns_are_in_lower_case_as_they_are_matched_against_lower_case() -> None:
-    for table in (NAMES, AT_ROOT):
+    for table in (PROTECTED_NAMES, PROTECTED_ROOT_PATHS):
         for patterns in table.values():
             assert [pattern for pattern in patterns if pattern != pattern.lower()] == []
-    assert [name for name in MIXED if name != name.lower()] == []
+    assert [name for name in MIXED_FILES if name != name.lower()] == []
 
 
 PYPROJECT = """
@@ -159,7 +168,7 @@ run = "pytest"
 [tool.proofstone.check]
 optional = []
 """
-PYPROJECT_EDITS: list[tuple[str, str, set[Role]]] = [
+PYPROJECT_EDITS: list[tuple[str, str, set[ProtectedRole]]] = [
     ('version = "1.0"', 'version = "1.1"', set()),
     ('dependencies = ["a"]', 'dependencies = ["a", "b"]', set()),
     ('dependencies = ["pytest"]', 'dependencies = ["pytest", "b"]', set()),
@@ -183,10 +192,10 @@ PYPROJECT_EDITS: list[tuple[str, str, set[Role]]] = [
 
 
 @pytest.mark.parametrize(("text", "instead", "expected"), PYPROJECT_EDITS)
-def test_of_pyproject_only_the_sections_of_a_role_count(text: str, instead: str, expected: set[Role]) -> None:
+def test_of_pyproject_only_the_sections_of_a_role_count(text: str, instead: str, expected: set[ProtectedRole]) -> None:
     assert text in PYPROJECT
     edited = PYPROJECT.replace(text, instead, 1)
-    assert changed_roles("pyproject.toml", PYPROJECT.encode(), edited.encode()) == expected
+    assert find_changed_roles("pyproject.toml", PYPROJECT.encode(), edited.encode()) == expected
 
 
 PACKAGE: dict[str, object] = {
@@ -197,7 +206,7 @@ PACKAGE: dict[str, object] = {
     "jest": {"testMatch": ["**/*.test.js"]},
     "eslintConfig": {"rules": {"eqeqeq": "error"}},
 }
-PACKAGE_EDITS: list[tuple[dict[str, object], set[Role]]] = [
+PACKAGE_EDITS: list[tuple[dict[str, object], set[ProtectedRole]]] = [
     ({"version": "1.0.1"}, set()),
     ({"dependencies": {"a": "^1", "b": "^2"}}, set()),
     ({"devDependencies": {"jest": "^30"}}, set()),
@@ -211,9 +220,11 @@ PACKAGE_EDITS: list[tuple[dict[str, object], set[Role]]] = [
 
 
 @pytest.mark.parametrize(("edit", "expected"), PACKAGE_EDITS)
-def test_of_package_json_only_the_sections_of_a_role_count(edit: dict[str, object], expected: set[Role]) -> None:
+def test_of_package_json_only_the_sections_of_a_role_count(
+    edit: dict[str, object], expected: set[ProtectedRole]
+) -> None:
     old, new = json.dumps(PACKAGE, indent=2).encode(), json.dumps(PACKAGE | edit).encode()
-    assert changed_roles("web/package.json", old, new) == expected
+    assert find_changed_roles("web/package.json", old, new) == expected
 
 
 INI = """
@@ -227,7 +238,7 @@ addopts = -ra
 deps = a
 commands = pytest
 """
-INI_EDITS: list[tuple[str, str, set[Role]]] = [
+INI_EDITS: list[tuple[str, str, set[ProtectedRole]]] = [
     ("version = 1", "version = 2", set()),
     ("deps = a", "deps =\n  a\n  b", set()),
     ("ignore = E1", "ignore = E,F", {LINT}),
@@ -243,13 +254,13 @@ INI_EDITS: list[tuple[str, str, set[Role]]] = [
 @pytest.mark.parametrize("path", ["setup.cfg", "tox.ini"])
 @pytest.mark.parametrize(("text", "instead", "expected"), INI_EDITS)
 def test_of_ini_files_only_the_sections_of_a_role_count(
-    path: str, text: str, instead: str, expected: set[Role]
+    path: str, text: str, instead: str, expected: set[ProtectedRole]
 ) -> None:
     assert text in INI
-    assert changed_roles(path, INI.encode(), INI.replace(text, instead, 1).encode()) == expected
+    assert find_changed_roles(path, INI.encode(), INI.replace(text, instead, 1).encode()) == expected
 
 
-CARGO_EDITS: list[tuple[str, set[Role]]] = [
+CARGO_EDITS: list[tuple[str, set[ProtectedRole]]] = [
     ('[dependencies]\nserde = "1"\n', set()),
     ("[profile.release]\nlto = true\n", set()),
     ("[profile.test]\noverflow-checks = false\n", {RUNNER}),
@@ -259,40 +270,40 @@ CARGO_EDITS: list[tuple[str, set[Role]]] = [
 
 
 @pytest.mark.parametrize(("added", "expected"), CARGO_EDITS)
-def test_of_cargo_toml_only_the_sections_of_a_role_count(added: str, expected: set[Role]) -> None:
+def test_of_cargo_toml_only_the_sections_of_a_role_count(added: str, expected: set[ProtectedRole]) -> None:
     old = '[package]\nname = "demo"\nversion = "0.1.0"\n'
-    assert changed_roles("Cargo.toml", old.encode(), (old + added).encode()) == expected
+    assert find_changed_roles("Cargo.toml", old.encode(), (old + added).encode()) == expected
 
 
 def test_an_added_or_deleted_mixed_file_counts_with_the_roles_of_the_sections_it_has() -> None:
-    assert changed_roles("pyproject.toml", None, PYPROJECT.encode()) == {RUNNER, LINT, BUILD, SETTINGS}
-    assert changed_roles("pyproject.toml", PYPROJECT.encode(), None) == {RUNNER, LINT, BUILD, SETTINGS}
-    assert changed_roles("package.json", None, b'{"name": "demo"}') == frozenset()
+    assert find_changed_roles("pyproject.toml", None, PYPROJECT.encode()) == {RUNNER, LINT, BUILD, SETTINGS}
+    assert find_changed_roles("pyproject.toml", PYPROJECT.encode(), None) == {RUNNER, LINT, BUILD, SETTINGS}
+    assert find_changed_roles("package.json", None, b'{"name": "demo"}') == frozenset()
 
 
 @pytest.mark.parametrize("path", ["pyproject.toml", "setup.cfg", "tox.ini", "package.json", "Cargo.toml"])
 @pytest.mark.parametrize("broken", [b"][", b"\xff\xfe\x00", b"[" * 50_000, b'"text"'])
 def test_a_mixed_file_that_cannot_be_read_counts_whole(path: str, broken: bytes) -> None:
-    assert changed_roles(path, b"", broken) == roles(path)
-    assert changed_roles(path, broken, b"") == roles(path)
+    assert find_changed_roles(path, b"", broken) == find_roles(path)
+    assert find_changed_roles(path, broken, b"") == find_roles(path)
 
 
 def test_a_byte_order_mark_makes_no_difference() -> None:
     for path, text in (("pyproject.toml", PYPROJECT), ("package.json", json.dumps(PACKAGE)), ("setup.cfg", INI)):
-        assert changed_roles(path, text.encode(), text.encode("utf-8-sig")) == frozenset()
+        assert find_changed_roles(path, text.encode(), text.encode("utf-8-sig")) == frozenset()
 
 
 def test_a_mixed_file_among_the_tests_is_a_test_whatever_part_of_it_changes() -> None:
     path = "tests/fixtures/demo/package.json"
-    assert changed_roles(path, b'{"version": "1"}', b'{"version": "2"}') == {TESTS}
-    assert changed_roles(path, b"{}", b'{"scripts": {}}') == {TESTS, BUILD, RUNNER}
+    assert find_changed_roles(path, b'{"version": "1"}', b'{"version": "2"}') == {TESTS}
+    assert find_changed_roles(path, b"{}", b'{"scripts": {}}') == {TESTS, BUILD, RUNNER}
 
 
 @given(st.text(max_size=40), st.none() | st.binary(max_size=40), st.none() | st.binary(max_size=40))
 def test_a_change_never_has_a_role_that_the_path_has_not(path: str, old: bytes | None, new: bytes | None) -> None:
-    assert changed_roles(path, old, new) <= roles(path)
+    assert find_changed_roles(path, old, new) <= find_roles(path)
 
 
-@given(st.sampled_from(sorted(MIXED)), st.none() | st.binary(max_size=60), st.none() | st.binary(max_size=60))
+@given(st.sampled_from(sorted(MIXED_FILES)), st.none() | st.binary(max_size=60), st.none() | st.binary(max_size=60))
 def test_any_bytes_in_a_mixed_file_are_judged(path: str, old: bytes | None, new: bytes | None) -> None:
-    assert changed_roles(path, old, new) == changed_roles(path, new, old)
+    assert find_changed_roles(path, old, new) == find_changed_roles(path, new, old)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from proofstone.check.models import CheckKind, CheckResult, TestReport, TestResult, TestStatus
-from proofstone.check.rules.compare import in_new_names
+from proofstone.check.rules.compare import apply_renames
 from proofstone.common.models import Diagnostic, Phase, Verdict
 
 RENAMES = {"tests/test_a.py": "tests/unit/test_a.py", "src/a.py": "src/b.py"}
@@ -29,10 +29,10 @@ def result(tests: list[TestResult], complaints: list[Diagnostic]) -> CheckResult
     ],
 )
 def test_ids_follow_their_file(path: str | None, id: str, expected: str) -> None:
-    found = in_new_names(result([TestResult(id=id, status=TestStatus.PASSED, path=path)], []), RENAMES)
+    found = apply_renames(result([TestResult(id=id, status=TestStatus.PASSED, path=path)], []), RENAMES)
     assert found.report and found.report.results[0].id == expected
 
 
 def test_complaints_follow_their_file() -> None:
-    found = in_new_names(result([], [Diagnostic(path="src/a.py", line=1), Diagnostic(path="src/c.py")]), RENAMES)
+    found = apply_renames(result([], [Diagnostic(path="src/a.py", line=1), Diagnostic(path="src/c.py")]), RENAMES)
     assert [one.path for one in found.diagnostics] == ["src/b.py", "src/c.py"]

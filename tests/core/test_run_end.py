@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from proofstone.check.models import CheckKind, CheckResult, Death, DeathCause, TestReport, TestResult, TestStatus
-from proofstone.check.rules.compare import must_pass_findings
-from proofstone.check.rules.judge import Excuses, judge
-from proofstone.check.rules.run_end import RunEnd, describe_deaths, find_death, is_worth_repeating, signal_name
+from proofstone.check.models import CheckKind, CheckResult, DeathCause, RunDeath, TestReport, TestResult, TestStatus
+from proofstone.check.rules.compare import check_must_pass
+from proofstone.check.rules.judge import RerunFindings, judge_check
+from proofstone.check.rules.run_end import RunEnd, describe_deaths, find_death, find_signal_name, is_worth_repeating
 from proofstone.common.models import Phase, Verdict
 
 P, F = TestStatus.PASSED, TestStatus.FAILED
@@ -70,21 +70,24 @@ def test_a_limit_names_the_setting_that_raises_it(limit: str, setting: str) -> N
 
 
 def test_only_an_interruption_and_a_deadline_are_not_tried_again() -> None:
-    again = {cause for cause in DeathCause if is_worth_repeating(Death(cause=cause, detail=""))}
+    again = {cause for cause in DeathCause if is_worth_repeating(RunDeath(cause=cause, detail=""))}
     assert again == {DeathCause.SANDBOX, DeathCause.LIMIT, DeathCause.SIGNAL, DeathCause.UNFINISHED}
 
 
 def test_two_deaths_are_told_as_one() -> None:
-    killed, late = Death(cause=DeathCause.SIGNAL, detail="killed"), Death(cause=DeathCause.DEADLINE, detail="late")
+    killed, late = (
+        RunDeath(cause=DeathCause.SIGNAL, detail="killed"),
+        RunDeath(cause=DeathCause.DEADLINE, detail="late"),
+    )
     assert describe_deaths(killed, killed).detail == "killed, twice in a row"
-    assert describe_deaths(killed, late) == Death(cause=DeathCause.DEADLINE, detail="late; the first try: killed")
+    assert describe_deaths(killed, late) == RunDeath(cause=DeathCause.DEADLINE, detail="late; the first try: killed")
 
 
 def test_signals_that_end_no_process_are_exit_codes() -> None:
     assert [
-        code for code in range(-64, 256) if signal_name(code) in ("SIGCHLD", "SIGCONT", "SIGSTOP", "SIGWINCH")
+        code for code in range(-64, 256) if find_signal_name(code) in ("SIGCHLD", "SIGCONT", "SIGSTOP", "SIGWINCH")
     ] == []
-    assert signal_name(None) == ""
+    assert find_signal_name(None) == ""
 
 
 def result(
@@ -95,7 +98,7 @@ def result(
     cause: DeathCause | None = None,
     setting: str = "",
 ) -> CheckResult:
-    died = Death(cause=cause, detail="it died", setting=setting) if cause else None
+    died = RunDeath(cause=cause, detail="it died", setting=setting) if cause else None
     verdict = Verdict.UNVERIFIABLE if died else Verdict.PASS if code == 0 else Verdict.FAIL
     return CheckResult(
         name="c", kind=kind, tier=2, tool="t", command="c", phase=Phase.AFTER, tree="a" * 40, verdict=verdict,
@@ -131,36 +134,36 @@ VERIFY, BUILD = CheckKind.VERIFY, CheckKind.BUILD
 def test_what_died_excuses_nothing_and_accuses_nobody(
     what: str, before: CheckResult | None, after: CheckResult, verdict: str
 ) -> None:
-    judged = judge(before, after)
+    judged = judge_check(before, after)
     assert judged.verdict == verdict, what
     assert verdict == "fail" or not [one for one in judged.findings if one.severity != "minor"]
 
 
 def test_a_second_run_that_died_lets_nothing_pass() -> None:
     before, after = result(seen=WHOLE, code=1), result(seen=WHOLE, code=1)
-    assert judge(before, after).verdict == "pass"
-    judged = judge(before, after, Excuses(not_measured=("the run c:rerun died",)))
+    assert judge_check(before, after).verdict == "pass"
+    judged = judge_check(before, after, RerunFindings(not_measured=("the run c:rerun died",)))
     assert (judged.verdict, judged.reason) == ("unverifiable", "the run c:rerun died")
-    worse = judge(result(seen=GOOD), result(seen=report({"a": F}), code=1), Excuses(not_measured=("died",)))
+    worse = judge_check(result(seen=GOOD), result(seen=report({"a": F}), code=1), RerunFindings(not_measured=("died",)))
     assert worse.verdict == "fail"  # what was measured stands
 
 
 def test_a_layer_whose_run_died_takes_the_pass_away_but_no_failure() -> None:
-    passed = judge(result(seen=GOOD), result(seen=GOOD))
-    assert passed.examined((), (), ("the run c:sabotaged died",)).verdict == "unverifiable"
-    failed = judge(result(seen=GOOD), result(seen=report({"a": F}), code=1))
-    assert failed.examined((), (), ("the run c:sabotaged died",)).verdict == "fail"
+    passed = judge_check(result(seen=GOOD), result(seen=GOOD))
+    assert passed.add_layer_findings((), (), ("the run c:sabotaged died",)).verdict == "unverifiable"
+    failed = judge_check(result(seen=GOOD), result(seen=report({"a": F}), code=1))
+    assert failed.add_layer_findings((), (), ("the run c:sabotaged died",)).verdict == "fail"
 
 
 @pytest.mark.parametrize("setting", ["limits.check_seconds", "gate.verify_seconds"])
 def test_a_deadline_names_the_setting_that_raises_it(setting: str) -> None:
     late = result(code=None, cause=DeathCause.DEADLINE, setting=setting)
     for before, after in ((None, late), (late, result(seen=GOOD))):
-        (finding,) = judge(before, after).findings
+        (finding,) = judge_check(before, after).findings
         assert finding.rule == "limit" and f"raise {setting} in proofstone.toml and commit that" in finding.fix
 
 
 def test_a_named_test_of_a_run_that_died_is_not_said_to_be_missing() -> None:
-    assert [one.rule for one in must_pass_findings(["a"], [])] == ["must-pass"]
-    assert must_pass_findings(["a"], [], all_measured=False) == []
-    assert [one.rule for one in must_pass_findings(["b"], [WHOLE], all_measured=False)] == ["must-pass"]
+    assert [one.rule for one in check_must_pass(["a"], [])] == ["must-pass"]
+    assert check_must_pass(["a"], [], all_measured=False) == []
+    assert [one.rule for one in check_must_pass(["b"], [WHOLE], all_measured=False)] == ["must-pass"]

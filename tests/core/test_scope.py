@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofstone.common.globs import matches, undeclared
+from proofstone.common.globs import find_undeclared, matches
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_patterns(pattern: str, path: str, covered: bool) -> None:
 
 
 def test_undeclared_paths_are_those_that_nothing_covers() -> None:
-    assert undeclared(["src/a.py", "README.md", "setup.cfg"], ["src", "*.md"]) == ("setup.cfg",)
+    assert find_undeclared(["src/a.py", "README.md", "setup.cfg"], ["src", "*.md"]) == ("setup.cfg",)
 
 
 def by_regular_expression(pattern: str, path: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.common.secrets import known_secrets
+from proofstone.common.secrets import find_known_secrets
 
 RANDOM = "q7Hk2Lm9Zx4Vb8Nc1Td6Wf3Rg5Yj0PsQaE7uIoKd"
 BODY = "MIIEpAIBAAKCAQEA" + RANDOM + "q7Hk2Lm9Zx4V"
@@ -25,14 +25,16 @@ KNOWN = {
 
 @pytest.mark.parametrize(("kind", "text"), KNOWN.items(), ids=KNOWN)
 def test_a_known_form_is_found_on_its_line(kind: str, text: str) -> None:
-    assert [(one.line, one.kind) for one in known_secrets(f"first = 1\nvalue = '{text}'\n")] == [(2, kind)]
+    assert [(one.line, one.kind) for one in find_known_secrets(f"first = 1\nvalue = '{text}'\n")] == [(2, kind)]
 
 
 def test_a_key_in_one_line_of_code_is_found() -> None:
-    assert [one.kind for one in known_secrets(f'KEY = "{HEADER}\\n{BODY}\\n"')] == ["private key"]
-    assert [one.kind for one in known_secrets(f'KEY = (\n    b"{HEADER}\\n"\n    b"{BODY}\\n"\n)')] == ["private key"]
+    assert [one.kind for one in find_known_secrets(f'KEY = "{HEADER}\\n{BODY}\\n"')] == ["private key"]
+    assert [one.kind for one in find_known_secrets(f'KEY = (\n    b"{HEADER}\\n"\n    b"{BODY}\\n"\n)')] == [
+        "private key"
+    ]
     encrypted = f"{HEADER}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00FF\n\n{BODY}\n"
-    assert [one.kind for one in known_secrets(encrypted)] == ["private key"]
+    assert [one.kind for one in find_known_secrets(encrypted)] == ["private key"]
 
 
 @pytest.mark.parametrize(
@@ -50,4 +52,4 @@ def test_a_key_in_one_line_of_code_is_found() -> None:
     ],
 )
 def test_what_only_looks_like_one_is_not(text: str) -> None:
-    assert list(known_secrets(text)) == []
+    assert list(find_known_secrets(text)) == []

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from proofstone.check.models import TestReport, TestResult, TestStatus
-from proofstone.check.rules.must_fail import Asked, depends, examine, noticed
+from proofstone.check.rules.must_fail import (
+    SensitivityEvidence,
+    depends_on_change,
+    examine_sensitivity,
+    find_sensitive_tests,
+)
 from proofstone.common.models import Severity
 
 T = "tests/test_a.py::test_x"
@@ -33,32 +38,37 @@ def ran(status: str | None) -> TestReport:
 def test_a_test_depends_on_the_change_if_it_fails_without_it(
     put_back: str, sabotaged: str | None, whole: bool, answer: bool | None
 ) -> None:
-    assert depends(T, Asked(put_back=ran(put_back), sabotaged=ran(sabotaged), whole=whole)) is answer
+    assert (
+        depends_on_change(T, SensitivityEvidence(put_back=ran(put_back), sabotaged=ran(sabotaged), whole=whole))
+        is answer
+    )
 
 
 def test_a_run_that_was_not_made_says_nothing() -> None:
-    assert depends(T, Asked()) is None
-    assert depends(T, Asked(put_back=ran("failed"))) is True
-    assert depends(T, Asked(put_back=ran("error"))) is None
+    assert depends_on_change(T, SensitivityEvidence()) is None
+    assert depends_on_change(T, SensitivityEvidence(put_back=ran("failed"))) is True
+    assert depends_on_change(T, SensitivityEvidence(put_back=ran("error"))) is None
 
 
 @pytest.mark.parametrize(("counted_on", "refused"), [((T,), 1), ((), 0)])
 def test_only_a_test_that_is_counted_on_is_refused(counted_on: tuple[str, ...], refused: int) -> None:
-    asked = Asked(put_back=ran("passed"))
-    found = examine([T], counted_on, asked, ran("passed").by_id, run=None, check="tests:pytest", accepted=False)
+    asked = SensitivityEvidence(put_back=ran("passed"))
+    found = examine_sensitivity(
+        [T], counted_on, asked, ran("passed").by_id, run=None, check="tests:pytest", accepted=False
+    )
     assert len(found.findings) == refused
     assert found.caps
 
 
 def test_a_persons_word_softens_it() -> None:
-    asked = Asked(put_back=ran("passed"))
-    found = examine([T], [T], asked, ran("passed").by_id, run=None, check="tests:pytest", accepted=True)
+    asked = SensitivityEvidence(put_back=ran("passed"))
+    found = examine_sensitivity([T], [T], asked, ran("passed").by_id, run=None, check="tests:pytest", accepted=True)
     assert [one.severity for one in found.findings] == [Severity.MINOR]
 
 
 def test_a_sensitive_test_is_named_and_caps_nothing() -> None:
-    asked = Asked(put_back=ran("failed"), sabotaged=ran("failed"), whole=True)
-    found = examine([T], [T], asked, ran("passed").by_id, run=None, check="tests:pytest", accepted=False)
+    asked = SensitivityEvidence(put_back=ran("failed"), sabotaged=ran("failed"), whole=True)
+    found = examine_sensitivity([T], [T], asked, ran("passed").by_id, run=None, check="tests:pytest", accepted=False)
     assert (found.sensitive, found.findings, found.caps) == ((T,), (), ())
 
 
@@ -69,4 +79,4 @@ def test_a_sensitive_test_is_named_and_caps_nothing() -> None:
 def test_a_test_notices_the_sabotage_if_it_passed_and_does_not_any_more(
     after: str, sabotaged: str | None, answer: tuple[str, ...]
 ) -> None:
-    assert noticed(ran(sabotaged), ran(after)) == answer
+    assert find_sensitive_tests(ran(sabotaged), ran(after)) == answer

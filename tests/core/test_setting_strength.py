@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.config.reading import load_text
-from proofstone.config.rules import ROWS, Consent, Need, Weaker, protection_needs, weakened_settings
+from proofstone.config.loader import load_settings_text
+from proofstone.config.rules import (
+    SETTING_RULES,
+    ConsentRule,
+    RequestedPermission,
+    WeakerChange,
+    find_requested_permissions,
+    list_weakened_settings,
+)
+from proofstone.config.setting_docs import list_sections
 from proofstone.config.settings import Settings
-from proofstone.config.trust import setting_values, written_value
-from proofstone.config.wording import sections
+from proofstone.config.trust import flatten_settings, format_value
 
 
 def test_every_setting_of_the_model_has_a_row() -> None:
-    assert [setting.name for section in sections() for setting in section.settings] == list(ROWS)
+    assert [setting.name for section in list_sections() for setting in section.settings] == list(SETTING_RULES)
 
 
 def test_every_ranking_names_every_value_that_the_setting_takes() -> None:
-    for section in sections():
+    for section in list_sections():
         for setting in section.settings:
-            ranking = ROWS[setting.name].ranking
+            ranking = SETTING_RULES[setting.name].ranking
             named = {value for group in ranking for value in group}
-            assert (ROWS[setting.name].weaker is Weaker.RANKED) == bool(ranking)
-            assert all(f'"{value}"' in setting.takes for value in named)
-            assert not ranking or setting.takes.count('"') == 2 * len(named)
+            assert (SETTING_RULES[setting.name].weaker is WeakerChange.RANKED) == bool(ranking)
+            assert all(f'"{value}"' in setting.accepts for value in named)
+            assert not ranking or setting.accepts.count('"') == 2 * len(named)
 
 
 # Setting, the weaker and the stronger value.
@@ -64,28 +71,30 @@ PAIRS = [
 
 def values(setting: str, written: str) -> dict[str, object]:
     section, _, key = setting.partition(".")
-    return dict(setting_values(load_text(f'[{section}]\n"{key}" = {written}\n', "proofstone.toml")))
+    return dict(flatten_settings(load_settings_text(f'[{section}]\n"{key}" = {written}\n', "proofstone.toml")))
 
 
 @pytest.mark.parametrize(("setting", "weaker", "stronger"), PAIRS)
 def test_the_weaker_direction_is_found_and_the_other_passes(setting: str, weaker: str, stronger: str) -> None:
     low, high = values(setting, weaker), values(setting, stronger)
-    assert [one.setting for one in weakened_settings(high, low)] == [setting]
-    either = ROWS[setting].weaker is Weaker.CHANGED  # code cannot tell which way it goes
-    assert [one.setting for one in weakened_settings(low, high)] == ([setting] if either else [])
-    assert weakened_settings(low, low) == []
+    assert [one.setting for one in list_weakened_settings(high, low)] == [setting]
+    either = SETTING_RULES[setting].weaker is WeakerChange.CHANGED  # code cannot tell which way it goes
+    assert [one.setting for one in list_weakened_settings(low, high)] == ([setting] if either else [])
+    assert list_weakened_settings(low, low) == []
 
 
 def test_a_neutral_change_says_nothing() -> None:
-    new = setting_values(load_text('[limits]\nslots = 3\n[backends]\nplanner = "cli:claude"\n', "proofstone.toml"))
-    assert weakened_settings(setting_values(Settings()), new) == []
+    new = flatten_settings(
+        load_settings_text('[limits]\nslots = 3\n[backends]\nplanner = "cli:claude"\n', "proofstone.toml")
+    )
+    assert list_weakened_settings(flatten_settings(Settings()), new) == []
 
 
-def needs(text: str) -> list[Need]:
-    return protection_needs(
-        setting_values(load_text(text, "proofstone.toml")),
+def needs(text: str) -> list[RequestedPermission]:
+    return find_requested_permissions(
+        flatten_settings(load_settings_text(text, "proofstone.toml")),
         default_level="auto",
-        written=written_value,
+        written=format_value,
         is_outside=lambda path: path.startswith(("/", "..")),
     )
 
@@ -117,21 +126,21 @@ network = true
 pass = ["KEY"]
 """
     assert needs(text) == [
-        Need("environment.include", '".env"'),
-        Need("environment.setup", '["npm ci"]'),
-        Need("environment.setup_scripts", "true"),
-        Need("environment.pass", '"TOKEN"'),
-        Need("environment.pass", '"DSN"'),
-        Need("environment.network", "true"),
-        Need("environment.sockets", '"/run/docker.sock"'),
-        Need("environment.dependencies", '"/opt/deps"'),
-        Need("sandbox.level", '"plain"'),
-        Need("sandbox.memory_mb", "0"),
-        Need("sandbox.disk_mb", "0"),
-        Need("sandbox.allow", '"bpf"'),
-        Need("sandbox.compare_bare", "true"),
-        Need("gate.network", "true"),
-        Need("gate.pass", '"KEY"'),
+        RequestedPermission("environment.include", '".env"'),
+        RequestedPermission("environment.setup", '["npm ci"]'),
+        RequestedPermission("environment.setup_scripts", "true"),
+        RequestedPermission("environment.pass", '"TOKEN"'),
+        RequestedPermission("environment.pass", '"DSN"'),
+        RequestedPermission("environment.network", "true"),
+        RequestedPermission("environment.sockets", '"/run/docker.sock"'),
+        RequestedPermission("environment.dependencies", '"/opt/deps"'),
+        RequestedPermission("sandbox.level", '"plain"'),
+        RequestedPermission("sandbox.memory_mb", "0"),
+        RequestedPermission("sandbox.disk_mb", "0"),
+        RequestedPermission("sandbox.allow", '"bpf"'),
+        RequestedPermission("sandbox.compare_bare", "true"),
+        RequestedPermission("gate.network", "true"),
+        RequestedPermission("gate.pass", '"KEY"'),
     ]
-    asked = {name for name, row in ROWS.items() if row.consent is not Consent.NONE}
+    asked = {name for name, row in SETTING_RULES.items() if row.consent is not ConsentRule.NONE}
     assert {need.setting for need in needs(text)} == asked

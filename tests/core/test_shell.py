@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.common.shell import UnreadableError, has_blocks, is_complete, lex, statements, unquoted
+from proofstone.common.shell import ShellSyntaxError, has_blocks, is_complete, lex, split_statements, unquote
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_text_comes_apart_where_a_shell_would_cut_it(text: str, pieces: list[str
 
 @pytest.mark.parametrize("text", ["'a", '"a', "$(a", "`a", "cat <<E\nx", "${a", '"$(a"'])
 def test_what_has_no_end_is_told(text: str) -> None:
-    with pytest.raises(UnreadableError):
+    with pytest.raises(ShellSyntaxError):
         lex(text)
 
 
@@ -46,7 +46,7 @@ def test_a_shell_would_run_it(text: str) -> None:
 
 def test_statements_end_where_a_shell_would_have_run_them() -> None:
     text = "a\nb \\\n c\nfor x in 1; do\n y\ndone\ncat <<E\nq\n\nE\nd &&\n e\n(f\ng)"
-    assert statements(text) == (
+    assert split_statements(text) == (
         "a", "b \\\n c", "for x in 1; do\n y\ndone", "cat <<E\nq\n\nE", "d &&\n e", "(f\ng)",
     )  # fmt: skip
 
@@ -58,4 +58,4 @@ def test_blocks_are_told_from_words() -> None:
 
 
 def test_quotes_come_off_where_one_word_remains() -> None:
-    assert [unquoted(word) for word in ("'a b'", '"c"', "d", "'e")] == ["a b", "c", "d", "'e"]
+    assert [unquote(word) for word in ("'a b'", '"c"', "d", "'e")] == ["a b", "c", "d", "'e"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from proofstone.testing.model_server.answers import Answer, Asked, Reply, WireProtocol
+from proofstone.testing.model_server.answers import Answer, ReceivedRequest, Reply, WireProtocol
 from proofstone.testing.model_server.server import ModelServer
 from tests.documentation.page import DOCS, File, deeds
 
@@ -36,8 +36,8 @@ def _team() -> Mapping[str, Mapping[str, Any]]:
     return {entry["role"]: entry for entry in YAML(typ="safe").load(script)}
 
 
-def _played(team: Mapping[str, Mapping[str, Any]]) -> Callable[[Asked], Answer]:
-    def answer(asked: Asked) -> Answer:
+def _played(team: Mapping[str, Mapping[str, Any]]) -> Callable[[ReceivedRequest], Answer]:
+    def answer(asked: ReceivedRequest) -> Answer:
         role = _ROLE.match(asked.system)
         assert role is not None, asked.system[:100]
         entry = team[role[1]]

@@ -10,24 +10,24 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from proofstone.agents.backends.choosing import backend_from
-from proofstone.agents.bus import Bus
+from proofstone.agents.backends.factory import build_backend
+from proofstone.agents.bus import MessageBus
 from proofstone.agents.dispatch import Dispatcher
-from proofstone.agents.executors.context import Ran, SandboxedShell, Site
-from proofstone.agents.executors.people import Listen
-from proofstone.agents.gate_agents import Casting
-from proofstone.agents.roles.models.gate import Assignment, ReviewedCheck, ReviewRequest
-from proofstone.agents.spending import Meter
+from proofstone.agents.executors.context import ExecutionContext, ExecutionOutcome, SandboxedShell
+from proofstone.agents.executors.people import ReadLine
+from proofstone.agents.gate_agents import GateAgentFactory
+from proofstone.agents.roles.models.gate import Assignment, CheckSummary, ReviewRequest
+from proofstone.agents.spending import SpendingMeter
 from proofstone.common.models import Assurance, Budget, Verdict
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.sandbox.job import Bind, Limits, Sandbox, View
+from proofstone.sandbox.job import BindMount, JobLimits, Sandbox, SandboxView
 
 
 @dataclass
 class Bench:
     folder: Path
     sandbox: Sandbox
-    limits: Limits = field(default_factory=lambda: Limits(seconds=60))
+    limits: JobLimits = field(default_factory=lambda: JobLimits(seconds=60))
     includes: tuple[str, ...] = ()
     """Files of the person's folder that the sandbox shows."""
     cancel: threading.Event = field(default_factory=threading.Event)
@@ -64,19 +64,19 @@ class Bench:
         return self.state / "scratch"
 
     @property
-    def view(self) -> View:
-        return View(
+    def view(self) -> SandboxView:
+        return SandboxView(
             root=self.root,
             files=self.work_tree,
             work_tree=self.work_tree,
             home=self.folder / "home",
             dependencies=(self.root / ".venv",),
-            includes=tuple(Bind(self.root / name, self.root / name) for name in self.includes),
+            includes=tuple(BindMount(self.root / name, self.root / name) for name in self.includes),
             masked=(self.state,),
             visible=(Path(sys.prefix), Path(sys.base_prefix)),
         )
 
-    def site(self, *, view: View | None = None, heard: Callable[[], bool] = lambda: False) -> Site:
+    def site(self, *, view: SandboxView | None = None, heard: Callable[[], bool] = lambda: False) -> ExecutionContext:
         shell = SandboxedShell(
             sandbox=self.sandbox,
             view=view or self.view,
@@ -86,26 +86,28 @@ class Bench:
             sink=_Collected(self.output),
             cancel=self.cancel,
         )
-        return Site(
-            self.work_tree, self.scratch, shell, heard, self.said.append, hear=self.heard.append, cancel=self.cancel
+        return ExecutionContext(
+            self.work_tree, self.scratch, shell, heard, self.said.append, on_text=self.heard.append, cancel=self.cancel
         )
 
-    def casting(self, listen: Listen | None = None) -> Casting:
+    def casting(self, listen: ReadLine | None = None) -> GateAgentFactory:
         """Who executes and who reviews here; a script lies in the bench's folder."""
-        dispatcher = Dispatcher(Bus(self.ledger, assigned().run_id), Meter(Budget()))
-        return Casting(lambda specs: backend_from(specs, folder=self.folder, listen=listen), dispatcher, listen)
+        dispatcher = Dispatcher(MessageBus(self.ledger, assigned().run_id), SpendingMeter(Budget()))
+        return GateAgentFactory(
+            lambda specs: build_backend(specs, folder=self.folder, listen=listen), dispatcher, listen
+        )
 
     @cached_property
     def ledger(self) -> SqliteLedger:
         return SqliteLedger(self.state / "own" / "ledger.sqlite")
 
-    def execute(self, spec: str, assignment: Assignment | None = None) -> Ran:
-        return self.casting().executor([spec]).execute(assignment or assigned(), self.site())
+    def execute(self, spec: str, assignment: Assignment | None = None) -> ExecutionOutcome:
+        return self.casting().build_executor([spec]).execute(assignment or assigned(), self.site())
 
-    def run(self, command: str, *, seconds: float | None = 60) -> Ran:
+    def run(self, command: str, *, seconds: float | None = 60) -> ExecutionOutcome:
         return self.execute(f"cmd:{command}", assigned(seconds=seconds))
 
-    def script(self, text: str, assignment: Assignment | None = None) -> Ran:
+    def script(self, text: str, assignment: Assignment | None = None) -> ExecutionOutcome:
         (self.folder / "s.yaml").write_text(text)
         return self.execute("script:s.yaml", assignment)
 
@@ -166,7 +168,7 @@ def asked(*, attempt: int = 1, seconds: float | None = 60) -> ReviewRequest:
         files=("a.txt",),
         claim=None,
         diff="+hello\n",
-        checks=(ReviewedCheck(name="verify", verdict=Verdict.PASS),),
+        checks=(CheckSummary(name="verify", verdict=Verdict.PASS),),
         criteria=("it is friendly",),
         deadline_seconds=seconds,
     )

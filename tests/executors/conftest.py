@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from proofstone.common.models import Assurance
-from proofstone.sandbox.bubblewrap import Bubblewrap
+from proofstone.sandbox.bubblewrap import BubblewrapSandbox
 from proofstone.sandbox.job import Sandbox
-from proofstone.sandbox.probe import SandboxFacts, choose, probe
-from proofstone.sandbox.supervised import Supervised
+from proofstone.sandbox.probe import SandboxFacts, choose_sandbox, try_sandboxes
+from proofstone.sandbox.supervised import SupervisedSandbox
 from tests.executors.bench import Bench
 from tests.needs import unavailable
 from tests.workshop import workshop_outside_tmp
@@ -19,7 +19,7 @@ from tests.workshop import workshop_outside_tmp
 
 @pytest.fixture(scope="session")
 def facts(tmp_path_factory: pytest.TempPathFactory) -> SandboxFacts:
-    return probe(tmp_path_factory.mktemp("probe"))
+    return try_sandboxes(tmp_path_factory.mktemp("probe"))
 
 
 @pytest.fixture
@@ -31,12 +31,12 @@ def place(pytestconfig: pytest.Config, request: pytest.FixtureRequest) -> Iterat
 
 def sandbox_of(facts: SandboxFacts, level: str) -> Sandbox:
     if level == "bubblewrap":
-        if facts.best is not Assurance.BUBBLEWRAP:
+        if facts.best_level is not Assurance.BUBBLEWRAP:
             unavailable("bubblewrap cannot be had here")
-        return choose(facts, level, require=False)
+        return choose_sandbox(facts, level, require=False)
     if level == "landlock" and not facts.landlock:
         unavailable("the kernel has no Landlock")
-    return Supervised(Assurance(level))
+    return SupervisedSandbox(Assurance(level))
 
 
 @pytest.fixture(params=("bubblewrap", pytest.param("landlock", marks=pytest.mark.sweep), "plain"))
@@ -57,10 +57,10 @@ def layered(request: pytest.FixtureRequest, place: Path, facts: SandboxFacts) ->
     made = sandbox_of(facts, "bubblewrap")
     if request.param != "none" and facts.layers == "none":
         unavailable("the kernel mounts no layers")
-    return Bench(place, Bubblewrap(made.program if isinstance(made, Bubblewrap) else "", request.param))
+    return Bench(place, BubblewrapSandbox(made.program if isinstance(made, BubblewrapSandbox) else "", request.param))
 
 
 @pytest.fixture
 def plain(place: Path) -> Bench:
     """At the weakest level: for what has nothing to do with the sandbox."""
-    return Bench(place, Supervised(Assurance.PLAIN))
+    return Bench(place, SupervisedSandbox(Assurance.PLAIN))

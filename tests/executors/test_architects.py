@@ -6,24 +6,26 @@ from dataclasses import replace
 
 import pytest
 
-from proofstone.agents.executors.choosing import KINDS, architect_from
-from proofstone.agents.executors.context import Reviewed
-from proofstone.agents.executors.people import Listen
+from proofstone.agents.executors.context import ReviewOutcome
+from proofstone.agents.executors.people import ReadLine
+from proofstone.agents.executors.selection import SPEC_KINDS, build_architect
 from proofstone.agents.roles.models.gate import (
     ArchitectDecision,
     ArchitectVerdict,
     NoVerdict,
+    PendingReview,
     Recommendation,
     ReviewRequest,
-    Waiting,
 )
 from proofstone.errors import InputError
 from tests.executors.bench import Bench, asked
 from tests.executors.test_human import typed
 
 
-def reviewed(bench: Bench, spec: str, request: ReviewRequest | None = None, listen: Listen | None = None) -> Reviewed:
-    architect = bench.casting(listen).architect([spec])
+def reviewed(
+    bench: Bench, spec: str, request: ReviewRequest | None = None, listen: ReadLine | None = None
+) -> ReviewOutcome:
+    architect = bench.casting(listen).build_architect([spec])
     assert architect
     candidate = replace(bench.view, work_tree=None)
     return architect.review(request or asked(), bench.site(view=candidate))
@@ -92,7 +94,7 @@ def test_an_interruption_is_no_verdict(plain: Bench, spec: str) -> None:
 
 def test_without_a_terminal_a_person_is_waited_for(plain: Bench) -> None:
     found = reviewed(plain, "human")
-    assert isinstance(found, Waiting) and "task-02 (Greet the user), attempt 1" in found.question
+    assert isinstance(found, PendingReview) and "task-02 (Greet the user), attempt 1" in found.question
 
 
 ANSWERS = {
@@ -136,7 +138,7 @@ def test_a_scripted_architect_says_what_is_written(plain: Bench, attempt: int, e
 
 
 def test_the_rules_are_no_adapter_and_unknown_words_are_refused() -> None:
-    assert architect_from("rules") is None
+    assert build_architect("rules") is None
     with pytest.raises(InputError) as caught:
-        architect_from("robot:x")
-    assert caught.value.hint == f"one of: rules, {KINDS}"
+        build_architect("robot:x")
+    assert caught.value.hint == f"one of: rules, {SPEC_KINDS}"

@@ -128,7 +128,7 @@ def test_a_result_as_a_link_is_not_followed_at_any_level(bench: Bench) -> None:
 def test_an_end_by_signal_is_a_crash(bench: Bench, number: signal.Signals) -> None:
     done = bench.run(f"kill -{int(number)} $$")
     assert done.claim is None and number.name in done.crashed, done
-    assert done.exit_code == 128 + number and done.ended == done.crashed
+    assert done.exit_code == 128 + number and done.end_reason == done.crashed
 
 
 def test_a_crash_stands_above_what_it_said_before(plain: Bench) -> None:
@@ -141,7 +141,7 @@ def test_the_deadline_ends_it_and_everything_it_started(bench: Bench) -> None:
     done = bench.run(
         f"echo half > half.txt; trap '' TERM INT; setsid sleep {nap} & sleep {nap}; sleep {nap}", seconds=1
     )
-    assert done.timed_out and done.claim is None and "not finished" in done.ended
+    assert done.timed_out and done.claim is None and "not finished" in done.end_reason
     assert running("sleep", nap) == []
     assert "half.txt" in bench.files()
 
@@ -157,14 +157,14 @@ def test_it_is_ended_when_it_is_silent_for_too_long(bench: Bench) -> None:
     nap = odd_number()
     bench.limits = replace(bench.limits, idle_seconds=1)
     done = bench.run(f"for i in 1 2 3 4 5 6; do echo $i; sleep 0.25; done; sleep {nap}")
-    assert done.timed_out and done.ended == "1 s without any output"
+    assert done.timed_out and done.end_reason == "1 s without any output"
     assert bench.printed().split() == list("123456") and running("sleep", nap) == []
 
 
 def test_closing_the_output_is_being_silent(bench: Bench) -> None:
     nap = odd_number()
     bench.limits = replace(bench.limits, idle_seconds=0.5)
-    assert bench.run(f"exec >/dev/null 2>&1; sleep {nap}").ended == "0.5 s without any output"
+    assert bench.run(f"exec >/dev/null 2>&1; sleep {nap}").end_reason == "0.5 s without any output"
     assert running("sleep", nap) == []
 
 

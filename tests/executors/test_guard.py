@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.executors.context import SandboxedShell, ShellJob
+from proofstone.agents.executors.context import SandboxedShell, ShellCommand
 from proofstone.errors import MachineError
-from proofstone.sandbox.job import OwnHome
-from proofstone.sandbox.login_guard import guarded
+from proofstone.sandbox.job import PrivateHome
+from proofstone.sandbox.login_guard import guard_logins
 from tests.executors.bench import Bench, write
 
 SETTINGS = {
@@ -54,15 +54,15 @@ class Login:
     def guards(self) -> Path:
         return self.folder / "state/guards"
 
-    def own(self, number: int = 1, kept: tuple[str, ...] = KEPT) -> OwnHome:
+    def own(self, number: int = 1, kept: tuple[str, ...] = KEPT) -> PrivateHome:
         fresh = self.folder / f"fresh-{number}"
         fresh.mkdir(exist_ok=True)
-        return OwnHome(fresh, ((self.agent, ".agent"),), tuple((self.home / path, path) for path in kept))
+        return PrivateHome(fresh, ((self.agent, ".agent"),), tuple((self.home / path, path) for path in kept))
 
     def run(self, *, sealed: bool = False, kept: tuple[str, ...] = KEPT) -> ExitStack:
         """One that goes on until it is closed."""
         with ExitStack() as stack:
-            stack.enter_context(guarded(self.own(kept=kept), self.guards, self.said.append, sealed=sealed))
+            stack.enter_context(guard_logins(self.own(kept=kept), self.guards, self.said.append, sealed=sealed))
             return stack.pop_all()
 
     def killed(self, command: str) -> None:
@@ -181,10 +181,12 @@ def test_a_login_that_is_a_link_has_the_same_guard(login: Login) -> None:
     linked = login.folder / "elsewhere"
     linked.mkdir()
     (linked / ".agent").symlink_to(login.agent)
-    other = OwnHome(linked, ((linked / ".agent", ".agent"),), ((linked / ".agent/local.json", ".agent/local.json"),))
+    other = PrivateHome(
+        linked, ((linked / ".agent", ".agent"),), ((linked / ".agent/local.json", ".agent/local.json"),)
+    )
     first = login.run()
     login.do("echo evil > local.json")
-    with guarded(other, login.guards, login.said.append, sealed=False):
+    with guard_logins(other, login.guards, login.said.append, sealed=False):
         first.close()
         assert login.said == []
     assert login.content() == SETTINGS and len(login.said) == 1
@@ -330,7 +332,7 @@ def test_of_two_who_share_a_login_none_plants_anything(bench: Bench, second: str
     login, shell = Login(bench.folder), shell_of(bench)
 
     def start(number: int, command: str) -> threading.Thread:
-        job = ShellJob(command, home=login.own(number), say=login.said.append)
+        job = ShellCommand(command, home=login.own(number), say=login.said.append)
         thread = threading.Thread(target=shell, args=(job,))
         thread.start()
         return thread
@@ -351,5 +353,5 @@ def test_what_is_read_only_is_not_changed_by_its_other_name_either(bench: Bench)
     """A store of files that the person's program has linked into its plug-ins."""
     login = Login(bench.folder)
     (login.agent / "store").hardlink_to(login.agent / "settings.json")
-    shell_of(bench)(ShellJob("echo evil > ~/.agent/store", home=login.own(), say=login.said.append))
+    shell_of(bench)(ShellCommand("echo evil > ~/.agent/store", home=login.own(), say=login.said.append))
     assert login.content() == SETTINGS and len(login.said) == 1

@@ -104,7 +104,7 @@ def test_what_is_no_terminal_says_nothing() -> None:
 def test_what_was_typed_before_the_question_answers_nothing(plain: Bench) -> None:
     heard = iter((False, False, True))
     with typed("failed too early\n") as terminal:
-        site = replace(plain.site(), heard=lambda: next(heard))
+        site = replace(plain.site(), is_done=lambda: next(heard))
         done = HumanExecutor(terminal).execute(assigned(), site)
     assert done.claim and done.claim.status is ExecutorStatus.SUCCESS
 

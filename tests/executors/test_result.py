@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.agents.executors.output import Tail
+from proofstone.agents.executors.output import OutputTail
 from proofstone.agents.roles.models.gate import (
     ArchitectDecision,
     ArchitectVerdict,
@@ -14,7 +14,7 @@ from proofstone.agents.roles.models.gate import (
     ExecutorStatus,
     Recommendation,
 )
-from proofstone.agents.rules.answer import Malformed, parse
+from proofstone.agents.rules.answer import MalformedAnswer, parse_answer
 from proofstone.common.models import Confidence
 
 OBJECT = '{"status": "failure", "error": "e {x}"}'
@@ -32,7 +32,7 @@ AROUND = {
 
 @pytest.mark.parametrize("text", AROUND.values(), ids=AROUND)
 def test_the_one_object_is_found(text: str) -> None:
-    found = parse(text.encode(), ExecutorResult)
+    found = parse_answer(text.encode(), ExecutorResult)
     assert found == ExecutorResult(status=ExecutorStatus.FAILURE, error="e {x}")
 
 
@@ -48,20 +48,20 @@ BROKEN = {
 
 @pytest.mark.parametrize("text,words", BROKEN.values(), ids=BROKEN)
 def test_what_is_wrong_is_said_in_few_words(text: str, words: str) -> None:
-    found = parse(text.encode(), ExecutorResult)
-    assert isinstance(found, Malformed) and words in found.why and len(found.why) < 600, found
+    found = parse_answer(text.encode(), ExecutorResult)
+    assert isinstance(found, MalformedAnswer) and words in found.why and len(found.why) < 600, found
 
 
 @given(st.binary(max_size=300) | st.text("{}[]\"':,<think>/ \nstatus").map(lambda text: text.encode()))
 def test_no_bytes_break_the_reader(data: bytes) -> None:
-    assert isinstance(parse(data, ExecutorResult), (ExecutorResult, Malformed))
+    assert isinstance(parse_answer(data, ExecutorResult), (ExecutorResult, MalformedAnswer))
 
 
 @pytest.mark.parametrize("unit", ["{", '{"a":', "<think>", "[", '"', "{}"])
 def test_a_file_of_the_largest_size_is_read_whatever_it_repeats(unit: str) -> None:
     """Were it more than linear, this would not come to an end."""
-    found = parse((unit * (1 << 20))[: 1 << 20].encode(), ExecutorResult)
-    assert isinstance(found, Malformed)
+    found = parse_answer((unit * (1 << 20))[: 1 << 20].encode(), ExecutorResult)
+    assert isinstance(found, MalformedAnswer)
 
 
 # A verdict as architects write it → how it is read.
@@ -81,13 +81,13 @@ VERDICTS = {
 def test_a_verdict_is_read_as_written_and_a_rejection_asks_for_another_attempt(
     text: str, expected: tuple[str, Confidence, Recommendation]
 ) -> None:
-    found = parse(text.encode(), ArchitectVerdict)
+    found = parse_answer(text.encode(), ArchitectVerdict)
     assert isinstance(found, ArchitectVerdict)
     assert (found.verdict, found.confidence, found.recommendation) == (ArchitectDecision(expected[0]), *expected[1:])
 
 
 def test_a_tail_keeps_the_end_whatever_the_pieces() -> None:
-    tail = Tail(10)
+    tail = OutputTail(10)
     for piece in (b"0123456789\n", b"ab", b"c\n\xff", b""):
         tail.add(piece)
     assert tail.lines(2) == "abc\n\ufffd"

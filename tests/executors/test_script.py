@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from proofstone.agents import script_file
-from proofstone.agents.backends.choosing import backend_from
-from proofstone.agents.executors.choosing import KINDS, executor_from
+from proofstone.agents.backends.factory import build_backend
 from proofstone.agents.executors.context import Executor
+from proofstone.agents.executors.selection import SPEC_KINDS, build_executor
 from proofstone.agents.roles.models.gate import ExecutorStatus
 from proofstone.agents.rules import routes
 from proofstone.agents.script_file import read_script
@@ -61,7 +61,7 @@ def test_a_breakdown_of_an_executor_is_a_crash_or_a_timeout(plain: Bench) -> Non
     crashed = plain.script("- {role: executor, steps: [{error: {kind: filtered, why: not nice}}]}")
     assert crashed.crashed == "not nice" and crashed.claim is None
     late = plain.script("- {role: executor, steps: [{error: timeout}]}")
-    assert late.timed_out and late.ended == "timeout, says the script"
+    assert late.timed_out and late.end_reason == "timeout, says the script"
 
 
 def test_a_provider_that_denies_us_stops_the_run_and_costs_no_attempt(plain: Bench) -> None:
@@ -182,7 +182,7 @@ def test_how_an_entry_ends_is_what_is_claimed(plain: Bench, end: str, expected: 
 
 def test_a_sleep_past_the_deadline_is_a_timeout(plain: Bench) -> None:
     done = plain.script("- {role: executor, steps: [{sleep: 3000}]}", assigned(seconds=0.2))
-    assert done.timed_out and done.claim is None and done.ended == "not finished after 0.2 s"
+    assert done.timed_out and done.claim is None and done.end_reason == "not finished after 0.2 s"
 
 
 def test_a_command_past_the_deadline_is_a_timeout(plain: Bench) -> None:
@@ -263,21 +263,21 @@ def test_junk_is_refused(tmp_path: Path, content: bytes) -> None:
 @pytest.mark.parametrize("name", ["none.yaml", "."])
 def test_a_script_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="cannot be read"):
-        backend_from([f"script:{name}"], folder=tmp_path)
+        build_backend([f"script:{name}"], folder=tmp_path)
 
 
 @pytest.mark.parametrize("spec", ["cmd:make all", "human"])
 def test_an_executor_keeps_the_word_that_named_it(spec: str) -> None:
-    executor: Executor = executor_from(spec)
+    executor: Executor = build_executor(spec)
     assert executor.spec == spec
 
 
 @pytest.mark.parametrize("spec,words", [("robot", "robot"), ("cmd: ", "cmd:")])
 def test_an_unknown_executor_is_refused_with_the_known_ones(spec: str, words: str) -> None:
     with pytest.raises(InputError) as caught:
-        executor_from(spec)
+        build_executor(spec)
     assert words in caught.value.message
-    assert caught.value.hint == f"one of: {KINDS}"
+    assert caught.value.hint == f"one of: {SPEC_KINDS}"
 
 
 def test_every_example_of_the_documentation_is_a_script(pytestconfig: pytest.Config, tmp_path: Path) -> None:
@@ -288,4 +288,6 @@ def test_every_example_of_the_documentation_is_a_script(pytestconfig: pytest.Con
         (tmp_path / "s.yaml").write_text(example, "utf-8")
         steps |= {step.name for entry in read_script(tmp_path / "s.yaml").entries for step in entry.steps}
     assert steps == {"tools", "write", "append", "edit", "delete", "run", "say", "sleep", "fail", "error"}
-    assert all(f"`{word}`" in text for word in (*routes.SERVED, *script_file.MATCHES, *script_file.FAULTS))
+    assert all(
+        f"`{word}`" in text for word in (*routes.SERVED_ROLES, *script_file.MATCH_KEYS, *script_file.SCRIPT_FAULTS)
+    )

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.executors.context import ShellJob
-from proofstone.sandbox.bubblewrap import Bubblewrap
+from proofstone.agents.executors.context import ShellCommand
+from proofstone.sandbox.bubblewrap import BubblewrapSandbox
 from tests.executors.bench import Bench, write
 from tests.hazards import walls
 from tests.hazards.services import greeting, tcp_service
@@ -66,7 +66,7 @@ def test_there_is_no_network_and_no_socket_of_the_machine(bench: Bench) -> None:
 
 def test_edits_to_dependencies_are_thrown_away(layered: Bench) -> None:
     layered.run("cat .venv/lib/m.py; echo 'x = 2' > .venv/lib/m.py; touch .venv/new; cat .venv/lib/m.py; true")
-    assert isinstance(layered.sandbox, Bubblewrap)
+    assert isinstance(layered.sandbox, BubblewrapSandbox)
     seen = "x = 1" if layered.sandbox.layers == "none" else "x = 2"
     assert layered.printed().splitlines()[0] == "x = 1" and layered.printed().splitlines()[-1] == seen
     assert (layered.root / ".venv/lib/m.py").read_text() == "x = 1\n" and not (layered.root / ".venv/new").exists()
@@ -124,5 +124,5 @@ def test_folders_above_a_dependency_are_not_left_either(bench: Bench, made: str)
     if made == "packages":
         (bench.work_tree / "packages").mkdir()
     view = replace(bench.view, dependencies=(bench.root / "packages/a/node_modules",))
-    assert bench.site(view=view).run(ShellJob("cat packages/a/node_modules/x.js")).exit_code == 0, bench.printed()
+    assert bench.site(view=view).run(ShellCommand("cat packages/a/node_modules/x.js")).exit_code == 0, bench.printed()
     assert bench.files() == {"a.txt", "src/b.txt"} | ({"packages"} if made == "packages" else set())

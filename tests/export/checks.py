@@ -158,13 +158,13 @@ def orchestrators_tools(host: Host, files: Files) -> Problems:
     allowed, _, forbidden = section(page, "Tool Access").partition("Not allowed:")
     forbidden = forbidden.partition("\n\nWhere this page")[0]
     for ability in FORBIDDEN_TO_THE_ORCHESTRATOR:
-        names = (*host.tools[ability], *host.also.get(ability, ())) or (ability.value,)
+        names = (*host.tools[ability], *host.other_tool_names.get(ability, ())) or (ability.value,)
         for name in names:
             if name in listed or f"`{name}`" in allowed:
                 yield f"{name} is allowed"
             if name not in forbidden:
                 yield f"{name} is not forbidden"
-    if front_matter(page) and sorted(listed) != sorted(host.named({Ability.DISPATCH, Ability.READ, Ability.RUN})):
+    if front_matter(page) and sorted(listed) != sorted(host.list_tools({Ability.DISPATCH, Ability.READ, Ability.RUN})):
         yield f"tools: {listed}"
 
 

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from proofstone.export import targets
 from proofstone.export.prompts import Host
-from proofstone.export.targets import KINDS
+from proofstone.export.targets import EXPORT_TARGETS
 
 Files = Mapping[str, str]
 
@@ -25,7 +25,7 @@ _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @cache
 def exported(kind: str) -> dict[str, str]:
-    return KINDS[kind].files()
+    return EXPORT_TARGETS[kind].build_files()
 
 
 def agent_pages(host: Host, files: Files) -> dict[str, str]:
@@ -33,7 +33,7 @@ def agent_pages(host: Host, files: Files) -> dict[str, str]:
     found = {}
     for path, text in files.items():
         name = path.removeprefix(f"{host.agents}/").removesuffix(host.suffix)
-        if path == host.file(name) and "**Type:** Agent definition" in text:
+        if path == host.agent_path(name) and "**Type:** Agent definition" in text:
             found[name] = text
     return found
 

@@ -8,24 +8,24 @@ from pathlib import Path
 import pytest
 
 from proofstone.cli.agents import ExportKind
-from proofstone.export.targets import KINDS
+from proofstone.export.targets import EXPORT_TARGETS
 from tests.cli.running import proofstone
 from tests.export.checks import AGENTS
 from tests.export.reading import exported
 
 
 def test_the_command_knows_every_kind() -> None:
-    assert list(ExportKind) == list(KINDS)
+    assert list(ExportKind) == list(EXPORT_TARGETS)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EXPORT_TARGETS)
 def test_it_writes_says_what_and_what_to_do_next(kind: str, tmp_path: Path) -> None:
     done = proofstone("agents", "export", kind, "out", home=tmp_path / "home", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     files = exported(kind)
     assert {path: (tmp_path / "out" / path).read_text(encoding="utf-8") for path in files} == files
     assert all(f"wrote out/{path}\n" in done.stdout for path in files)
-    assert all(step in done.stdout for step in KINDS[kind].next)
+    assert all(step in done.stdout for step in EXPORT_TARGETS[kind].next)
     assert "proofstone check" in done.stdout
 
 
@@ -88,5 +88,5 @@ def test_the_list_as_json(tmp_path: Path) -> None:
 
 def test_the_help_teaches(tmp_path: Path) -> None:
     page = proofstone("agents", "export", "--help", home=tmp_path / "home").stdout
-    for word in (*KINDS, "proofstone agents export claude .", "--force", "proofstone check"):
+    for word in (*EXPORT_TARGETS, "proofstone agents export claude .", "--force", "proofstone check"):
         assert word in page

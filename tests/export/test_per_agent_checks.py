@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.export.targets import KINDS
+from proofstone.export.targets import EXPORT_TARGETS
 from tests.export import checks
 from tests.export.checks import OF_ALL, Check
 from tests.export.reading import HOSTS, exported, fences, front_matter, parsed
@@ -15,7 +15,7 @@ from tests.export.reading import HOSTS, exported, fences, front_matter, parsed
 A = ".github/agents"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EXPORT_TARGETS)
 @pytest.mark.parametrize("check", OF_ALL.values(), ids=list(OF_ALL))
 def test_it_holds(check: Check, kind: str) -> None:
     assert list(check(HOSTS[kind], exported(kind))) == []
@@ -89,14 +89,14 @@ def test_a_missing_file_is_found(missing: str) -> None:
     assert any(missing in problem for problem in checks.layout(HOSTS["copilot"], files))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EXPORT_TARGETS)
 def test_every_yaml_block_parses(kind: str) -> None:
     blocks = [block for text in exported(kind).values() for block in fences(text, "yaml")]
     assert len(blocks) > 30
     assert all(isinstance(parsed(block), dict) for block in blocks)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EXPORT_TARGETS)
 def test_every_link_leads_to_a_file_and_a_heading(kind: str) -> None:
     files = exported(kind)
     for path, text in files.items():
@@ -149,13 +149,13 @@ def test_generic_pages_have_no_front_matter() -> None:
 def test_whoever_only_reads_cannot_run_commands(kind: str) -> None:
     host = HOSTS[kind]
     for name in ("researcher", "spec", "designer", "planner", "adversarial-reviewer", "knowledge-agent"):
-        tools = front_matter(exported(kind)[host.file(name)])["tools"]
+        tools = front_matter(exported(kind)[host.agent_path(name)])["tools"]
         assert not {"execute", "Bash", "agent", "Agent"} & set(tools if isinstance(tools, list) else tools.split(", "))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EXPORT_TARGETS)
 def test_it_says_what_is_advice_and_what_verifies(kind: str) -> None:
     files = exported(kind)
     for name in checks.AGENTS:
-        assert "advice, not a lock" in files[HOSTS[kind].file(name)]
-        assert "`proofstone check`" in files[HOSTS[kind].file(name)]
+        assert "advice, not a lock" in files[HOSTS[kind].agent_path(name)]
+        assert "`proofstone check`" in files[HOSTS[kind].agent_path(name)]

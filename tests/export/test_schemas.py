@@ -10,25 +10,25 @@ import pytest
 from pydantic import Field, JsonValue
 
 from proofstone.agents.roles.registry import ROLES
-from proofstone.common.models import Contract
-from proofstone.export.definitions import PLACES
-from proofstone.export.overview import references
-from proofstone.export.schemas import Schema, examples, schemas, typed_yaml
+from proofstone.common.models import FrozenModel
+from proofstone.export.definitions import PIPELINE_PLACES
+from proofstone.export.overview import build_references
+from proofstone.export.schemas import OutputSchema, list_schemas, read_examples, write_typed_yaml
 from tests.export.reading import fences, parsed, section
 
-SCHEMAS = schemas(ROLES)
+SCHEMAS = list_schemas(ROLES)
 
 
-class Inner(Contract):
+class Inner(FrozenModel):
     id: str = Field(min_length=1, description="Its own.")
     size: int = Field(default=1, ge=0, le=3)
 
 
-class Other(Contract):
+class Other(FrozenModel):
     word: str
 
 
-class Outer(Contract):
+class Outer(FrozenModel):
     colour: Literal["red", "green"]
     name: str | None = None
     words: tuple[str, ...] = Field(default=(), max_length=2)
@@ -44,7 +44,7 @@ class Outer(Contract):
 
 def test_a_contract_is_written_field_by_field() -> None:
     assert (
-        typed_yaml(Outer, {"Other": "other-schema"}, ("hidden",))
+        write_typed_yaml(Outer, {"Other": "other-schema"}, ("hidden",))
         == """\
 colour: red | green  # required
 name: text  # optional, or null
@@ -67,19 +67,19 @@ sure: true | false  # optional
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=[one.name for one in SCHEMAS])
-def test_every_field_of_a_contract_is_in_its_schema_and_the_example_is_of_it(schema: Schema) -> None:
-    typed, example = fences(section(references()["schemas"], schema.name), "yaml")
+def test_every_field_of_a_contract_is_in_its_schema_and_the_example_is_of_it(schema: OutputSchema) -> None:
+    typed, example = fences(section(build_references()["schemas"], schema.name), "yaml")
     assert list(parsed(typed)) == list(schema.contract.model_fields)
-    assert parsed(example) == examples()[schema.name]
+    assert parsed(example) == read_examples()[schema.name]
     schema.contract.model_validate_json(json.dumps(parsed(example)))
 
 
 def test_there_is_one_example_for_each_schema() -> None:
-    assert list(examples()) == [one.name for one in SCHEMAS]
+    assert list(read_examples()) == [one.name for one in SCHEMAS]
     assert len(SCHEMAS) == 10
 
 
 def test_who_writes_and_who_reads_a_schema_are_agents() -> None:
-    everybody = {*PLACES, "all agents", "nobody after it"}
+    everybody = {*PIPELINE_PLACES, "all agents", "nobody after it"}
     for one in SCHEMAS:
         assert {one.producer, *one.consumers.split(", ")} <= everybody

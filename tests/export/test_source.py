@@ -13,17 +13,17 @@ import pytest
 
 import proofstone
 from proofstone.agents.roles.models.pipeline import PlanRequest
-from proofstone.agents.roles.registry import IN_THE_LOOP, ROLES
-from proofstone.agents.tools.models import READING, Tool
+from proofstone.agents.roles.registry import LOOP_ROLES, ROLES
+from proofstone.agents.tools.models import READING_TOOLS, Tool
 from proofstone.check.models import CheckKind
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 from proofstone.errors import InternalError
-from proofstone.export import plan_gate
+from proofstone.export import plan_gate_pages as plan_gate
 from proofstone.export import targets as copilot
-from proofstone.export.definitions import PLACES, agents
-from proofstone.export.pipeline import CASCADE, TIERS
-from proofstone.export.prompts import ABILITY, Ability, taken_apart
-from proofstone.export.schemas import schemas
+from proofstone.export.definitions import PIPELINE_PLACES, build_agents
+from proofstone.export.pipeline_tables import CHECKS_BY_TIER, TIER_CONDITIONS
+from proofstone.export.prompts import ABILITY_BY_TOOL, Ability, split_prompt
+from proofstone.export.schemas import list_schemas
 from tests.export.reading import exported, flowing, section
 
 ROLE_OF = {
@@ -65,19 +65,19 @@ def test_a_sentence_more_in_a_prompt_is_a_sentence_more_in_the_definition(
     name: str, role: str, changed: dict[str, str]
 ) -> None:
     sentence = f"Mind the {role[::-1]} gap."
-    path = copilot.COPILOT_HOST.file(name)
+    path = copilot.COPILOT_HOST.agent_path(name)
     assert sentence in section(changed[path], "Workflow")
     assert sentence not in exported("copilot")[path]
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", PIPELINE_PLACES)
 def test_what_all_prompts_have_in_common_is_in_every_definition(name: str, changed: dict[str, str]) -> None:
-    assert "Mind the tools of all." in section(changed[copilot.COPILOT_HOST.file(name)], "Operating Rules")
+    assert "Mind the tools of all." in section(changed[copilot.COPILOT_HOST.agent_path(name)], "Operating Rules")
 
 
 @pytest.mark.parametrize(("name", "role"), ROLE_OF.items())
 def test_no_part_of_a_prompt_is_lost(name: str, role: str) -> None:
-    page = flowing(exported("copilot")[copilot.COPILOT_HOST.file(name)])
+    page = flowing(exported("copilot")[copilot.COPILOT_HOST.agent_path(name)])
     names = {"executor": "implementer", "specifier": "spec agent"}
     for paragraph in ROLES[role].instructions.split("\n"):
         words = " ".join(paragraph.lstrip("-0123456789. ").split())
@@ -89,43 +89,46 @@ def test_no_part_of_a_prompt_is_lost(name: str, role: str) -> None:
 
 def test_of_the_rules_only_the_one_about_handing_over_json_is_left_out() -> None:
     common = ROLES["planner"].instructions.partition("## How your words are taken")[2]
-    [agent] = [one for one in agents() if one.name == "planner"]
+    [agent] = [one for one in build_agents() if one.name == "planner"]
     assert common.count("\n- ") == len(agent.prompt.rules) + 1
 
 
 def test_a_heading_without_a_place_is_our_own_fault() -> None:
     with pytest.raises(InternalError, match="'Something new'"):
-        taken_apart("You are it.\n\n## Something new\n\ntext\n")
+        split_prompt("You are it.\n\n## Something new\n\ntext\n")
 
 
-class Wish(Contract):
+class Wish(FrozenModel):
     """Another request, another answer."""
 
     colour: str
 
 
 def test_title_tools_and_contracts_are_the_roles() -> None:
-    planner = replace(ROLES["planner"], title="Paints", input=Wish, output=Wish, tools=READING | {Tool.RUN})
-    [agent] = [one for one in agents({**ROLES, "planner": planner}) if one.name == "planner"]
+    planner = replace(ROLES["planner"], title="Paints", input=Wish, output=Wish, tools=READING_TOOLS | {Tool.RUN})
+    [agent] = [one for one in build_agents({**ROLES, "planner": planner}) if one.name == "planner"]
     assert (agent.summary, agent.input, agent.schema.contract) == ("Paints", Wish, Wish)
     assert Ability.RUN in agent.abilities
-    [known] = [one for one in agents() if one.name == "planner"]
+    [known] = [one for one in build_agents() if one.name == "planner"]
     assert (known.input, Ability.RUN in known.abilities) == (PlanRequest, False)
 
 
 def test_every_role_of_the_pipeline_has_an_agent() -> None:
-    at_a_gate = {"architect", *(role.name for name, role in plan_gate.agents().items() if ":" not in name)}
-    in_the_loop_alone = {role.name for role in IN_THE_LOOP.values() if role in ROLES.values()}
+    at_a_gate = {
+        "architect",
+        *(role.name for name, role in plan_gate.list_plan_gate_roles().items() if ":" not in name),
+    }
+    in_the_loop_alone = {role.name for role in LOOP_ROLES.values() if role in ROLES.values()}
     assert set(ROLE_OF.values()) == set(ROLES) - at_a_gate - in_the_loop_alone
-    contracts = {one.contract for one in schemas(ROLES)}
+    contracts = {one.contract for one in list_schemas(ROLES)}
     assert {ROLES[role].output for role in ROLE_OF.values() if role != "executor"} <= contracts
 
 
 def test_every_tool_has_something_that_stands_in_for_it() -> None:
-    assert set(ABILITY) == set(Tool)
+    assert set(ABILITY_BY_TOOL) == set(Tool)
 
 
 def test_every_kind_of_check_has_its_tier() -> None:
-    kinds = [kind for kinds in CASCADE.values() for kind in kinds]
+    kinds = [kind for kinds in CHECKS_BY_TIER.values() for kind in kinds]
     assert sorted(kinds) == sorted(CheckKind)
-    assert list(TIERS) == list(CASCADE) == [1, 2, 3, 4]
+    assert list(TIER_CONDITIONS) == list(CHECKS_BY_TIER) == [1, 2, 3, 4]

@@ -27,7 +27,7 @@ QUALIFIED: Final = {("ast", "parse"), ("shlex", "split"), ("shlex", "shlex"), ("
 _WORDS: Final = re.compile("|".join((*DECODERS, r"ast\.parse", r"shlex\.s", r"json\.load", r"tomllib\.load")))
 EXEMPT: Final[Mapping[str, str]] = {
     "proofstone.common.parsing": "makes the reader that others use",
-    "proofstone.agents.script_writing": "writes YAML",
+    "proofstone.agents.script_writer": "writes YAML",
     "proofstone.agents.roles.requests": "writes YAML",
     "proofstone.export.schemas": "reads schemas that are part of the package",
     "proofstone.prove.catalogue": "reads the catalogue that is part of the package",
@@ -35,15 +35,15 @@ EXEMPT: Final[Mapping[str, str]] = {
     "proofstone.prove.walls": "reads the report of Proofstone's own check, and what its own attempts print",
     "proofstone.agents.tools.grep": "reads what its own search process prints",
     "proofstone.agents.tools.searcher": "reads what the process that started it writes",
-    "proofstone.pipeline.merged": "reads JSON that SQLite makes of rows",
+    "proofstone.pipeline.merged_tree": "reads JSON that SQLite makes of rows",
     "proofstone.sandbox.probe": "reads what it keeps for itself, and tries again if it cannot",
     "proofstone.sandbox.login_guard": "reads its own picture of the folders that it guards, and refuses another",
     "proofstone.ledger.daemon_setup": "reads what root wrote for the daemon, and refuses another's file",
     "proofstone.app.agents": "splits a command of the settings; one that cannot be split is left to the shell",
-    "proofstone.agents.backends.programs.locating": "splits a command of the settings, and refuses one that it cannot",
+    "proofstone.agents.backends.programs.discovery": "splits a command of the settings, and refuses one that it cannot",
     "proofstone.git.store": "reads lists that it made itself, and splits commands of git's configuration",
     "proofstone.git.objects": "reads what git lists of an index that Proofstone has just made",
-    "proofstone.agents.tools.compared": "takes what git check-attr says by threes, as whole names",
+    "proofstone.agents.tools.comparison": "takes what git check-attr says by threes, as whole names",
     "proofstone.gate.preflight": "takes whole records as paths",
     "proofstone.app.pipeline": "takes whole records as paths",
 }

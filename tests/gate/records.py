@@ -5,14 +5,14 @@ from __future__ import annotations
 from proofstone.agents.roles.models.gate import (
     ArchitectDecision,
     ArchitectVerdict,
+    AttemptFailure,
     ExecutorResult,
     ExecutorStatus,
-    Failure,
     FailureType,
 )
 from proofstone.check.models import CheckKind, CheckLine, CheckReport
 from proofstone.common.models import Confidence, Verdict
-from proofstone.gate.models import Checked, CriterionLink, Evidence, TaskRecord, VerifyRun
+from proofstone.gate.models import AttemptChecked, CriterionLink, Evidence, TaskRecord, VerifyRun
 from proofstone.plans.models import Plan, PlanTask
 
 TREE = "a" * 40
@@ -41,12 +41,12 @@ def evidence(**changed: object) -> Evidence:
     return Evidence.model_validate({**sound, **changed})
 
 
-def checked(**changed: object) -> Checked:
-    return Checked(evidence=evidence(**changed), commit=COMMIT, rules=RULES)
+def checked(**changed: object) -> AttemptChecked:
+    return AttemptChecked(evidence=evidence(**changed), commit=COMMIT, rules=RULES)
 
 
-def failure(type: FailureType, attempt: int = 1) -> Failure:
-    return Failure(attempt=attempt, type=type, error="it did not work")
+def failure(type: FailureType, attempt: int = 1) -> AttemptFailure:
+    return AttemptFailure(attempt=attempt, type=type, error="it did not work")
 
 
 def record(**changed: object) -> TaskRecord:

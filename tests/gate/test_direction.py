@@ -7,14 +7,21 @@ from datetime import UTC, datetime
 
 import pytest
 
-from proofstone.agents.roles.models.gate import Direction, Failure, FailureType, Reason
+from proofstone.agents.roles.models.gate import AttemptFailure, FailureReason, FailureType, RetryDirection
 from proofstone.agents.roles.models.solve_messages import CriterionMode, DirectiveName, FailureClass
 from proofstone.common.models import Verdict
 from proofstone.gate.models import TaskRecord
-from proofstone.gate.rules.assignment import assignment
-from proofstone.gate.rules.direction import HOW, MEANS, criteria, directed, figures, trajectory
-from proofstone.runtime.rules import worked_ms
-from proofstone.solve.rules.gradient import Reading, Weights, decide, loss
+from proofstone.gate.rules.assignment import build_assignment
+from proofstone.gate.rules.direction import (
+    APPROACH_POLICY,
+    DIRECTIVE_TEXTS,
+    add_direction,
+    format_figures,
+    format_trajectory,
+    list_criteria,
+)
+from proofstone.runtime.rules import count_work_ms
+from proofstone.solve.rules.gradient import LossWeights, Measurement, compute_loss, decide
 from tests.gate.records import plan, record, task
 
 LOGICAL = (CriterionMode.VERIFIABLE, FailureClass.LOGICAL)
@@ -22,16 +29,16 @@ ENVIRONMENTAL = (CriterionMode.VERIFIABLE, FailureClass.ENVIRONMENTAL)
 PLAUSIBLE = (CriterionMode.PLAUSIBLE, FailureClass.LOGICAL)
 
 
-def reason(check: str, detail: str = "x", **changed: object) -> Reason:
-    return Reason.model_validate({"check": check, "detail": detail, **changed})
+def reason(check: str, detail: str = "x", **changed: object) -> FailureReason:
+    return FailureReason.model_validate({"check": check, "detail": detail, **changed})
 
 
-def unsure(check: str, detail: str) -> Reason:
+def unsure(check: str, detail: str) -> FailureReason:
     return reason(check, detail, verdict=Verdict.UNVERIFIABLE)
 
 
-def failure(*reasons: Reason, attempt: int = 1, passed: tuple[str, ...] = ()) -> Failure:
-    return Failure(attempt=attempt, type=FailureType.VERIFY_FAILURE, error="x", reasons=reasons, passed=passed)
+def failure(*reasons: FailureReason, attempt: int = 1, passed: tuple[str, ...] = ()) -> AttemptFailure:
+    return AttemptFailure(attempt=attempt, type=FailureType.VERIFY_FAILURE, error="x", reasons=reasons, passed=passed)
 
 
 @pytest.mark.parametrize(
@@ -59,10 +66,10 @@ def failure(*reasons: Reason, attempt: int = 1, passed: tuple[str, ...] = ()) ->
         (reason("verify", "`pytest -q` ended with exit code 12"), LOGICAL),
         (reason("merge-conflict", "a.py (content): on the branch"), ENVIRONMENTAL),
     ],
-    ids=lambda one: f"{one.check}-{one.detail[:30]}" if isinstance(one, Reason) else None,
+    ids=lambda one: f"{one.check}-{one.detail[:30]}" if isinstance(one, FailureReason) else None,
 )
-def test_what_counts_as_what(told: Reason, kind: tuple[CriterionMode, FailureClass]) -> None:
-    [found] = criteria(failure(told))
+def test_what_counts_as_what(told: FailureReason, kind: tuple[CriterionMode, FailureClass]) -> None:
+    [found] = list_criteria(failure(told))
     assert (found.mode, found.failure_class) == kind
 
 
@@ -99,19 +106,19 @@ SIGNALS = reason("signals", "1 of the 2 passing checks", layer="gate")
     ],
 )
 def test_how_far_it_is_and_what_is_to_blame(
-    reasons: tuple[Reason, ...], passed: tuple[str, ...], distance: float, blame: float
+    reasons: tuple[FailureReason, ...], passed: tuple[str, ...], distance: float, blame: float
 ) -> None:
     told = way(failure(*reasons, passed=passed))[0].loss.model_dump()
     assert told["D"] == pytest.approx(distance)
     assert told["P"] == pytest.approx(blame)
 
 
-def way(*failures: Failure, minutes: float = 480, elapsed_ms: int = 0, extra: int = 0) -> list[Direction]:
+def way(*failures: AttemptFailure, minutes: float = 480, elapsed_ms: int = 0, extra: int = 0) -> list[RetryDirection]:
     """What the controller says to each of them in turn."""
     before = record(extra_attempts=extra)
     for number, one in enumerate(failures, start=1):
         at = one.model_copy(update={"attempt": number})
-        told = directed(at, before, elapsed_ms=elapsed_ms, minutes=minutes)
+        told = add_direction(at, before, elapsed_ms=elapsed_ms, minutes=minutes)
         before = before.model_copy(update={"failures": (*before.failures, told)})
     return [one.direction for one in before.failures if one.direction is not None]
 
@@ -141,7 +148,7 @@ NO_TOOLS = failure(unsure("types:mypy", "mypy is not installed"), unsure("verify
         ((FAR, FAR, FAR), "refine break_symmetry break_symmetry"),
     ],
 )
-def test_the_table_of_the_control_loop_directs_attempts(failures: tuple[Failure, ...], directives: str) -> None:
+def test_the_table_of_the_control_loop_directs_attempts(failures: tuple[AttemptFailure, ...], directives: str) -> None:
     assert [one.directive.value for one in way(*failures)] == directives.split()
 
 
@@ -175,41 +182,43 @@ def test_whether_to_go_on_is_not_for_the_controller_to_say() -> None:
     """A person may ask for a further attempt when everything is spent; it is told how, like any other."""
     told = way(*[FAR] * 5, minutes=1, elapsed_ms=3_600_000, extra=2)
     assert told[-1].loss.Omega == 1
-    assert {row.directive for row in HOW} == set(MEANS)
-    assert {DirectiveName.ACCEPT, DirectiveName.ABANDON}.isdisjoint(MEANS)
-    weights = Weights()
-    done = Reading(loss(0, 0, 1, weights), 0.0, 0.0, replans=9, verified=True)
-    assert decide(HOW, done, weights).directive is DirectiveName.REFINE
+    assert {row.directive for row in APPROACH_POLICY} == set(DIRECTIVE_TEXTS)
+    assert {DirectiveName.ACCEPT, DirectiveName.ABANDON}.isdisjoint(DIRECTIVE_TEXTS)
+    weights = LossWeights()
+    done = Measurement(compute_loss(0, 0, 1, weights), 0.0, 0.0, replans=9, is_verified=True)
+    assert decide(APPROACH_POLICY, done, weights).directive is DirectiveName.REFINE
 
 
 def test_a_failure_from_before_there_was_a_controller_is_read_and_gone_on_from() -> None:
-    old = Failure.model_validate({"attempt": 1, "type": "VERIFY_FAILURE", "error": "x", "reasons": []})
-    assert old.direction is None and trajectory((old,)) == ""
-    told = directed(FAR.model_copy(update={"attempt": 2}), record(failures=(old,)), elapsed_ms=0, minutes=1)
+    old = AttemptFailure.model_validate({"attempt": 1, "type": "VERIFY_FAILURE", "error": "x", "reasons": []})
+    assert old.direction is None and format_trajectory((old,)) == ""
+    told = add_direction(FAR.model_copy(update={"attempt": 2}), record(failures=(old,)), elapsed_ms=0, minutes=1)
     assert told.direction is not None and told.direction.nabla == 0
     one = task(1)
-    first = assignment(plan(one), one, record(attempt=2, failures=(old,)), (), run_id="r", base_commit="b", seconds=1)
+    first = build_assignment(
+        plan(one), one, record(attempt=2, failures=(old,)), (), run_id="r", base_commit="b", seconds=1
+    )
     assert first.direction is None and "The controller says" not in first.prompt
 
 
-def attempted(*failures: Failure, **changed: object) -> TaskRecord:
+def attempted(*failures: AttemptFailure, **changed: object) -> TaskRecord:
     before = record()
     for number, one in enumerate(failures, start=1):
-        told = directed(one.model_copy(update={"attempt": number}), before, elapsed_ms=0, minutes=1)
+        told = add_direction(one.model_copy(update={"attempt": number}), before, elapsed_ms=0, minutes=1)
         before = before.model_copy(update={"failures": (*before.failures, told), "attempt": number + 1})
     return before.model_copy(update=changed)
 
 
 def test_an_executor_is_told_how_beside_what() -> None:
     one, before = task(1), attempted(MISSING, MISSING)
-    told = assignment(plan(one), one, before, (), run_id="r", base_commit="b", seconds=300)
+    told = build_assignment(plan(one), one, before, (), run_id="r", base_commit="b", seconds=300)
     assert told.direction is not None and told.direction == before.failures[-1].direction
     assert "mending the work" in told.directive
     block = told.prompt.partition("## This time\n")[2].partition("# Task 1")[0]
     lines = [
         told.directive,
-        MEANS[DirectiveName.CHANGE_PATH],
-        figures(told.direction),
+        DIRECTIVE_TEXTS[DirectiveName.CHANGE_PATH],
+        format_figures(told.direction),
         "- a way around this: types:mypy",
     ]
     assert sorted(map(block.index, lines)) == list(map(block.index, lines))
@@ -217,31 +226,31 @@ def test_an_executor_is_told_how_beside_what() -> None:
 
 def test_a_persons_note_comes_before_the_direction_and_does_not_replace_it() -> None:
     one = task(1)
-    told = assignment(
+    told = build_assignment(
         plan(one), one, attempted(FAR, note="use UTC"), (), run_id="r", base_commit="b", seconds=None
     ).prompt
-    assert told.index("use UTC") < told.index(MEANS[DirectiveName.REFINE])
+    assert told.index("use UTC") < told.index(DIRECTIVE_TEXTS[DirectiveName.REFINE])
 
 
 def test_which_held_out_checks_passed_is_not_told() -> None:
     one, passed = task(1), ("syntax", "held-out-1")
     before = attempted(failure(reason("verify"), passed=passed))
-    told = assignment(plan(one), one, before, (), run_id="r", base_commit="b", seconds=None)
+    told = build_assignment(plan(one), one, before, (), run_id="r", base_commit="b", seconds=None)
     assert before.failures[0].passed == passed
     assert "held-out" not in told.model_dump_json()
 
 
 def test_a_first_attempt_has_no_direction() -> None:
     one = task(1)
-    told = assignment(plan(one), one, record(attempt=1), (), run_id="r", base_commit="b", seconds=None)
+    told = build_assignment(plan(one), one, record(attempt=1), (), run_id="r", base_commit="b", seconds=None)
     assert told.direction is None and "This time" not in told.prompt
 
 
 def test_the_figures_stand_in_one_line() -> None:
     first, second = way(FURTHER, NEARER)
-    assert figures(first) == "D=1.00 P=1.00 ∇=+0.00 Ω=0.00 ⊥ refine"
-    assert figures(second) == "D=0.33 P=1.00 ∇=-0.40 Ω=0.30 ↓ refine"
-    assert trajectory(attempted(FURTHER, NEARER).failures) == "0.90 ⊥ → 0.53 ↓"
+    assert format_figures(first) == "D=1.00 P=1.00 ∇=+0.00 Ω=0.00 ⊥ refine"
+    assert format_figures(second) == "D=0.33 P=1.00 ∇=-0.40 Ω=0.30 ↓ refine"
+    assert format_trajectory(attempted(FURTHER, NEARER).failures) == "0.90 ⊥ → 0.53 ↓"
 
 
 START, RESUME, END, CUT = "run.started", "run.resumed", "run.finished", "run.interrupted"
@@ -267,4 +276,4 @@ def test_only_the_time_in_which_somebody_was_at_work_counts(marks: list[tuple[in
     def at(second: int) -> datetime:
         return datetime(2026, 2, 26, 14, second // 60, second % 60, tzinfo=UTC)
 
-    assert worked_ms(((at(second).isoformat(), type) for second, type in marks), at(50)) == seconds * 1000
+    assert count_work_ms(((at(second).isoformat(), type) for second, type in marks), at(50)) == seconds * 1000

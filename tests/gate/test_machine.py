@@ -9,38 +9,45 @@ from hypothesis import strategies as st
 from proofstone.agents.roles.models.gate import ExecutorResult, ExecutorStatus, FailureType, TaskState
 from proofstone.common.models import Verdict
 from proofstone.gate.models import (
-    POLICY,
+    GATE_POLICY,
     TASK_EVENTS,
-    Approved,
-    Asked,
+    AttemptApproved,
+    AttemptChecked,
+    AttemptExecuted,
     AttemptFailed,
-    Blocked,
-    Checked,
-    Committed,
-    Confirmed,
+    AttemptStarted,
+    BranchMoved,
     Evidence,
-    Executed,
-    Moved,
-    Overridden,
     Override,
     OverrideAction,
-    Retried,
-    Started,
+    ReviewEscalated,
+    TaskBlocked,
+    TaskCommitted,
+    TaskConfirmed,
     TaskEvent,
+    TaskOverridden,
     TaskRecord,
+    TaskRetried,
     VerifyRun,
 )
-from proofstone.gate.rules.machine import MAX_ATTEMPTS, TABLE, GateError, apply, diagram, may_retry
-from proofstone.gate.rules.passing import unmet
+from proofstone.gate.rules.pass_rule import find_unmet
+from proofstone.gate.rules.state_machine import (
+    MAX_ATTEMPTS,
+    TRANSITIONS,
+    GateError,
+    apply_task_event,
+    can_retry,
+    draw_state_diagram,
+)
 from tests.gate.records import BASE, COMMIT, REJECTED, RULES, SUCCESS, TREE, checked, evidence, failure, record
 
 S = TaskState
 HONEST = (
-    Started(attempt=1, base_commit=BASE, tree=TREE),
-    Executed(claim=SUCCESS, tree=TREE),
+    AttemptStarted(attempt=1, base_commit=BASE, tree=TREE),
+    AttemptExecuted(claim=SUCCESS, tree=TREE),
     checked(),
-    Approved(verdicts=(RULES,)),
-    Committed(commit=COMMIT, tree=TREE),
+    AttemptApproved(verdicts=(RULES,)),
+    TaskCommitted(commit=COMMIT, tree=TREE),
 )
 SKIP = Override(action=OverrideAction.SKIP, reason="the service is down", by="ann", at="now")
 FORCE = SKIP.model_copy(update={"action": OverrideAction.FORCE})
@@ -48,7 +55,7 @@ FORCE = SKIP.model_copy(update={"action": OverrideAction.FORCE})
 
 def replay(now: TaskRecord, events: tuple[TaskEvent, ...]) -> TaskRecord:
     for event in events:
-        now = apply(now, event)
+        now = apply_task_event(now, event)
     return now
 
 
@@ -58,11 +65,11 @@ def test_honest_work_goes_straight_through() -> None:
     assert replay(record(), HONEST).commit == COMMIT
 
 
-KINDS = sorted({kind for _, kind in TABLE})
+KINDS = sorted({kind for _, kind in TRANSITIONS})
 
 
 @pytest.mark.parametrize(
-    ("state", "kind"), [(state, kind) for state in TaskState for kind in KINDS if (state, kind) not in TABLE]
+    ("state", "kind"), [(state, kind) for state in TaskState for kind in KINDS if (state, kind) not in TRANSITIONS]
 )
 def test_what_is_not_in_the_table_is_an_error(state: TaskState, kind: str) -> None:
     events: dict[str, TaskEvent] = {
@@ -71,29 +78,33 @@ def test_what_is_not_in_the_table_is_an_error(state: TaskState, kind: str) -> No
         "checked": HONEST[2],
         "approved": HONEST[3],
         "committed": HONEST[4],
-        "moved": Moved(onto=BASE),
+        "moved": BranchMoved(onto=BASE),
         "failed": AttemptFailed(failure=failure(FailureType.TIMEOUT)),
-        "blocked": Blocked(error="no key"),
-        "retried": Retried(by="ann"),
-        "overridden": Overridden(override=SKIP),
-        "confirmed": Confirmed(by="ann"),
-        "asked": Asked(verdict=REJECTED),
+        "blocked": TaskBlocked(error="no key"),
+        "retried": TaskRetried(by="ann"),
+        "overridden": TaskOverridden(override=SKIP),
+        "confirmed": TaskConfirmed(by="ann"),
+        "asked": ReviewEscalated(verdict=REJECTED),
     }
     with pytest.raises(GateError, match=f"`{kind}` cannot happen to a task that is {state}"):
-        apply(record(state=state), events[kind])
+        apply_task_event(record(state=state), events[kind])
 
 
 @pytest.mark.parametrize(
     ("before", "event", "why"),
     [
         (record(checkpoint=True), HONEST[0], "confirmed by the person"),
-        (record(), Started(attempt=2, base_commit=BASE, tree=TREE), "attempt 2 cannot follow attempt 0"),
-        (record(), Confirmed(by="ann"), "only a checkpoint"),
+        (record(), AttemptStarted(attempt=2, base_commit=BASE, tree=TREE), "attempt 2 cannot follow attempt 0"),
+        (record(), TaskConfirmed(by="ann"), "only a checkpoint"),
         (record(state=S.VERIFYING, claim=None), checked(), "another attempt"),
-        (record(state=S.REVIEWING), Approved(verdicts=(RULES,)), "no evidence"),
-        (record(state=S.REVIEWING, evidence=evidence()), Approved(verdicts=()), "no architect gave a verdict"),
-        (record(state=S.REVIEWING, evidence=evidence()), Approved(verdicts=(REJECTED,)), "not what was asked"),
-        (record(state=S.REVIEWING, evidence=evidence(verify=())), Approved(verdicts=(RULES,)), "no verify command"),
+        (record(state=S.REVIEWING), AttemptApproved(verdicts=(RULES,)), "no evidence"),
+        (record(state=S.REVIEWING, evidence=evidence()), AttemptApproved(verdicts=()), "no architect gave a verdict"),
+        (record(state=S.REVIEWING, evidence=evidence()), AttemptApproved(verdicts=(REJECTED,)), "not what was asked"),
+        (
+            record(state=S.REVIEWING, evidence=evidence(verify=())),
+            AttemptApproved(verdicts=(RULES,)),
+            "no verify command",
+        ),
         (record(state=S.APPROVED), HONEST[4], "nothing to commit"),
         (record(state=S.APPROVED, checkpoint=True, evidence=evidence()), HONEST[4], "nothing to commit"),
         (
@@ -110,42 +121,42 @@ def test_what_is_not_in_the_table_is_an_error(state: TaskState, kind: str) -> No
         (record(state=S.EXECUTING, attempt=2), AttemptFailed(failure=failure(FailureType.TIMEOUT)), "not under way"),
         (
             record(state=S.FAILED, attempt=3, failures=(failure(FailureType.MALFORMED, 3),)),
-            Retried(by=POLICY),
+            TaskRetried(by=GATE_POLICY),
             "no attempts left",
         ),
-        (record(state=S.APPROVED, commit=COMMIT), Moved(onto=BASE), "nothing left to check"),
+        (record(state=S.APPROVED, commit=COMMIT), BranchMoved(onto=BASE), "nothing left to check"),
     ],
 )
 def test_a_transition_may_ask_for_more_than_its_place(before: TaskRecord, event: TaskEvent, why: str) -> None:
     with pytest.raises(GateError, match=why):
-        apply(before, event)
+        apply_task_event(before, event)
 
 
 def test_a_person_may_ask_for_one_attempt_beyond_the_bound() -> None:
     spent = record(state=S.FAILED, attempt=3, failures=tuple(failure(FailureType.VERIFY_FAILURE, n) for n in (1, 2, 3)))
-    again = apply(spent, Retried(by="ann", note="fix: use the other key"))
+    again = apply_task_event(spent, TaskRetried(by="ann", note="fix: use the other key"))
     assert (again.state, again.extra_attempts, again.note) == (S.PENDING, 1, "fix: use the other key")
 
 
 def test_skip_and_force_end_in_states_of_their_own_and_never_finish_by_themselves() -> None:
-    skipped = apply(record(), Overridden(override=SKIP))
-    forced = apply(record(), Overridden(override=FORCE))
+    skipped = apply_task_event(record(), TaskOverridden(override=SKIP))
+    forced = apply_task_event(record(), TaskOverridden(override=FORCE))
     assert (skipped.state, forced.state) == (S.SKIPPED, S.FORCED)
-    assert not skipped.finished and not forced.finished
+    assert not skipped.is_finished and not forced.is_finished
     with pytest.raises(GateError):
-        apply(skipped, Confirmed(by="ann"))
-    assert apply(skipped, Confirmed(by="ann", commit=COMMIT)).finished
+        apply_task_event(skipped, TaskConfirmed(by="ann"))
+    assert apply_task_event(skipped, TaskConfirmed(by="ann", commit=COMMIT)).is_finished
 
 
 def test_every_event_comes_back_from_its_row() -> None:
-    for event in (*HONEST, Moved(onto=BASE), Overridden(override=SKIP), Blocked(error="x")):
+    for event in (*HONEST, BranchMoved(onto=BASE), TaskOverridden(override=SKIP), TaskBlocked(error="x")):
         assert TASK_EVENTS.validate_python(event.model_dump(mode="json")) == event
 
 
 def test_the_diagram_shows_every_transition() -> None:
-    drawn = diagram()
+    drawn = draw_state_diagram()
     assert drawn.startswith("stateDiagram-v2")
-    for (state, kind), to in TABLE.items():
+    for (state, kind), to in TRANSITIONS.items():
         if kind != "overridden":
             assert any(line.strip().startswith(f"{state} --> {to}:") and kind in line for line in drawn.splitlines()), (
                 state,
@@ -189,20 +200,20 @@ def _evidence(draw: st.DrawFn) -> Evidence:
 
 _verdicts = st.lists(st.sampled_from([RULES, REJECTED]), max_size=2).map(tuple)
 _events: st.SearchStrategy[TaskEvent] = st.one_of(
-    st.builds(Started, attempt=st.integers(1, 5), base_commit=st.just(BASE), tree=st.just(TREE)),
-    st.builds(Executed, claim=_claims, tree=st.just(TREE)),
-    st.builds(Checked, evidence=_evidence(), commit=st.sampled_from([COMMIT, "e" * 40]), rules=st.just(RULES)),
+    st.builds(AttemptStarted, attempt=st.integers(1, 5), base_commit=st.just(BASE), tree=st.just(TREE)),
+    st.builds(AttemptExecuted, claim=_claims, tree=st.just(TREE)),
+    st.builds(AttemptChecked, evidence=_evidence(), commit=st.sampled_from([COMMIT, "e" * 40]), rules=st.just(RULES)),
     st.just(checked()),
-    st.builds(Approved, verdicts=_verdicts),
+    st.builds(AttemptApproved, verdicts=_verdicts),
     st.just(HONEST[3]),
-    st.builds(Committed, commit=st.sampled_from([COMMIT, "e" * 40]), tree=st.sampled_from([TREE, "d" * 40])),
-    st.builds(Moved, onto=st.just(BASE)),
+    st.builds(TaskCommitted, commit=st.sampled_from([COMMIT, "e" * 40]), tree=st.sampled_from([TREE, "d" * 40])),
+    st.builds(BranchMoved, onto=st.just(BASE)),
     st.builds(AttemptFailed, failure=st.builds(failure, st.sampled_from(list(FailureType)), st.integers(1, 5))),
-    st.just(Blocked(error="x")),
-    st.just(Retried(by=POLICY)),
-    st.builds(Overridden, override=st.sampled_from([SKIP, FORCE])),
-    st.builds(Confirmed, by=st.just("ann"), commit=st.sampled_from([None, COMMIT])),
-    st.just(Asked(verdict=REJECTED)),
+    st.just(TaskBlocked(error="x")),
+    st.just(TaskRetried(by=GATE_POLICY)),
+    st.builds(TaskOverridden, override=st.sampled_from([SKIP, FORCE])),
+    st.builds(TaskConfirmed, by=st.just("ann"), commit=st.sampled_from([None, COMMIT])),
+    st.just(ReviewEscalated(verdict=REJECTED)),
 )
 
 
@@ -213,14 +224,14 @@ def test_no_sequence_of_events_commits_without_the_whole_evidence(events: list[T
     for event in events:
         before = now
         try:
-            now = apply(now, event)
+            now = apply_task_event(now, event)
         except GateError:
             assert now is before
             continue
         if now.commit is not None:
             assert before.evidence is not None and not checkpoint
-            assert now.evidence is not None and unmet(now.evidence, now.verdicts) == ()
-            assert isinstance(event, Committed) or before.commit is not None
+            assert now.evidence is not None and find_unmet(now.evidence, now.verdicts) == ()
+            assert isinstance(event, TaskCommitted) or before.commit is not None
             assert now.state is S.APPROVED and now.override is None
         if now.override is not None:
             assert now.commit is None
@@ -234,11 +245,11 @@ def test_every_run_of_the_gate_by_itself_comes_to_an_end(data: st.DataObject) ->
     for _ in range(1000):
         match now.state:
             case S.PENDING:
-                now = apply(now, Started(attempt=now.attempt + 1, base_commit=BASE, tree=TREE))
+                now = apply_task_event(now, AttemptStarted(attempt=now.attempt + 1, base_commit=BASE, tree=TREE))
             case S.EXECUTING | S.VERIFYING | S.REVIEWING:
-                now = apply(now, data.draw(_answer(now)))
-            case S.FAILED if may_retry(now):
-                now = apply(now, Retried(by=POLICY))
+                now = apply_task_event(now, data.draw(_answer(now)))
+            case S.FAILED if can_retry(now):
+                now = apply_task_event(now, TaskRetried(by=GATE_POLICY))
             case _:
                 break
     else:
@@ -255,8 +266,8 @@ def _answer(now: TaskRecord) -> st.SearchStrategy[TaskEvent]:
         ),
     )
     further: dict[TaskState, st.SearchStrategy[TaskEvent]] = {
-        S.EXECUTING: st.sampled_from([Executed(claim=SUCCESS, tree=TREE), Blocked(error="x")]),
+        S.EXECUTING: st.sampled_from([AttemptExecuted(claim=SUCCESS, tree=TREE), TaskBlocked(error="x")]),
         S.VERIFYING: st.just(checked()),
-        S.REVIEWING: st.just(Approved(verdicts=(RULES,))),
+        S.REVIEWING: st.just(AttemptApproved(verdicts=(RULES,))),
     }
     return st.one_of(failed, further[now.state])

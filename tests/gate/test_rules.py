@@ -8,35 +8,35 @@ import pytest
 
 from proofstone.agents.roles.models.gate import (
     ArchitectVerdict,
-    ClaimedVerification,
     ExecutorResult,
     ExecutorStatus,
+    FailureReason,
     FailureType,
-    Reason,
     Recommendation,
     TaskState,
+    VerificationClaim,
 )
 from proofstone.check.models import CheckKind
-from proofstone.check.rules.file_requests import granted
-from proofstone.common.globs import overlap
+from proofstone.check.rules.file_requests import grant_files
+from proofstone.common.globs import may_overlap
 from proofstone.common.models import Confidence, Verdict
-from proofstone.common.text import slug
+from proofstone.common.text import slugify
 from proofstone.gate.models import CriterionLink, MustHaveResult, RunOutcome, TaskRecord, VerifyRun
-from proofstone.gate.rules.answers import message
-from proofstone.gate.rules.assignment import assignment
-from proofstone.gate.rules.criteria import link, look
-from proofstone.gate.rules.machine import (
-    POLICY,
-    delays,
-    escalation,
-    halted,
-    may_retry,
-    outcome,
-    startable,
+from proofstone.gate.rules.assignment import build_assignment
+from proofstone.gate.rules.criteria import check_must_haves, link_criteria
+from proofstone.gate.rules.pages import name_state_page, name_summary_page
+from proofstone.gate.rules.pass_rule import explain_bad_reason, find_mismatches, find_unmet, rate_task_confidence
+from proofstone.gate.rules.questions import build_task_message
+from proofstone.gate.rules.state_machine import (
+    RETRY_POLICIES,
+    can_retry,
+    decide_run_outcome,
+    explain_escalation,
+    find_halt_reason,
+    find_startable,
+    needs_delay,
     starts_clean,
 )
-from proofstone.gate.rules.pages import state_name, summary_name
-from proofstone.gate.rules.passing import confidence, mismatches, refused_reason, unmet
 from proofstone.plans.models import KeyLink, MustHaves, RequiredArtifact
 from tests.gate.records import (
     COMMIT,
@@ -70,7 +70,7 @@ ASKS = RULES.model_copy(update={"recommendation": Recommendation.MANUAL_REVIEW, 
         ({"passing": ("verify",)}, (RULES,), "signals"),
         ({"passing": ("verify", "verify")}, (RULES,), "signals"),
         ({"large": True}, (RULES,), "signals"),
-        ({"failing": (Reason(check="lint:ruff", detail="x"),)}, (RULES,), "lint:ruff"),
+        ({"failing": (FailureReason(check="lint:ruff", detail="x"),)}, (RULES,), "lint:ruff"),
         ({"regressions": ("test_a",)}, (RULES,), "regression"),
         ({"undeclared": ("other.py",)}, (RULES,), "scope"),
         ({"criteria": ()}, (RULES,), "done"),
@@ -83,22 +83,22 @@ ASKS = RULES.model_copy(update={"recommendation": Recommendation.MANUAL_REVIEW, 
 def test_each_condition_alone_keeps_a_task_from_passing(
     changed: dict[str, Any], verdicts: tuple[ArchitectVerdict, ...], condition: str
 ) -> None:
-    assert unmet(evidence(), (RULES,)) == ()
-    assert [reason.check for reason in unmet(evidence(**changed), verdicts)] == [condition]
+    assert find_unmet(evidence(), (RULES,)) == ()
+    assert [reason.check for reason in find_unmet(evidence(**changed), verdicts)] == [condition]
 
 
 def test_a_flaky_verify_command_passes_where_the_plan_allows_it_with_less_confidence() -> None:
     flaky = VerifyRun(command="x", exit_code=1, verdict=Verdict.PASS, flaky=True)
     allowed = evidence(verify=(flaky,), flaky_allowed=True)
-    assert unmet(allowed, (RULES,)) == ()
-    assert confidence(allowed, (RULES,)) is Confidence.MEDIUM
-    assert confidence(evidence(), (RULES,)) is Confidence.HIGH
+    assert find_unmet(allowed, (RULES,)) == ()
+    assert rate_task_confidence(allowed, (RULES,)) is Confidence.MEDIUM
+    assert rate_task_confidence(evidence(), (RULES,)) is Confidence.HIGH
 
 
 def test_a_criterion_that_only_words_meet_caps_the_confidence() -> None:
     prose = evidence(criteria=(CriterionLink(criterion="it is elegant"),))
-    assert unmet(prose, (RULES,)) == ()
-    assert confidence(prose, (RULES,)) is Confidence.MEDIUM
+    assert find_unmet(prose, (RULES,)) == ()
+    assert rate_task_confidence(prose, (RULES,)) is Confidence.MEDIUM
 
 
 @pytest.mark.parametrize(
@@ -118,18 +118,18 @@ def test_how_often_each_failure_is_tried_again(kind: FailureType, retries: int, 
             state=S.FAILED, attempt=count, failures=tuple(failure(kind, number + 1) for number in range(count))
         )
 
-    assert [may_retry(after(count)) for count in (1, 2, 3)] == [retries >= 1, retries >= 2, False]
-    assert delays((failure(kind),)) is bool(pause)
-    assert POLICY[kind].retries == retries
-    assert escalation(after(retries + 1))
-    assert not retries or not escalation(after(1))
+    assert [can_retry(after(count)) for count in (1, 2, 3)] == [retries >= 1, retries >= 2, False]
+    assert needs_delay((failure(kind),)) is bool(pause)
+    assert RETRY_POLICIES[kind].retries == retries
+    assert explain_escalation(after(retries + 1))
+    assert not retries or not explain_escalation(after(1))
 
 
 def test_three_attempts_in_all_whatever_failed() -> None:
     mixed = (FailureType.TIMEOUT, FailureType.MALFORMED, FailureType.VERIFY_FAILURE)
     failures = tuple(failure(kind, number + 1) for number, kind in enumerate(mixed))
-    assert may_retry(record(state=S.FAILED, attempt=2, failures=failures[:2]))
-    assert not may_retry(record(state=S.FAILED, attempt=3, failures=failures))
+    assert can_retry(record(state=S.FAILED, attempt=2, failures=failures[:2]))
+    assert not can_retry(record(state=S.FAILED, attempt=3, failures=failures))
 
 
 def test_the_second_attempt_goes_on_and_later_ones_start_clean() -> None:
@@ -155,13 +155,13 @@ def fresh(**states: TaskRecord) -> dict[str, TaskRecord]:
 
 def test_what_may_start_depends_on_order_files_and_slots() -> None:
     done = record(id="task-01", state=S.APPROVED, commit=COMMIT)
-    assert startable(PLAN, fresh(), (), (), 4) == ["task-01", "task-04"], "files of task 2 overlap those of task 1"
-    assert startable(PLAN, fresh(), (), (), 1) == ["task-01"]
-    assert startable(PLAN, fresh(), ("task-09",), (), 1) == []
-    assert startable(PLAN, fresh(task_01=done), (), (), 4) == ["task-02", "task-03", "task-04"]
-    assert startable(PLAN, fresh(task_01=done), (), ("task-02",), 4) == ["task-03", "task-04"]
+    assert find_startable(PLAN, fresh(), (), (), 4) == ["task-01", "task-04"], "files of task 2 overlap those of task 1"
+    assert find_startable(PLAN, fresh(), (), (), 1) == ["task-01"]
+    assert find_startable(PLAN, fresh(), ("task-09",), (), 1) == []
+    assert find_startable(PLAN, fresh(task_01=done), (), (), 4) == ["task-02", "task-03", "task-04"]
+    assert find_startable(PLAN, fresh(task_01=done), (), ("task-02",), 4) == ["task-03", "task-04"]
     unpublished = record(id="task-01", state=S.APPROVED)
-    assert "task-03" not in startable(PLAN, fresh(task_01=unpublished), (), (), 4)
+    assert "task-03" not in find_startable(PLAN, fresh(task_01=unpublished), (), (), 4)
 
 
 @pytest.mark.parametrize(
@@ -178,42 +178,47 @@ def test_what_may_start_depends_on_order_files_and_slots() -> None:
     ],
 )
 def test_which_declared_files_overlap(some: tuple[str, ...], others: tuple[str, ...], meet: bool) -> None:
-    assert overlap(some, others) is overlap(others, some) is meet
+    assert may_overlap(some, others) is may_overlap(others, some) is meet
 
 
-def failed(id: str, kind: FailureType = FailureType.VERIFY_FAILURE, *reasons: Reason) -> TaskRecord:
+def failed(id: str, kind: FailureType = FailureType.VERIFY_FAILURE, *reasons: FailureReason) -> TaskRecord:
     failures = tuple(failure(kind, number).model_copy(update={"reasons": reasons}) for number in (1, 2, 3))
     return record(id=id, state=S.FAILED, attempt=3, failures=failures)
 
 
 def test_what_becomes_of_a_run() -> None:
     passed = {id: record(id=id, state=S.APPROVED, commit=COMMIT) for id in fresh()}
-    assert outcome(PLAN, passed, (), recent=PLAN_IDS) == (RunOutcome.PASSED, "")
-    assert outcome(PLAN, passed, (), recent=PLAN_IDS, budget="spent")[0] is RunOutcome.BUDGET_EXHAUSTED
-    assert outcome(PLAN, passed | {"task-01": failed("task-01")}, (), recent=PLAN_IDS)[0] is RunOutcome.FAILED
-    assert outcome(PLAN, fresh(), (), recent=PLAN_IDS)[0] is RunOutcome.NEEDS_HUMAN
+    assert decide_run_outcome(PLAN, passed, (), recent=PLAN_IDS) == (RunOutcome.PASSED, "")
+    assert decide_run_outcome(PLAN, passed, (), recent=PLAN_IDS, budget="spent")[0] is RunOutcome.BUDGET_EXHAUSTED
+    assert (
+        decide_run_outcome(PLAN, passed | {"task-01": failed("task-01")}, (), recent=PLAN_IDS)[0] is RunOutcome.FAILED
+    )
+    assert decide_run_outcome(PLAN, fresh(), (), recent=PLAN_IDS)[0] is RunOutcome.NEEDS_HUMAN
     missing = MustHaveResult(what="artifact: a.py", holds=False, detail="there is no such file")
-    assert outcome(PLAN, passed, (missing,), recent=PLAN_IDS) == (
+    assert decide_run_outcome(PLAN, passed, (missing,), recent=PLAN_IDS) == (
         RunOutcome.FAILED,
         "artifact: a.py: there is no such file",
     )
     unjudged = MustHaveResult(what="truth: it is fast", holds=None)
-    assert outcome(PLAN, passed, (unjudged,), recent=PLAN_IDS)[0] is RunOutcome.PASSED
+    assert decide_run_outcome(PLAN, passed, (unjudged,), recent=PLAN_IDS)[0] is RunOutcome.PASSED
     three = {id: failed(id) for id in ("task-01", "task-02", "task-04")}
-    assert outcome(PLAN, passed | three, (), recent=PLAN_IDS) == (RunOutcome.HALTED, "3 tasks of wave 1 failed")
-    assert not halted(PLAN, passed | {id: failed(id) for id in ("task-01", "task-02", "task-03")}, PLAN_IDS), (
-        "two waves"
+    assert decide_run_outcome(PLAN, passed | three, (), recent=PLAN_IDS) == (
+        RunOutcome.HALTED,
+        "3 tasks of wave 1 failed",
     )
+    assert not find_halt_reason(
+        PLAN, passed | {id: failed(id) for id in ("task-01", "task-02", "task-03")}, PLAN_IDS
+    ), "two waves"
 
 
 def test_wrong_claims_in_three_tasks_halt_the_run() -> None:
-    lie = Reason(check="claim-mismatch", detail="x")
+    lie = FailureReason(check="claim-mismatch", detail="x")
     records = fresh(task_01=failed("task-01", FailureType.VERIFY_FAILURE, lie))
     records["task-02"] = record(id="task-02", state=S.APPROVED, commit=COMMIT, evidence=evidence(mismatches=("x",)))
-    assert not halted(PLAN, records, PLAN_IDS)
+    assert not find_halt_reason(PLAN, records, PLAN_IDS)
     records["task-04"] = record(id="task-04", state=S.REVIEWING, evidence=evidence(mismatches=("x",)))
-    assert "task-01, task-02, task-04" in halted(PLAN, records, PLAN_IDS)
-    assert not halted(PLAN, records, ("task-01", "task-02")), "a person has seen the third"
+    assert "task-01, task-02, task-04" in find_halt_reason(PLAN, records, PLAN_IDS)
+    assert not find_halt_reason(PLAN, records, ("task-01", "task-02")), "a person has seen the third"
 
 
 @pytest.mark.parametrize(
@@ -221,33 +226,33 @@ def test_wrong_claims_in_three_tasks_halt_the_run() -> None:
     [
         ({}, ""),
         (
-            {"verification": ClaimedVerification(command="x", exit_code=0)},
+            {"verification": VerificationClaim(command="x", exit_code=0)},
             "exit code 0; when Proofstone ran it, `x` ended with 1",
         ),
-        ({"verification": ClaimedVerification(command="x", exit_code=2)}, ""),
-        ({"verification": ClaimedVerification(command="x", exit_code=None)}, ""),
+        ({"verification": VerificationClaim(command="x", exit_code=2)}, ""),
+        ({"verification": VerificationClaim(command="x", exit_code=None)}, ""),
         ({"files_modified": ("a.py",)}, ""),
         ({"files_modified": ("./a.py",)}, ""),
         ({"files_modified": ("a.py", "b.py")}, "changed b.py, which it did not"),
         ({"files_modified": ()}, "changed a.py, which it does not report"),
-        ({"verification": ClaimedVerification(command="other", exit_code=0)}, "`other` ended with exit code 0; when"),
+        ({"verification": VerificationClaim(command="other", exit_code=0)}, "`other` ended with exit code 0; when"),
     ],
 )
 def test_only_a_specific_claim_can_be_contradicted(claim: dict[str, Any], wrong: str) -> None:
     run = VerifyRun(command="x", exit_code=1, verdict=Verdict.FAIL)
-    found = list(mismatches(SUCCESS.model_copy(update=claim), (run,), ("a.py",), continued=False))
+    found = list(find_mismatches(SUCCESS.model_copy(update=claim), (run,), ("a.py",), continued=False))
     assert len(found) == bool(wrong)
     assert wrong in "".join(found)
 
 
 def test_a_retry_is_told_what_went_wrong_before_it_is_told_the_task() -> None:
-    reason = Reason(check="tests:pytest", detail="1 test now fails that did not fail before")
+    reason = FailureReason(check="tests:pytest", detail="1 test now fails that did not fail before")
     before = record(
         attempt=2,
         failures=(failure(FailureType.VERIFY_FAILURE).model_copy(update={"reasons": (reason,)}),),
     )
     one = task(1, action="Mend the rounding.")
-    told = assignment(plan(one), one, before, (), run_id="r", base_commit="b", seconds=300)
+    told = build_assignment(plan(one), one, before, (), run_id="r", base_commit="b", seconds=300)
     assert (
         told.prompt.index("attempt 2 of 3")
         < told.prompt.index("1 test now fails")
@@ -261,19 +266,23 @@ def test_a_retry_is_told_what_went_wrong_before_it_is_told_the_task() -> None:
 def test_what_people_decided_is_told_to_everybody_after_them() -> None:
     one, choice = task(1), task(2, name="Which currency", type="checkpoint:decision")
     decided = record(id="task-02", checkpoint=True, state=S.APPROVED, note="EUR, please")
-    told = assignment(plan(one, choice), one, record(attempt=1), (decided,), run_id="r", base_commit="b", seconds=None)
+    told = build_assignment(
+        plan(one, choice), one, record(attempt=1), (decided,), run_id="r", base_commit="b", seconds=None
+    )
     assert "EUR, please" in told.prompt and "Which currency" in told.prompt
 
 
 def test_a_persons_note_is_told_also_where_nothing_failed() -> None:
     one = task(1)
-    told = assignment(plan(one), one, record(attempt=2, note="use UTC"), (), run_id="r", base_commit="b", seconds=None)
+    told = build_assignment(
+        plan(one), one, record(attempt=2, note="use UTC"), (), run_id="r", base_commit="b", seconds=None
+    )
     assert "use UTC" in told.prompt and told.directive == "use UTC"
 
 
 def test_held_out_commands_are_never_told() -> None:
     one = task(1, heldout=("python secret.py",))
-    told = assignment(plan(one), one, record(attempt=1), (), run_id="r", base_commit="b", seconds=None)
+    told = build_assignment(plan(one), one, record(attempt=1), (), run_id="r", base_commit="b", seconds=None)
     assert "secret" not in told.model_dump_json()
 
 
@@ -288,7 +297,7 @@ def test_held_out_commands_are_never_told() -> None:
     ],
 )
 def test_the_commit_says_what_it_is_and_what_it_belongs_to(name: str, changed: tuple[str, ...], subject: str) -> None:
-    text = message(plan(task(1), phase="03", plan="01"), task(1, name=name), changed, run_id="run-1")
+    text = build_task_message(plan(task(1), phase="03", plan="01"), task(1, name=name), changed, run_id="run-1")
     assert text.splitlines()[0] == subject
     assert f"Task: {name}" in text and "Plan: A plan" in text
     assert text.rstrip().splitlines()[-2:] == ["Proofstone-Run: run-1", "Proofstone-Task: task-01"]
@@ -296,7 +305,7 @@ def test_the_commit_says_what_it_is_and_what_it_belongs_to(name: str, changed: t
 
 def test_a_long_name_is_cut_in_the_subject_and_whole_in_the_text() -> None:
     name = "A very long name that goes on and on " * 4
-    text = message(plan(task(1)), task(1, name=name), ("a.py",), run_id="r")
+    text = build_task_message(plan(task(1)), task(1, name=name), ("a.py",), run_id="r")
     assert len(text.splitlines()[0]) <= 72
     assert " ".join(name.split()) in text
 
@@ -314,7 +323,7 @@ def test_a_long_name_is_cut_in_the_subject_and_whole_in_the_text() -> None:
     ],
 )
 def test_what_is_a_reason_to_skip(reason: str, fine: bool) -> None:
-    assert (refused_reason(reason) == "") is fine
+    assert (explain_bad_reason(reason) == "") is fine
 
 
 def test_must_haves_are_looked_at_in_the_tree() -> None:
@@ -334,7 +343,7 @@ def test_must_haves_are_looked_at_in_the_tree() -> None:
             KeyLink.model_validate({"from": "a.ts", "to": "x", "pattern": "("}),
         ),
     )
-    found = look(wanted, files.get)
+    found = check_must_haves(wanted, files.get)
     assert [one.holds for one in found] == [True, False, False, False, True, True, False, False, None]
     assert "Bar" in found[1].detail and "2 lines" in found[2].detail and "regular expression" in found[7].detail
 
@@ -344,8 +353,8 @@ def test_must_haves_are_looked_at_in_the_tree() -> None:
     [("PLAN.md", "SUMMARY.md"), ("03-01-PLAN.md", "03-01-SUMMARY.md"), ("feature.md", "SUMMARY.md")],
 )
 def test_a_plan_has_pages_of_its_own(plan_name: str, summary: str) -> None:
-    assert summary_name(plan_name) == summary
-    assert state_name(plan_name) == summary.replace("SUMMARY", "STATE")
+    assert name_summary_page(plan_name) == summary
+    assert name_state_page(plan_name) == summary.replace("SUMMARY", "STATE")
 
 
 @pytest.mark.parametrize(
@@ -353,7 +362,7 @@ def test_a_plan_has_pages_of_its_own(plan_name: str, summary: str) -> None:
     [("03-Sequential Execution", "03-sequential-execution"), ("Ärger über Öl", "arger-uber-ol"), ("計画", "plan")],
 )
 def test_names_of_branches_are_plain(text: str, short: str) -> None:
-    assert slug(text) == short
+    assert slugify(text) == short
 
 
 @pytest.mark.parametrize(
@@ -374,7 +383,7 @@ def test_names_of_branches_are_plain(text: str, short: str) -> None:
     ],
 )
 def test_which_further_files_are_granted(asked: str, declared: tuple[str, ...], given: bool) -> None:
-    assert granted((asked,), declared) == ((asked,) if given else ())
+    assert grant_files((asked,), declared) == ((asked,) if given else ())
 
 
 @pytest.mark.parametrize(
@@ -399,5 +408,5 @@ def test_a_criterion_is_linked_only_where_words_leave_no_doubt(criterion: str, s
         line(name="tests:pytest", kind=CheckKind.TESTS, command="python -m pytest", tests=5),
     ]
     report = check_report(checks=lines, fixed=("tests/test_cart.py::test_rounding",))
-    (found,) = link(task(1, done=(criterion,)), report, ("cart.py",))
+    (found,) = link_criteria(task(1, done=(criterion,)), report, ("cart.py",))
     assert found.check == shown

@@ -15,7 +15,7 @@ from proofstone.gate.models import (
     TaskRecord,
     VerifyRun,
 )
-from proofstone.gate.rules.direction import rated
+from proofstone.gate.rules.direction import rate_run
 from tests.gate.records import RULES, evidence, failure, record
 
 
@@ -55,7 +55,7 @@ HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 def test_each_row_of_the_table(
     outcome: RunOutcome | None, task: TaskRecord, confidence: Confidence | None, why: str, raised_by: str
 ) -> None:
-    found = rated(outcome, "failed: task-01", [task], [])
+    found = rate_run(outcome, "failed: task-01", [task], [])
     assert found.confidence is confidence
     assert len(found.reasons) == len(found.raises) == (1 if why else 0)
     assert why in "".join(found.reasons)
@@ -63,10 +63,10 @@ def test_each_row_of_the_table(
 
 
 def test_a_must_have_that_nobody_judged_leaves_something_unproven() -> None:
-    found = rated(RunOutcome.PASSED, "", [approved()], [UNJUDGED])
+    found = rate_run(RunOutcome.PASSED, "", [approved()], [UNJUDGED])
     assert found.confidence is MEDIUM
     assert found.reasons == ("not judged yet: truth: it is fast",)
 
 
 def test_the_weakest_task_decides() -> None:
-    assert rated(RunOutcome.PASSED, "", [approved(), approved(confidence=LOW)], []).confidence is LOW
+    assert rate_run(RunOutcome.PASSED, "", [approved(), approved(confidence=LOW)], []).confidence is LOW

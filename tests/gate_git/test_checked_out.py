@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from proofstone.errors import RepositoryError
-from proofstone.git.commit import BranchMovedError, CheckedOutError, publish
-from proofstone.git.snapshot import set_entries
+from proofstone.git.commit import BranchMovedError, CheckedOutError, publish_commit
+from proofstone.git.snapshot import write_index_entries
 from tests.gate_git.place import Place
 
 PUBLISH = """
@@ -31,9 +31,9 @@ def rich_change(place: Place) -> str:
     git = place.store.git(index=place.store.folder / "index.test")
     tree = place.tree_with({"a.txt": "changed\n", "new/er.txt": "new\n", "tool.sh": "run\n"})
     git.run("read-tree", tree)
-    blob = git.line("rev-parse", f"{tree}:tool.sh")
-    set_entries(git, [("0", blob, b"b.txt"), ("100755", blob, b"b.txt/inner")])
-    return git.line("write-tree")
+    blob = git.run_line("rev-parse", f"{tree}:tool.sh")
+    write_index_entries(git, [("0", blob, b"b.txt"), ("100755", blob, b"b.txt/inner")])
+    return git.run_line("write-tree")
 
 
 def standing(place: Place, root: Path | None = None) -> tuple[str, str, dict[str, bytes]]:
@@ -47,7 +47,7 @@ def standing(place: Place, root: Path | None = None) -> tuple[str, str, dict[str
 def test_index_and_files_come_along(place: Place) -> None:
     commit = place.commit_of(rich_change(place))
     (place.root / "untracked.txt").write_text("mine\n")
-    publish(place.store, "main", commit, expected=place.head)
+    publish_commit(place.store, "main", commit, expected=place.head)
     assert place.head == commit
     assert place.git("status", "--porcelain") == "?? untracked.txt"
     assert (place.root / "b.txt" / "inner").read_text() == "run\n"
@@ -63,7 +63,7 @@ def test_a_linked_worktree_comes_along_and_the_main_one_stays(place: Place) -> N
     place.git("worktree", "add", "--quiet", "-b", "side", str(linked))
     before = standing(place)
     commit = place.commit_of(rich_change(place))
-    publish(place.store, "side", commit, expected=place.head)
+    publish_commit(place.store, "side", commit, expected=place.head)
     assert place.workshop.git(linked, "status", "--porcelain") == ""
     assert (linked / "a.txt").read_text() == "changed\n"
     assert standing(place) == before
@@ -74,7 +74,7 @@ def test_a_linked_worktree_whose_folder_is_gone_is_no_hindrance(place: Place) ->
     place.git("worktree", "add", "--quiet", "-b", "side", str(linked))
     place.workshop.run(place.root, "rm", "-r", str(linked))
     commit = place.commit_of(rich_change(place))
-    publish(place.store, "side", commit, expected=place.head)
+    publish_commit(place.store, "side", commit, expected=place.head)
     assert place.git("rev-parse", "side") == commit
 
 
@@ -169,7 +169,7 @@ def test_what_could_be_lost_is_named_and_left_alone(place: Place, hinder: Callab
     hinder(place)
     before = standing(place)
     with pytest.raises(CheckedOutError, match=named):
-        publish(place.store, "main", commit, expected=head)
+        publish_commit(place.store, "main", commit, expected=head)
     assert place.head == head
     assert standing(place) == before
     assert list(place.store.folder.glob("index.standing-*")) == []
@@ -178,7 +178,7 @@ def test_what_could_be_lost_is_named_and_left_alone(place: Place, hinder: Callab
 def test_a_sparse_checkout_stays_sparse(place: Place) -> None:
     place.git("sparse-checkout", "set", "--no-cone", "/src/")
     commit = place.commit_of(place.tree_with({"a.txt": "changed\n", "src/run.sh": "changed\n"}))
-    publish(place.store, "main", commit, expected=place.head)
+    publish_commit(place.store, "main", commit, expected=place.head)
     assert place.git("status", "--porcelain") == ""
     assert (place.root / "src" / "run.sh").read_text() == "changed\n"
     assert not (place.root / "a.txt").exists()
@@ -189,7 +189,7 @@ def test_if_the_branch_cannot_be_moved_the_work_trees_are_put_back(place: Place)
     before = standing(place)
     (place.root / ".git" / "refs" / "heads" / "main.lock").write_text("")
     with pytest.raises(RepositoryError, match="update-ref"):
-        publish(place.store, "main", commit, expected=head)
+        publish_commit(place.store, "main", commit, expected=head)
     assert place.head == head
     assert standing(place) == before
 
@@ -201,7 +201,7 @@ def test_of_two_work_trees_neither_moves_if_one_cannot(place: Place) -> None:
     (linked / "a.txt").write_text("my own edit\n")
     before = standing(place), standing(place, linked)
     with pytest.raises(CheckedOutError, match="linked"):
-        publish(place.store, "main", commit, expected=head)
+        publish_commit(place.store, "main", commit, expected=head)
     assert place.head == head
     assert (standing(place), standing(place, linked)) == before
 
@@ -221,7 +221,7 @@ def test_killed_at_any_boundary_publishing_again_ends_it(place: Place, point: st
     commit, head = place.commit_of(rich_change(place)), place.head
     killed_at(place, point, commit, head)
     assert place.head == (commit if point == "commit.after-ref" else head)
-    publish(place.store, "main", commit, expected=head)
+    publish_commit(place.store, "main", commit, expected=head)
     assert place.head == commit
     assert place.git("status", "--porcelain") == ""
     assert place.git("log", "--format=%s") == "Change\nWork"
@@ -234,7 +234,7 @@ def test_killed_while_files_were_written_publishing_again_ends_it(place: Place) 
     (place.root / "a.txt").write_text("changed\n")
     (place.root / "b.txt").unlink()
     (place.root / "tool.sh").write_text("run\n")
-    publish(place.store, "main", commit, expected=head)
+    publish_commit(place.store, "main", commit, expected=head)
     assert place.head == commit
     assert place.git("status", "--porcelain") == ""
     assert (place.root / "b.txt" / "inner").exists()
@@ -245,7 +245,7 @@ def test_after_a_crash_an_edit_of_the_person_is_still_safe(place: Place) -> None
     killed_at(place, "commit.before-ref", commit, head)
     (place.root / "new" / "er.txt").write_text("my own edit\n")
     with pytest.raises(CheckedOutError, match=r"new/er\.txt"):
-        publish(place.store, "main", commit, expected=head)
+        publish_commit(place.store, "main", commit, expected=head)
     assert (place.root / "new" / "er.txt").read_text() == "my own edit\n"
     assert place.head == head
 
@@ -257,6 +257,6 @@ def test_a_commit_made_after_a_crash_is_a_branch_that_moved(place: Place) -> Non
     place.git("commit", "--quiet", "--message", "Mine")
     mine = place.head
     with pytest.raises(BranchMovedError):
-        publish(place.store, "main", commit, expected=head)
+        publish_commit(place.store, "main", commit, expected=head)
     assert place.head == mine
     assert place.git("status", "--porcelain") == ""

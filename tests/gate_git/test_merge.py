@@ -7,37 +7,37 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.git.checkout import with_base_files
-from proofstone.git.commit import publish
-from proofstone.git.merge import Conflict, Merged, merge
-from proofstone.git.snapshot import Snapshot, difference
+from proofstone.git.checkout import restore_base_files
+from proofstone.git.commit import publish_commit
+from proofstone.git.merge import CleanMerge, MergeConflict, merge_trees
+from proofstone.git.snapshot import Snapshot, compare_trees
 from tests.gate_git.place import Place
 from tests.workshop import Workshop
 
 
-def merged(place: Place, tip: str, tree: str, base: str | None = None) -> Merged | tuple[Conflict, ...]:
-    return merge(place.store, base_commit=base or place.head, tip=tip, tree=tree)
+def merged(place: Place, tip: str, tree: str, base: str | None = None) -> CleanMerge | tuple[MergeConflict, ...]:
+    return merge_trees(place.store, base_commit=base or place.head, tip=tip, tree=tree)
 
 
 def without(place: Place, path: str, of: str | None = None) -> str:
     """The tree with a file removed: as in the empty tree."""
     tree = of or place.tree
     git = place.store.git()
-    empty = git.line("mktree")
-    entries = tuple(difference(git, empty, tree))
-    return with_base_files(place.store, Snapshot(tree, empty, entries, ()), {path.encode()})
+    empty = git.run_line("mktree")
+    entries = tuple(compare_trees(git, empty, tree))
+    return restore_base_files(place.store, Snapshot(tree, empty, entries, ()), {path.encode()})
 
 
 def test_a_base_that_did_not_move_gives_the_tree_itself(place: Place) -> None:
     tree = place.tree_with({"a.txt": "changed\n"})
-    assert merged(place, place.head, tree) == Merged(tree)
+    assert merged(place, place.head, tree) == CleanMerge(tree)
     same_files = place.commit_of(place.tree)
-    assert merged(place, same_files, tree) == Merged(tree)
+    assert merged(place, same_files, tree) == CleanMerge(tree)
 
 
 def test_a_tree_that_changes_nothing_gives_the_tips(place: Place) -> None:
     moved = place.tree_with({"b.txt": "moved\n"})
-    assert merged(place, place.commit_of(moved), place.tree) == Merged(moved)
+    assert merged(place, place.commit_of(moved), place.tree) == CleanMerge(moved)
 
 
 def test_changes_of_different_files_and_lines_come_together(place: Place) -> None:
@@ -45,7 +45,7 @@ def test_changes_of_different_files_and_lines_come_together(place: Place) -> Non
     base = place.commit_of(place.tree_with({"a.txt": "one\ntwo\nthree\nfour\nfive\n"}))
     tree = place.tree_with({"a.txt": "one\ntwo\nthree\nfour\nFIVE\n", "new.txt": "new\n"})
     found = merged(place, tip, tree, base)
-    assert isinstance(found, Merged)
+    assert isinstance(found, CleanMerge)
     listed = place.listed(found.tree)
     assert listed["a.txt"] == "ONE\ntwo\nthree\nfour\nFIVE\n"
     assert (listed["b.txt"], listed["new.txt"]) == ("theirs\n", "new\n")
@@ -57,7 +57,7 @@ def test_a_tip_of_the_persons_own_repository_will_do(place: Place) -> None:
     place.workshop.write(place.root, {"b.txt": "person\n"})
     tip = place.workshop.commit(place.root)
     found = merged(place, tip, tree, base)
-    assert isinstance(found, Merged)
+    assert isinstance(found, CleanMerge)
     assert place.listed(found.tree)["a.txt"] == "task\n"
     assert place.listed(found.tree)["b.txt"] == "person\n"
 
@@ -68,7 +68,7 @@ def test_the_base_is_the_one_named_even_if_the_tip_does_not_build_on_it(place: P
     tree = place.tree_with({"a.txt": "base\n", "new.txt": "new\n"})
     tip = place.commit_of(place.tree_with({"b.txt": "elsewhere\n"}))
     found = merged(place, tip, tree, base)
-    assert isinstance(found, Merged)
+    assert isinstance(found, CleanMerge)
     assert place.listed(found.tree)["a.txt"] == "one\ntwo\nthree\n"
     assert place.listed(found.tree)["new.txt"] == "new\n"
 
@@ -76,19 +76,19 @@ def test_the_base_is_the_one_named_even_if_the_tip_does_not_build_on_it(place: P
 def test_a_conflict_names_the_path_and_shows_both_sides(place: Place) -> None:
     tip = place.commit_of(place.tree_with({"a.txt": "one\nours\nthree\n", "b.txt": "fine\n"}))
     found = merged(place, tip, place.tree_with({"a.txt": "one\ntheirs\nthree\n"}))
-    assert found == (Conflict("a.txt", "one\nours\nthree\n", "one\ntheirs\nthree\n", "content"),)
+    assert found == (MergeConflict("a.txt", "one\nours\nthree\n", "one\ntheirs\nthree\n", "content"),)
 
 
 def test_a_file_removed_on_one_side_and_edited_on_the_other_is_not_lost(place: Place) -> None:
     tip = place.commit_of(without(place, "a.txt"))
     found = merged(place, tip, place.tree_with({"a.txt": "edited\n"}))
-    assert found == (Conflict("a.txt", "(removed)", "edited\n", "modify/delete"),)
+    assert found == (MergeConflict("a.txt", "(removed)", "edited\n", "modify/delete"),)
 
 
 def test_two_new_files_of_one_name_are_a_conflict(place: Place) -> None:
     tip = place.commit_of(place.tree_with({"new.txt": "ours\n"}))
     found = merged(place, tip, place.tree_with({"new.txt": "theirs\n"}))
-    assert found == (Conflict("new.txt", "ours\n", "theirs\n", "add/add"),)
+    assert found == (MergeConflict("new.txt", "ours\n", "theirs\n", "add/add"),)
 
 
 def test_a_file_where_the_other_side_has_a_folder_is_called_by_its_own_name(place: Place) -> None:
@@ -130,10 +130,10 @@ def test_a_file_that_moved_on_one_side_is_not_guessed_at(place: Place) -> None:
     tip = place.commit_of(without(place, "a.txt", place.tree_with({"moved.txt": text})))
     edited = place.tree_with({"a.txt": f"{text}four\n"})
     found = merged(place, tip, edited)
-    assert found == (Conflict("moved.txt", text, f"{text}four\n", "rename"),)
-    moved = place.store.git().line("rev-parse", f"{tip}^{{tree}}")
+    assert found == (MergeConflict("moved.txt", text, f"{text}four\n", "rename"),)
+    moved = place.store.git().run_line("rev-parse", f"{tip}^{{tree}}")
     turned = merged(place, place.commit_of(edited), moved)
-    assert turned == (Conflict("moved.txt", f"{text}four\n", text, "rename"),)
+    assert turned == (MergeConflict("moved.txt", f"{text}four\n", text, "rename"),)
 
 
 @pytest.mark.parametrize("where", ["repository", "home"])
@@ -153,7 +153,7 @@ def test_the_bases_own_attributes_decide_between_the_built_in_ways(workshop: Wor
     place = Place(workshop, workshop.repo(files))
     tip = place.commit_of(place.tree_with({"log.md": "log\nours\n", "lock": "1\na\nb\nc\nd\n"}))
     union = merged(place, tip, place.tree_with({"log.md": "log\ntheirs\n"}))
-    assert isinstance(union, Merged)
+    assert isinstance(union, CleanMerge)
     assert place.listed(union.tree)["log.md"] == "log\nours\ntheirs\n"
     # The attributes that the change itself brings do not count: with them the lines would come together.
     edited = place.tree_with({"lock": "0\na\nb\nc\n1\n", ".gitattributes": "lock merge=union\n"})
@@ -166,7 +166,7 @@ def test_merging_leaves_the_persons_repository_alone(place: Place) -> None:
     head, tree = place.head, place.tree_with({"a.txt": "theirs\n"})
     tip = place.commit_of(place.tree_with({"b.txt": "ours\n"}))
     before = {path: path.stat().st_mtime_ns for path in Path(place.root).rglob("*")}
-    merge(place.store, base_commit=head, tip=tip, tree=tree)
+    merge_trees(place.store, base_commit=head, tip=tip, tree=tree)
     assert {path: path.stat().st_mtime_ns for path in Path(place.root).rglob("*")} == before
 
 
@@ -174,18 +174,18 @@ def test_merges_run_at_once(place: Place) -> None:
     head, tip = place.head, place.commit_of(place.tree_with({"b.txt": "ours\n"}))
     trees = [place.tree_with({"a.txt": f"{number}\n"}) for number in range(6)]
     with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(lambda tree: merge(place.store, base_commit=head, tip=tip, tree=tree), trees))
+        found = list(pool.map(lambda tree: merge_trees(place.store, base_commit=head, tip=tip, tree=tree), trees))
     for number, one in enumerate(found):
-        assert isinstance(one, Merged)
+        assert isinstance(one, CleanMerge)
         assert place.listed(one.tree)["a.txt"] == f"{number}\n"
 
 
 def test_a_merged_tree_can_be_committed_and_published(place: Place) -> None:
     base = place.head
     first = place.commit_of(place.tree_with({"b.txt": "first\n"}))
-    publish(place.store, "proofstone/work", first, expected=None)
+    publish_commit(place.store, "proofstone/work", first, expected=None)
     found = merged(place, first, place.tree_with({"a.txt": "second\n"}), base)
-    assert isinstance(found, Merged)
-    publish(place.store, "proofstone/work", place.commit_of(found.tree, first), expected=first)
+    assert isinstance(found, CleanMerge)
+    publish_commit(place.store, "proofstone/work", place.commit_of(found.tree, first), expected=first)
     assert place.git("show", "proofstone/work:a.txt") == "second"
     assert place.git("show", "proofstone/work:b.txt") == "first"

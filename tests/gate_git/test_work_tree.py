@@ -16,9 +16,9 @@ from proofstone.git.repository import open_repository
 from proofstone.git.store import open_store
 from proofstone.git.work_tree import (
     WorkTree,
-    WorkTreeLostError,
-    freeze,
-    make_work_tree,
+    WorkTreeMissingError,
+    create_work_tree,
+    freeze_work_tree,
     open_work_tree,
     remove_work_tree,
 )
@@ -114,7 +114,7 @@ def test_one_that_does_not_say_what_it_was_made_from_is_named(place: Place, text
     made = place.work_tree()
     note = made.folder / "work-tree.json"
     note.write_text(text)
-    with pytest.raises(WorkTreeLostError, match=r"work-tree\.json: it does not say"):
+    with pytest.raises(WorkTreeMissingError, match=r"work-tree\.json: it does not say"):
         open_work_tree(place.store, made.folder)
 
 
@@ -345,7 +345,7 @@ def test_a_work_tree_that_is_gone_is_named(place: Place, instead: str) -> None:
     shutil.rmtree(made.files)
     if instead == "link":
         made.files.symlink_to(place.root)
-    with pytest.raises(WorkTreeLostError, match="gone"):
+    with pytest.raises(WorkTreeMissingError, match="gone"):
         place.frozen(made)
 
 
@@ -524,7 +524,7 @@ def test_sha256_repositories_and_linked_worktrees_work(workshop: Workshop) -> No
 
 def test_several_work_trees_are_frozen_at_once(place: Place) -> None:
     made = [
-        make_work_tree(
+        create_work_tree(
             place.store, place.workshop.folder / f"task-{n}", base_commit=place.head, tree=place.tree, sandboxed=False
         )
         for n in range(6)
@@ -539,10 +539,10 @@ def test_several_work_trees_are_frozen_at_once(place: Place) -> None:
 def test_the_persons_repository_is_not_touched(place: Place) -> None:
     store = open_store(open_repository(place.root), place.workshop.proofstone_home)
     before = {path: path.stat().st_mtime_ns for path in place.root.rglob("*")}
-    made = make_work_tree(
+    made = create_work_tree(
         store, place.workshop.folder / "task", base_commit=place.head, tree=place.tree, sandboxed=False
     )
     (made.files / "a.txt").write_text("edited\n")
-    freeze(store, made, place.tree)
+    freeze_work_tree(store, made, place.tree)
     remove_work_tree(made.folder)
     assert {path: path.stat().st_mtime_ns for path in place.root.rglob("*")} == before

@@ -7,39 +7,39 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.roles.models.gate import Assignment, Direction, FailureType
-from proofstone.cli.gate_session import EXIT
+from proofstone.agents.roles.models.gate import Assignment, FailureType, RetryDirection
+from proofstone.cli.gate_session import GATE_EXIT_CODES
 from proofstone.config.settings import GateSettings
 from proofstone.gate.models import GateReport, RunOutcome
-from proofstone.gate.rules.direction import HOW, KINDS, Kind
-from proofstone.gate.rules.machine import MAX_ATTEMPTS, POLICY, diagram
-from proofstone.gate.rules.passing import CATEGORIES
-from proofstone.plans.lint import errors, lint
-from proofstone.plans.reading import read_plan
+from proofstone.gate.rules.direction import APPROACH_POLICY, FAILURE_KINDS, FailureKind
+from proofstone.gate.rules.pass_rule import OVERRIDE_CATEGORIES
+from proofstone.gate.rules.state_machine import MAX_ATTEMPTS, RETRY_POLICIES, draw_state_diagram
+from proofstone.plans.lint import find_lint_problems, select_errors
+from proofstone.plans.parser import read_plan
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gate.md").read_text("utf-8")
 
 
 def test_the_diagram_is_the_table() -> None:
-    assert f"```mermaid\n{diagram()}\n```" in PAGE
+    assert f"```mermaid\n{draw_state_diagram()}\n```" in PAGE
 
 
 @pytest.mark.parametrize("kind", list(FailureType))
 def test_the_retry_table_is_the_policy(kind: FailureType) -> None:
     [row] = [line for line in PAGE.splitlines() if line.startswith(f"| `{kind}` |")]
     _, _, _, again, after, _ = (cell.strip() for cell in row.split("|"))
-    retries, delays, _ = POLICY[kind]
+    retries, delays, _ = RETRY_POLICIES[kind]
     assert again.startswith("never" if not retries else "1 time" if retries == 1 else f"{retries} times")
     assert after == ("–" if not retries else f"{GateSettings().retry_delay_seconds} s" if delays else "at once")
     assert f"at most {MAX_ATTEMPTS} attempts" in PAGE
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.what[:20])
-def test_the_table_of_what_counts_as_what_is_the_one_that_decides(kind: Kind) -> None:
-    assert f"| {kind.what} | {kind.mode} | {kind.failure_class} |\n" in PAGE
+@pytest.mark.parametrize("kind", FAILURE_KINDS, ids=lambda kind: kind.what[:20])
+def test_the_table_of_what_counts_as_what_is_the_one_that_decides(kind: FailureKind) -> None:
+    assert f"| {kind.description} | {kind.mode} | {kind.failure_class} |\n" in PAGE
 
 
-@pytest.mark.parametrize("directive", sorted({row.directive for row in HOW}))
+@pytest.mark.parametrize("directive", sorted({row.directive for row in APPROACH_POLICY}))
 def test_every_directive_is_there(directive: str) -> None:
     assert f"\n| `{directive}` | " in PAGE
 
@@ -47,11 +47,11 @@ def test_every_directive_is_there(directive: str) -> None:
 def test_every_exit_code_and_outcome_is_there() -> None:
     for outcome in RunOutcome:
         assert f"`{outcome.value}`" in PAGE
-        assert f"\n| {EXIT[outcome]} | " in PAGE
+        assert f"\n| {GATE_EXIT_CODES[outcome]} | " in PAGE
 
 
 @pytest.mark.parametrize(
-    "word", [*CATEGORIES, *Assignment.model_fields, *Direction.model_fields, *GateReport.model_fields]
+    "word", [*OVERRIDE_CATEGORIES, *Assignment.model_fields, *RetryDirection.model_fields, *GateReport.model_fields]
 )
 def test_the_words_of_the_protocol_are_there(word: str) -> None:
     left_out = {"run_id", "plan", "base_commit", "cost", "notes"}
@@ -64,4 +64,4 @@ def test_the_example_is_a_plan_that_can_be_run() -> None:
     plan, problems = read_plan(found[1], "PLAN.md")
     assert plan is not None
     assert len(plan.tasks) == 2
-    assert errors((*problems, *lint(plan, found[1]))) == ()
+    assert select_errors((*problems, *find_lint_problems(plan, found[1]))) == ()

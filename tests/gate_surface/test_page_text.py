@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from proofstone.documents.markdown import Value, code, prose, visible, yaml, yaml_block
+from proofstone.documents.markdown import (
+    YamlValue,
+    code_span,
+    escape_markdown,
+    format_yaml,
+    format_yaml_block,
+    make_visible,
+)
 
 HOSTILE = [
     "plain",
@@ -46,8 +53,12 @@ def read(text: str) -> object:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_text_reads_back_as_it_was(text: str) -> None:
-    values: dict[str, Value] = {"name": text, "list": [text, text], "deep": {"list": [{"name": text, "other": text}]}}
-    assert read(yaml(values)) == values
+    values: dict[str, YamlValue] = {
+        "name": text,
+        "list": [text, text],
+        "deep": {"list": [{"name": text, "other": text}]},
+    }
+    assert read(format_yaml(values)) == values
 
 
 values = st.recursive(
@@ -61,13 +72,13 @@ values = st.recursive(
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,8}", fullmatch=True).map(lambda key: f"k_{key}"), values, max_size=4))
-def test_whatever_is_written_reads_back(wanted: dict[str, Value]) -> None:
-    assert read(yaml(wanted)) == (wanted or None)
+def test_whatever_is_written_reads_back(wanted: dict[str, YamlValue]) -> None:
+    assert read(format_yaml(wanted)) == (wanted or None)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_closes_the_fence(text: str) -> None:
-    lines = yaml_block({"name": text, "list": [text]}).splitlines()
+    lines = format_yaml_block({"name": text, "list": [text]}).splitlines()
     assert lines[0] == "```yaml"
     assert lines[-1] == "```"
     assert not any("```" in line for line in lines[1:-1])
@@ -86,7 +97,7 @@ def test_no_text_closes_the_fence(text: str) -> None:
     ],
 )
 def test_prose_is_one_line_that_means_nothing_to_markdown(text: str, shown: str) -> None:
-    assert prose(text) == shown
+    assert escape_markdown(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -94,8 +105,8 @@ def test_prose_is_one_line_that_means_nothing_to_markdown(text: str, shown: str)
     [("pytest -q", "`pytest -q`"), ("a `b` c", "``a `b` c``"), ("`b`", "`` `b` ``"), ("a\nb", "`a b`")],
 )
 def test_a_code_span_is_fenced_by_more_backticks_than_it_holds(text: str, shown: str) -> None:
-    assert code(text) == shown
+    assert code_span(text) == shown
 
 
 def test_what_cannot_be_seen_is_written_out() -> None:
-    assert visible("a\x00\u202eb\U000e0001") == "a\\x00\\u202eb\\U000e0001"
+    assert make_visible("a\x00\u202eb\U000e0001") == "a\\x00\\u202eb\\U000e0001"

@@ -11,16 +11,16 @@ from ruamel.yaml import YAML
 
 from proofstone.agents.roles.models.gate import FailureType
 from proofstone.gate.models import (
-    POLICY,
-    Confirmed,
+    GATE_POLICY,
     CriterionLink,
     MustHaveResult,
     OverrideAction,
-    Retried,
     RunOutcome,
     RunView,
+    TaskConfirmed,
+    TaskRetried,
 )
-from proofstone.gate.rules.pages import duration, state_page, summary_page
+from proofstone.gate.rules.pages import format_time_between, render_state_page, render_summary_page
 from tests.gate_surface import views
 from tests.gate_surface.test_page_text import HOSTILE
 from tests.gate_surface.views import RUN, executed, failed, overridden, started, view
@@ -50,7 +50,7 @@ RECOVERED = (
     started(),
     executed(),
     failed(error="first: a colon\nand a line"),
-    Retried(by=POLICY),
+    TaskRetried(by=GATE_POLICY),
     started(2),
     executed(),
     *views.PASSED[2:],
@@ -71,7 +71,7 @@ def busy() -> RunView:
 
 
 def test_state_has_exactly_the_keys_of_the_protocol() -> None:
-    found = blocks(state_page(busy()))
+    found = blocks(render_state_page(busy()))
     assert set(found) == {"run", "current_task", "gate_stats", "tasks", "recent_failures", "concerns"}
     assert list(found["current_task"]) == [
         "name",
@@ -109,7 +109,7 @@ def test_state_has_exactly_the_keys_of_the_protocol() -> None:
 
 
 def test_state_says_where_the_run_stands() -> None:
-    found = blocks(state_page(busy()))
+    found = blocks(render_state_page(busy()))
     assert found["run"]["id"] == RUN
     assert found["run"]["branch"] == "proofstone/a-shop"
     assert found["current_task"] == {
@@ -140,7 +140,7 @@ def test_state_says_where_the_run_stands() -> None:
 
 
 def test_state_names_every_task_and_what_was_set_aside() -> None:
-    tasks = blocks(state_page(busy()))["tasks"]
+    tasks = blocks(render_state_page(busy()))["tasks"]
     assert tasks[0] == {
         "name": "Task 1: Prices",
         "id": "task-01",
@@ -162,13 +162,13 @@ def test_state_names_every_task_and_what_was_set_aside() -> None:
 
 
 def test_a_task_that_the_person_has_committed_needs_no_commit_any_more() -> None:
-    settled = view({"a": (overridden(OverrideAction.FORCE), Confirmed(by="ada", commit="c" * 40))})
-    [task] = blocks(state_page(settled))["tasks"]
+    settled = view({"a": (overridden(OverrideAction.FORCE), TaskConfirmed(by="ada", commit="c" * 40))})
+    [task] = blocks(render_state_page(settled))["tasks"]
     assert (task["status"], task["requires_manual_commit"]) == ("complete (forced)", False)
 
 
 def test_state_keeps_failures_with_what_became_of_them() -> None:
-    failures = blocks(state_page(busy()))["recent_failures"]
+    failures = blocks(render_state_page(busy()))["recent_failures"]
     by_task = {failure["task"]: failure for failure in failures}
     assert by_task["Task 1: Prices"] == {
         "task": "Task 1: Prices",
@@ -184,7 +184,7 @@ def test_state_keeps_failures_with_what_became_of_them() -> None:
 
 def test_only_the_last_failures_are_kept_oldest_first() -> None:
     lost = view({f"t{number}": views.THRICE_FAILED for number in range(5)})
-    failures = blocks(state_page(lost))["recent_failures"]
+    failures = blocks(render_state_page(lost))["recent_failures"]
     assert len(failures) == 10
     assert [failure["attempt"] for failure in failures] == sorted(failure["attempt"] for failure in failures)
     assert failures[-1]["resolution"] == "a person is asked"
@@ -195,32 +195,32 @@ def test_state_shows_the_bar() -> None:
         "## Current Task: Task 2: Basket\n\n```\nGate Progress: [####----] Step 2/3\n\n"
         "[x] Step 1: Executor    - SUCCESS (14:30:01)\n"
         "[~] Step 2: Verify      - RUNNING (14:30:01)\n"
-        "[ ] Step 3: Architect   - PENDING\n\nStatus: VERIFYING\n```" in state_page(busy())
+        "[ ] Step 3: Architect   - PENDING\n\nStatus: VERIFYING\n```" in render_state_page(busy())
     )
 
 
 def test_tasks_that_are_under_way_beside_it_have_bars_too() -> None:
-    page = state_page(view({"a": (started(),), "b": (started(), executed())}))
+    page = render_state_page(view({"a": (started(),), "b": (started(), executed())}))
     assert page.count("Gate Progress:") == 2
     assert "## At the same time\n\n### a\n" in page
 
 
 def test_state_says_what_is_asked_and_how_to_answer() -> None:
-    page = state_page(busy())
+    page = render_state_page(busy())
     assert "**Task 3: Pay** (task-03): commit it yourself" in page
     assert f"- `proofstone done {RUN} task-03`: you have committed it yourself" in page
 
 
 def test_state_lists_concerns() -> None:
-    assert blocks(state_page(busy()))["concerns"] == ["hooks were skipped", "task-01: the name is odd"]
+    assert blocks(render_state_page(busy()))["concerns"] == ["hooks were skipped", "task-01: the name is odd"]
 
 
 def test_state_says_that_nobody_reads_it_back() -> None:
-    assert "never read back" in state_page(busy()).split("```")[0]
+    assert "never read back" in render_state_page(busy()).split("```")[0]
 
 
 def test_state_of_a_run_that_has_not_begun() -> None:
-    found = blocks(state_page(view({"a": ()})))
+    found = blocks(render_state_page(view({"a": ()})))
     assert found["current_task"]["started_at"] is None
     assert found["gate_stats"]["pass_rate"] == "–"
     assert found["recent_failures"] == []
@@ -230,13 +230,13 @@ def test_state_of_a_run_that_has_not_begun() -> None:
 def test_no_name_breaks_a_page(name: str) -> None:
     events = (started(), executed(), failed(error=name))
     seen = view({name: events}, title=name, reason=name, asks={name: name}, warnings=(name,))
-    page = state_page(seen)
+    page = render_state_page(seen)
     found = blocks(page)
     assert found["tasks"][0]["name"] == name
     assert found["recent_failures"][0]["error"] == name
     assert found["concerns"] == [name]
     assert set(found) == {"run", "current_task", "gate_stats", "tasks", "recent_failures", "concerns"}
-    summary = summary_page(seen)
+    summary = render_summary_page(seen)
     assert frontmatter(summary)["run"] == RUN
     for text in (page, summary):
         text.encode("utf-8")
@@ -249,7 +249,7 @@ def state_or_summary(text: str) -> list[str]:
     seen = view(
         {"x": (started(), executed(), failed(error="x"))}, title="x", reason="x", asks={"x": "x"}, warnings=("x",)
     )
-    return (summary_page(seen) if text.startswith("---") else state_page(seen)).splitlines()
+    return (render_summary_page(seen) if text.startswith("---") else render_state_page(seen)).splitlines()
 
 
 def finished() -> RunView:
@@ -269,7 +269,7 @@ def finished() -> RunView:
 
 
 def test_summary_opens_with_the_facts() -> None:
-    assert frontmatter(summary_page(finished())) == {
+    assert frontmatter(render_summary_page(finished())) == {
         "phase": "03-shop",
         "plan": "01",
         "run": RUN,
@@ -281,7 +281,7 @@ def test_summary_opens_with_the_facts() -> None:
 
 
 def test_summary_warns_before_anything_else() -> None:
-    body = summary_page(finished()).split("\n---\n", 1)[1]
+    body = render_summary_page(finished()).split("\n---\n", 1)[1]
     assert body.startswith("\n# Summary: A shop\n\n**WARNING: Pay (task-04) was skipped and is unverified**\n")
 
 
@@ -308,12 +308,12 @@ def test_summary_warns_before_anything_else() -> None:
     ],
 )
 def test_summary_says_what_was_done_and_what_shows_it(line: str) -> None:
-    assert line in summary_page(finished()).splitlines()
+    assert line in render_summary_page(finished()).splitlines()
 
 
 def test_summary_says_how_the_loss_went() -> None:
     passed = (*views.directed_failures(2), executed(), *views.PASSED[2:])
-    page = summary_page(view({"Prices": passed, "Basket": RECOVERED}, outcome=RunOutcome.PASSED))
+    page = render_summary_page(view({"Prices": passed, "Basket": RECOVERED}, outcome=RunOutcome.PASSED))
     assert page.count("- loss after attempts that did not pass: 0.60 ⊥ → 0.63 ⊥\n") == page.count("- loss") == 1
 
 
@@ -327,4 +327,4 @@ def test_summary_says_how_the_loss_went() -> None:
     ],
 )
 def test_durations_are_told_in_words(end: str, told: str) -> None:
-    assert duration("2026-02-26T14:30:00Z", end) == told
+    assert format_time_between("2026-02-26T14:30:00Z", end) == told

@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 from proofstone.agents.roles.models.gate import FailureType
-from proofstone.gate.models import POLICY, OverrideAction, Retried, TaskEvent, TaskView
-from proofstone.gate.rules.answers import Ask, answers, asked
-from proofstone.gate.rules.position import bar, current, position, statistics, status_word, step_lines
+from proofstone.gate.models import GATE_POLICY, OverrideAction, TaskEvent, TaskRetried, TaskView
+from proofstone.gate.rules.progress import (
+    count_tasks,
+    describe_status,
+    find_current_task,
+    format_bar,
+    format_steps,
+    locate_task,
+)
+from proofstone.gate.rules.questions import QuestionKind, find_question_kind, list_answers
 from tests.gate_surface import views
 from tests.gate_surface.views import RUN, executed, failed, overridden, started, view
 
@@ -40,16 +47,16 @@ CASES = [
 def test_every_state_has_its_step_its_words_and_its_bar(
     events: tuple[TaskEvent, ...], step: int, words: str, shown: str
 ) -> None:
-    place = position(task(*events))
-    assert (place.step, " ".join(place.words), bar(place)) == (step, words, shown)
+    place = locate_task(task(*events))
+    assert (place.step, " ".join(place.words), format_bar(place)) == (step, words, shown)
 
 
 def test_a_confirmed_checkpoint_had_nothing_to_verify() -> None:
-    assert position(task(*views.CONFIRMED, checkpoint=True)).words == ("success", "skipped", "approved")
+    assert locate_task(task(*views.CONFIRMED, checkpoint=True)).words == ("success", "skipped", "approved")
 
 
 def test_the_steps_are_shown_with_their_times() -> None:
-    assert step_lines(task(started(), executed())) == (
+    assert format_steps(task(started(), executed())) == (
         "[x] Step 1: Executor    - SUCCESS (14:30:01)",
         "[~] Step 2: Verify      - RUNNING (14:30:01)",
         "[ ] Step 3: Architect   - PENDING",
@@ -57,14 +64,14 @@ def test_the_steps_are_shown_with_their_times() -> None:
 
 
 def test_an_architect_who_never_spoke_has_not_rejected() -> None:
-    assert step_lines(task(*views.TO_REVIEW, failed(FailureType.TIMEOUT)))[2] == (
+    assert format_steps(task(*views.TO_REVIEW, failed(FailureType.TIMEOUT)))[2] == (
         "[!] Step 3: Architect   - TIMEOUT (14:30:03)"
     )
 
 
 def test_times_are_those_of_the_attempt_that_is_under_way() -> None:
-    again = task(started(), executed(), failed(), Retried(by=POLICY), started(2))
-    assert step_lines(again)[:2] == (
+    again = task(started(), executed(), failed(), TaskRetried(by=GATE_POLICY), started(2))
+    assert format_steps(again)[:2] == (
         "[~] Step 1: Executor    - RUNNING (14:30:04)",
         "[ ] Step 2: Verify      - PENDING",
     )
@@ -85,13 +92,13 @@ def test_the_current_task_is_the_one_that_a_person_would_look_at(
     events: dict[str, tuple[TaskEvent, ...]], asks: dict[str, str], expected: str
 ) -> None:
     seen = view(events, asks=asks or None)
-    found = current(seen)
+    found = find_current_task(seen)
     assert found is not None
-    assert seen.plan.task(found.record.id).name == expected
+    assert seen.plan.get_task(found.record.id).name == expected
 
 
 def test_a_run_without_tasks_has_no_current_one() -> None:
-    assert current(view({})) is None
+    assert find_current_task(view({})) is None
 
 
 def test_statistics_count_every_task_once() -> None:
@@ -106,11 +113,11 @@ def test_statistics_count_every_task_once() -> None:
             "waiting": (),
         }
     )
-    assert statistics(seen) == (7, 1, 1, 3, 2, "50%", 1.3)
+    assert count_tasks(seen) == (7, 1, 1, 3, 2, "50%", 1.3)
 
 
 def test_what_was_skipped_is_neither_passed_nor_failed() -> None:
-    counted = statistics(view({"a": views.PASSED, "b": (overridden(),)}))
+    counted = count_tasks(view({"a": views.PASSED, "b": (overridden(),)}))
     assert counted == (2, 1, 0, 0, 0, "100%", 1.0)
 
 
@@ -120,29 +127,33 @@ def test_what_was_skipped_is_neither_passed_nor_failed() -> None:
 def test_the_pass_rate_never_says_all_when_one_failed(passed: int, failures: int, rate: str) -> None:
     events = {f"p{number}": views.PASSED for number in range(passed)}
     lost = {f"f{number}": views.THRICE_FAILED for number in range(failures)}
-    assert statistics(view({**events, **lost})).pass_rate == rate
+    assert count_tasks(view({**events, **lost})).pass_rate == rate
 
 
 @pytest.mark.parametrize(
     ("seen", "kind", "command"),
     [
-        (task(checkpoint=True, asks="which colour?"), Ask.CHECKPOINT, f'proofstone done {RUN} task-01 --note "…"'),
-        (task(started(), asks="do it"), Ask.WORK, f"proofstone done {RUN} task-01"),
-        (task(*views.TO_REVIEW, asks="look"), Ask.REVIEW, f"proofstone approve {RUN} task-01 approved"),
-        (task(*views.THRICE_FAILED), Ask.FAILURE, f"proofstone resume {RUN} --retry task-01"),
-        (task(*views.BLOCKED), Ask.FAILURE, f"proofstone resume {RUN} --retry task-01"),
-        (task(overridden(), asks="commit it"), Ask.COMMIT, f"proofstone done {RUN} task-01"),
+        (
+            task(checkpoint=True, asks="which colour?"),
+            QuestionKind.CHECKPOINT,
+            f'proofstone done {RUN} task-01 --note "…"',
+        ),
+        (task(started(), asks="do it"), QuestionKind.WORK, f"proofstone done {RUN} task-01"),
+        (task(*views.TO_REVIEW, asks="look"), QuestionKind.REVIEW, f"proofstone approve {RUN} task-01 approved"),
+        (task(*views.THRICE_FAILED), QuestionKind.FAILURE, f"proofstone resume {RUN} --retry task-01"),
+        (task(*views.BLOCKED), QuestionKind.FAILURE, f"proofstone resume {RUN} --retry task-01"),
+        (task(overridden(), asks="commit it"), QuestionKind.COMMIT, f"proofstone done {RUN} task-01"),
     ],
 )
-def test_every_question_has_commands_that_answer_it(seen: TaskView, kind: Ask, command: str) -> None:
-    assert asked(seen) is kind
-    assert answers(RUN, seen)[0].command == command
+def test_every_question_has_commands_that_answer_it(seen: TaskView, kind: QuestionKind, command: str) -> None:
+    assert find_question_kind(seen) is kind
+    assert list_answers(RUN, seen)[0].command == command
 
 
 def test_where_nothing_is_asked_nothing_answers() -> None:
     quiet = task(*views.PASSED)
-    assert asked(quiet) is None
-    assert answers(RUN, quiet) == ()
+    assert find_question_kind(quiet) is None
+    assert list_answers(RUN, quiet) == ()
 
 
 @pytest.mark.parametrize(
@@ -154,4 +165,4 @@ def test_where_nothing_is_asked_nothing_answers() -> None:
     ],
 )
 def test_what_was_set_aside_says_so(events: tuple[TaskEvent, ...], word: str) -> None:
-    assert status_word(task(*events).record) == word
+    assert describe_status(task(*events).record) == word

@@ -7,10 +7,10 @@ import io
 import pytest
 from rich.console import Console
 
-from proofstone.cli.gate_session import Questions
+from proofstone.cli.gate_session import TaskQuestions
 from proofstone.errors import InputError
 from proofstone.gate.models import RunView
-from proofstone.gate.request import Word, WordKind
+from proofstone.gate.request import UserCommand, UserCommandKind
 from tests.gate_surface import views
 from tests.gate_surface.views import overridden, view
 
@@ -20,31 +20,31 @@ FAILURE = view({"Basket": views.THRICE_FAILED})
 COMMIT = view({"Basket": (overridden(),)}, asks={"Basket": "commit it"})
 
 
-def put(seen: RunView, *typed: str) -> tuple[bool, list[tuple[str, Word]], str]:
+def put(seen: RunView, *typed: str) -> tuple[bool, list[tuple[str, UserCommand]], str]:
     """Whether anything was said, what, and what was shown meanwhile."""
     lines, heard, shown = list(typed), [], io.StringIO()
 
-    def say(task: str, word: Word) -> str:
+    def say(task: str, word: UserCommand) -> str:
         heard.append((task, word))
         return "recorded"
 
-    questions = Questions(Console(file=shown, width=200), lambda: lines.pop(0) if lines else None)
-    return questions.put(seen, say), heard, shown.getvalue()
+    questions = TaskQuestions(Console(file=shown, width=200), lambda: lines.pop(0) if lines else None)
+    return questions.ask_all(seen, say), heard, shown.getvalue()
 
 
 @pytest.mark.parametrize(
     ("seen", "typed", "kind", "text"),
     [
-        (CHECKPOINT, "done", WordKind.DONE, ""),
-        (CHECKPOINT, "done: the blue one", WordKind.DONE, "the blue one"),
-        (REVIEW, "approve", WordKind.APPROVED, ""),
-        (REVIEW, "reject: no empty list", WordKind.REJECTED, "no empty list"),
-        (FAILURE, "retry", WordKind.RETRY, ""),
-        (FAILURE, "fix: use decimals", WordKind.RETRY, "use decimals"),
-        (COMMIT, "done", WordKind.DONE, ""),
+        (CHECKPOINT, "done", UserCommandKind.DONE, ""),
+        (CHECKPOINT, "done: the blue one", UserCommandKind.DONE, "the blue one"),
+        (REVIEW, "approve", UserCommandKind.APPROVED, ""),
+        (REVIEW, "reject: no empty list", UserCommandKind.REJECTED, "no empty list"),
+        (FAILURE, "retry", UserCommandKind.RETRY, ""),
+        (FAILURE, "fix: use decimals", UserCommandKind.RETRY, "use decimals"),
+        (COMMIT, "done", UserCommandKind.DONE, ""),
     ],
 )
-def test_an_answer_becomes_a_word(seen: RunView, typed: str, kind: WordKind, text: str) -> None:
+def test_an_answer_becomes_a_word(seen: RunView, typed: str, kind: UserCommandKind, text: str) -> None:
     spoken, heard, _ = put(seen, typed)
     assert spoken
     [(task, word)] = heard
@@ -64,7 +64,7 @@ def test_what_is_no_answer_is_asked_again(seen: RunView, typed: str) -> None:
 
 def test_a_skip_is_asked_for_its_reason() -> None:
     _, [(_, word)], _ = put(FAILURE, "skip", "verify-unavailable", "the payment sandbox is down")
-    assert word.kind is WordKind.SKIP
+    assert word.kind is UserCommandKind.SKIP
     assert word.override is not None
     assert (word.override.category, word.override.reason) == ("verify-unavailable", "the payment sandbox is down")
 
@@ -94,9 +94,9 @@ def test_every_task_that_waits_is_asked_about() -> None:
 
 
 def test_a_word_that_comes_too_late_is_no_end() -> None:
-    def say(task: str, word: Word) -> str:
+    def say(task: str, word: UserCommand) -> str:
         raise InputError("too late", hint="look again")
 
     shown = io.StringIO()
-    assert not Questions(Console(file=shown, width=200), lambda: "retry").put(FAILURE, say)
+    assert not TaskQuestions(Console(file=shown, width=200), lambda: "retry").ask_all(FAILURE, say)
     assert "too late (look again)" in shown.getvalue()

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from proofstone.check.models import CheckKind, CheckLine
-from proofstone.cli.render.gate import print_gate, print_status, state_of
+from proofstone.cli.render.gate import describe_state, print_gate, print_status
 from proofstone.cli.render.live_gate import LiveGate
 from proofstone.cli.render.tables import print_runs
 from proofstone.common.models import Phase, Verdict
@@ -122,7 +122,7 @@ def test_status_shows_the_steps_of_what_is_under_way() -> None:
 )
 def test_a_run_is_known_by_one_word(changes: dict[str, object], word: str) -> None:
     seen = view({"a": ()}).model_copy(update=changes)
-    assert state_of(seen) == word
+    assert describe_state(seen) == word
     out, file = console()
     print_runs(out, [seen])
     assert file.getvalue() == f"{RUN}  2026-02-26 14:30  {word}  0/1  A shop  (plans/PLAN.md)\n"
@@ -142,15 +142,15 @@ def test_where_there_are_no_runs_it_says_how_to_start_one() -> None:
 
 def follow(live: LiveGate, events: tuple[TaskEvent, ...]) -> None:
     """The run as it goes on, event by event."""
-    live.began(view({"Prices": ()}))
+    live.on_run_started(view({"Prices": ()}))
     for count in range(1, len(events) + 1):
-        live.changed(view({"Prices": events[:count]}), "task-01")
+        live.on_task_changed(view({"Prices": events[:count]}), "task-01")
 
 
 def test_every_event_has_its_line_where_there_is_no_terminal() -> None:
     out, file = console()
     live = LiveGate(out, interactive=False)
-    with live.showing():
+    with live.show_live():
         follow(live, (started(), executed(), failed()))
     assert file.getvalue().splitlines() == [
         "A shop: 1 task, onto proofstone/a-shop",
@@ -185,9 +185,9 @@ def test_what_blocks_a_task_is_told() -> None:
 def test_an_event_is_told_once() -> None:
     out, file = console()
     live = LiveGate(out, interactive=False)
-    live.began(view({"Prices": (started(),)}))
-    live.changed(view({"Prices": (started(), executed())}), "task-01")
-    live.changed(view({"Prices": (started(), executed())}), "task-01")
+    live.on_run_started(view({"Prices": (started(),)}))
+    live.on_task_changed(view({"Prices": (started(), executed())}), "task-01")
+    live.on_task_changed(view({"Prices": (started(), executed())}), "task-01")
     assert "▶" not in file.getvalue()
     assert file.getvalue().count("executed, now the checks") == 1
 
@@ -222,9 +222,9 @@ def line(verdict: Verdict) -> CheckLine:
 
 def test_only_checks_that_do_not_pass_are_told() -> None:
     out, file = console()
-    checks = LiveGate(out, interactive=False).checks("task-01")
-    checks.judged(line(Verdict.PASS))
-    checks.judged(line(Verdict.FAIL))
+    checks = LiveGate(out, interactive=False).on_checks_started("task-01")
+    checks.on_check_judged(line(Verdict.PASS))
+    checks.on_check_judged(line(Verdict.FAIL))
     assert file.getvalue() == "  task-01: tests fail: 2 fail\n"
 
 
@@ -235,17 +235,17 @@ def test_a_terminal_shows_bars_while_threads_report() -> None:
     seen = view({f"t{number}": (started(), executed()) for number in range(1, 5)})
 
     def work(id: str) -> None:
-        checks = live.checks(id)
+        checks = live.on_checks_started(id)
         for _ in range(50):
-            live.changed(seen, id)
-            checks.started("tests", Phase.AFTER)
-            checks.output("tests", Phase.AFTER, b"half way\n")
-            live.output(id, b"\x1b[2Jtyping\n")
-            live.said(id, "a word")
-            checks.ended("tests", Phase.AFTER, reused=False)
+            live.on_task_changed(seen, id)
+            checks.on_start("tests", Phase.AFTER)
+            checks.on_output("tests", Phase.AFTER, b"half way\n")
+            live.on_output(id, b"\x1b[2Jtyping\n")
+            live.on_message(id, "a word")
+            checks.on_end("tests", Phase.AFTER, reused=False)
 
-    with live.showing():
-        live.began(seen)
+    with live.show_live():
+        live.on_run_started(seen)
         threads = [threading.Thread(target=work, args=(f"task-{number:02}",), daemon=True) for number in range(1, 5)]
         for thread in threads:
             thread.start()
@@ -261,19 +261,19 @@ def test_a_terminal_shows_bars_while_threads_report() -> None:
 def test_half_a_character_in_what_is_being_done_breaks_no_view() -> None:
     out, file = terminal()
     live = LiveGate(out, interactive=True)
-    with live.showing():
-        live.began(view({"Prices": (started(),)}))
-        live.changed(view({"Prices": (started(),)}), "task-01")
-        live.doing("task-01", "▸ tool\ud803")
+    with live.show_live():
+        live.on_run_started(view({"Prices": (started(),)}))
+        live.on_task_changed(view({"Prices": (started(),)}), "task-01")
+        live.on_activity("task-01", "▸ tool\ud803")
         out.print(live._render())
     assert "▸ tool?" in file.getvalue()
 
 
 def test_where_a_person_types_there_are_no_bars() -> None:
     out, file = terminal()
-    live = LiveGate(out, interactive=True, asks_here=True)
-    with live.showing():
-        live.began(view({"Prices": (started(),)}).model_copy(update={"executor": "human"}))
-        live.said("task-01", "it is yours")
+    live = LiveGate(out, interactive=True, can_ask_here=True)
+    with live.show_live():
+        live.on_run_started(view({"Prices": (started(),)}).model_copy(update={"executor": "human"}))
+        live.on_message("task-01", "it is yours")
     assert "0 of 1 passed" not in file.getvalue()
     assert "task-01: it is yours" in file.getvalue()

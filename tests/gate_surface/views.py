@@ -7,42 +7,42 @@ from collections.abc import Mapping, Sequence
 from proofstone.agents.roles.models.gate import (
     ArchitectDecision,
     ArchitectVerdict,
+    AttemptFailure,
     ExecutorResult,
     ExecutorStatus,
-    Failure,
+    FailureReason,
     FailureType,
-    Reason,
 )
 from proofstone.common.models import Confidence, Verdict
 from proofstone.gate.models import (
-    POLICY,
-    Approved,
+    GATE_POLICY,
+    AttemptApproved,
+    AttemptChecked,
+    AttemptExecuted,
     AttemptFailed,
-    Blocked,
-    Checked,
-    Committed,
-    Confirmed,
+    AttemptStarted,
     CriterionLink,
     Evidence,
-    Executed,
     GateReport,
     MustHaveResult,
-    Overridden,
     Override,
     OverrideAction,
-    Retried,
     RunOutcome,
     RunView,
-    Started,
-    Step,
+    TaskBlocked,
+    TaskCommitted,
+    TaskConfirmed,
     TaskEvent,
+    TaskOverridden,
     TaskRecord,
     TaskReport,
+    TaskRetried,
+    TaskStep,
     TaskView,
     VerifyRun,
 )
-from proofstone.gate.rules.direction import directed
-from proofstone.gate.rules.machine import apply, escalation
+from proofstone.gate.rules.direction import add_direction
+from proofstone.gate.rules.state_machine import apply_task_event, explain_escalation
 from proofstone.plans.models import Plan, PlanTask, TaskType
 
 RUN = "20260226T143000Z-abc123"
@@ -51,15 +51,15 @@ SUCCESS = ExecutorResult(status=ExecutorStatus.SUCCESS)
 RULES = ArchitectVerdict(verdict=ArchitectDecision.APPROVED, by="rules", concerns=("the name is odd",))
 
 
-def started(attempt: int = 1) -> Started:
-    return Started(attempt=attempt, base_commit=BASE, tree=TREE)
+def started(attempt: int = 1) -> AttemptStarted:
+    return AttemptStarted(attempt=attempt, base_commit=BASE, tree=TREE)
 
 
-def executed() -> Executed:
-    return Executed(claim=SUCCESS, tree=TREE)
+def executed() -> AttemptExecuted:
+    return AttemptExecuted(claim=SUCCESS, tree=TREE)
 
 
-def checked(*criteria: CriterionLink) -> Checked:
+def checked(*criteria: CriterionLink) -> AttemptChecked:
     evidence = Evidence(
         tree=TREE,
         base_commit=BASE,
@@ -74,37 +74,40 @@ def checked(*criteria: CriterionLink) -> Checked:
         criteria=criteria or (CriterionLink(criterion="all tests pass", check="verify"),),
         confidence=Confidence.HIGH,
     )
-    return Checked(evidence=evidence, commit=COMMIT, rules=RULES)
+    return AttemptChecked(evidence=evidence, commit=COMMIT, rules=RULES)
 
 
 def failed(kind: FailureType = FailureType.VERIFY_FAILURE, attempt: int = 1, error: str = "2 tests fail") -> TaskEvent:
-    reasons = (Reason(check="verify", detail=error), Reason(check="tests", detail="shop fails", artifact="d" * 64))
-    return AttemptFailed(failure=Failure(attempt=attempt, type=kind, error=error, reasons=reasons))
+    reasons = (
+        FailureReason(check="verify", detail=error),
+        FailureReason(check="tests", detail="shop fails", artifact="d" * 64),
+    )
+    return AttemptFailed(failure=AttemptFailure(attempt=attempt, type=kind, error=error, reasons=reasons))
 
 
 def directed_failures(count: int) -> tuple[TaskEvent, ...]:
     """Attempts that fail alike, each recorded with what the controller says to it, up to the next one."""
     record, events = TaskRecord(id="task-01"), list[TaskEvent]()
     for attempt in range(1, count + 1):
-        reason = Reason(check="verify", detail="2 tests fail")
-        failure = Failure(
+        reason = FailureReason(check="verify", detail="2 tests fail")
+        failure = AttemptFailure(
             attempt=attempt,
             type=FailureType.VERIFY_FAILURE,
             error="2 tests fail",
             reasons=(reason,),
             passed=("syntax",),
         )
-        told = AttemptFailed(failure=directed(failure, record, elapsed_ms=0, minutes=480))
-        new = (started(attempt), executed(), told, Retried(by=POLICY))
+        told = AttemptFailed(failure=add_direction(failure, record, elapsed_ms=0, minutes=480))
+        new = (started(attempt), executed(), told, TaskRetried(by=GATE_POLICY))
         events += new
         for event in new:
-            record = apply(record, event)
+            record = apply_task_event(record, event)
     return (*events, started(count + 1))
 
 
-def overridden(action: OverrideAction = OverrideAction.SKIP) -> Overridden:
+def overridden(action: OverrideAction = OverrideAction.SKIP) -> TaskOverridden:
     category = "verify-unavailable" if action is OverrideAction.SKIP else None
-    return Overridden(
+    return TaskOverridden(
         override=Override(
             action=action,
             reason="the payment sandbox is down",
@@ -116,19 +119,19 @@ def overridden(action: OverrideAction = OverrideAction.SKIP) -> Overridden:
 
 
 TO_REVIEW = (started(), executed(), checked())
-PASSED = (*TO_REVIEW, Approved(verdicts=(RULES,)), Committed(commit=COMMIT, tree=TREE))
+PASSED = (*TO_REVIEW, AttemptApproved(verdicts=(RULES,)), TaskCommitted(commit=COMMIT, tree=TREE))
 THRICE_FAILED = tuple(
     event
     for attempt in (1, 2, 3)
     for event in (
-        *((Retried(by=POLICY),) if attempt > 1 else ()),
+        *((TaskRetried(by=GATE_POLICY),) if attempt > 1 else ()),
         started(attempt),
         executed(),
         failed(attempt=attempt),
     )
 )
-BLOCKED = (started(), Blocked(error="there is no compiler"))
-CONFIRMED = (Confirmed(by="ada", note="we take the blue one"),)
+BLOCKED = (started(), TaskBlocked(error="there is no compiler"))
+CONFIRMED = (TaskConfirmed(by="ada", note="we take the blue one"),)
 
 
 def view(
@@ -179,10 +182,10 @@ def _task(task: PlanTask, events: Sequence[TaskEvent], asks: str | None) -> Task
     record = TaskRecord(id=task.id, checkpoint=task.type.is_checkpoint)
     steps = []
     for number, event in enumerate(events):
-        record = apply(record, event)
+        record = apply_task_event(record, event)
         at = f"2026-02-26T14:30:{number:02}.000Z"
-        steps.append(Step(seq=number + 1, at=at, attempt=record.attempt, kind=event.kind, state=record.state))
-    told = escalation(record) if asks is None else asks
+        steps.append(TaskStep(seq=number + 1, at=at, attempt=record.attempt, kind=event.kind, state=record.state))
+    told = explain_escalation(record) if asks is None else asks
     confidence = Confidence.MEDIUM if record.commit else None
     return TaskView(record=record, steps=tuple(steps), asks=told, confidence=confidence)
 
@@ -196,7 +199,7 @@ def report(seen: RunView, outcome: RunOutcome) -> GateReport:
         tasks=tuple(
             TaskReport(
                 id=task.record.id,
-                name=seen.plan.task(task.record.id).name,
+                name=seen.plan.get_task(task.record.id).name,
                 state=task.record.state,
                 attempts=task.record.attempt,
                 confidence=task.confidence,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.sandbox.probe import probe
+from proofstone.sandbox.probe import try_sandboxes
 from tests.hazards import walls
 from tests.hazards.services import bystander, greeting, tcp_service
 from tests.needs import unavailable
@@ -19,7 +19,7 @@ WEAKER = ("landlock", "plain")
 @pytest.fixture(params=WEAKER)
 def level(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     name: str = request.param
-    if name == "landlock" and not probe(tmp_path / "probe").landlock:
+    if name == "landlock" and not try_sandboxes(tmp_path / "probe").landlock:
         unavailable("the kernel has no Landlock")
     return name
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proofstone.git.repository import open_repository
-from proofstone.git.snapshot import snapshot
+from proofstone.git.snapshot import take_snapshot
 from proofstone.git.store import open_store
 from tests.workshop import Workshop
 
@@ -164,7 +164,7 @@ def test_a_change_within_the_second_of_the_last_snapshot_is_seen(workshop: Works
     base = workshop.git(root, "rev-parse", "HEAD^{tree}")
     time.sleep(1 - time.time() % 1)
     workshop.write(root, {"a.txt": "a\n"})
-    assert snapshot(store, base).tree == base
+    assert take_snapshot(store, base).tree == base
     workshop.write(root, {"a.txt": "1\n"})
     time.sleep(1.1 - time.time() % 1)
-    assert snapshot(store, base).tree != base
+    assert take_snapshot(store, base).tree != base

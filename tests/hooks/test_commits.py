@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.check.rules.outcome import ACCEPTABLE
+from proofstone.check.rules.outcome import ACCEPTABLE_RULES
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.models import EventRow
 from proofstone.ledger.sqlite import SqliteLedger
@@ -401,10 +401,10 @@ def test_what_a_check_was_told_to_accept_is_found_on_record(guarded: Place) -> N
     guarded.write(a="new\n")
     guarded.git("add", "a.md")
     why = "the old wording was wrong"
-    options = ("--accept-test-changes", why, "--accept", f"{sorted(ACCEPTABLE)[0]}={why}")
+    options = ("--accept-test-changes", why, "--accept", f"{sorted(ACCEPTABLE_RULES)[0]}={why}")
     assert guarded.proofstone("check", "--staged", "--quiet", *options).returncode == 0
     said = guarded.goes_through("commit", "-m", "x")
-    assert f"  {sorted(ACCEPTABLE)[0]}: {why}\n" in said
+    assert f"  {sorted(ACCEPTABLE_RULES)[0]}: {why}\n" in said
     assert f"  what it does to tests: {why}\n" in said
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.git.user_hooks import NAMES
-from proofstone.hooks.agent_hooks import DIALECTS, Dialect, merged, read_document, without, written
+from proofstone.git.user_hooks import HOOK_NAMES
+from proofstone.hooks.agent_hooks import DIALECTS, Dialect, add_hook, format_document, read_document, remove_hook
 from tests.cli.running import proofstone
 
 AGENTS = sorted(DIALECTS)
@@ -96,26 +96,26 @@ def test_everything_that_was_there_stays_and_comes_back(project: Path, agent: st
 def test_a_hook_of_somebody_else_for_the_same_event_stays_beside_it() -> None:
     claude = DIALECTS["claude"]
     mine = {"hooks": [{"type": "command", "command": "mine"}]}
-    both = merged(claude, {"hooks": {"Stop": [mine]}}, "f")
-    assert both["hooks"]["Stop"] == [mine, claude.entry()]
-    assert without(claude, both, "f") == {"hooks": {"Stop": [mine]}}
+    both = add_hook(claude, {"hooks": {"Stop": [mine]}}, "f")
+    assert both["hooks"]["Stop"] == [mine, claude.build_entry()]
+    assert remove_hook(claude, both, "f") == {"hooks": {"Stop": [mine]}}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=AGENTS)
 def test_an_older_entry_is_replaced_where_it_stands(dialect: Dialect) -> None:
     event = dialect.events[0]
-    old = json.loads(json.dumps(dialect.entry()).replace("900", "60"))
+    old = json.loads(json.dumps(dialect.build_entry()).replace("900", "60"))
     last = {"hooks": [{"type": "command", "command": "last"}]}
-    found = merged(dialect, {"hooks": {event: [old, last]}}, "f")
-    assert found["hooks"][event] == [dialect.entry(), last]
+    found = add_hook(dialect, {"hooks": {event: [old, last]}}, "f")
+    assert found["hooks"][event] == [dialect.build_entry(), last]
 
 
 def test_a_document_is_not_changed_by_being_looked_at() -> None:
     before = read_document("f", json.dumps(OTHERS))
-    merged(DIALECTS["claude"], before, "f")
-    without(DIALECTS["claude"], before, "f")
+    add_hook(DIALECTS["claude"], before, "f")
+    remove_hook(DIALECTS["claude"], before, "f")
     assert before == OTHERS
-    assert json.loads(written(before)) == OTHERS
+    assert json.loads(format_document(before)) == OTHERS
 
 
 @pytest.mark.few(4)
@@ -266,7 +266,7 @@ def test_opencode_gets_a_plugin_and_a_file_of_somebody_else_is_left(project: Pat
 def test_hooks_for_a_folder_of_a_team_find_proofstone_by_its_name(project: Path) -> None:
     assert export(project, "git").returncode == 2
     assert export(project, "git", ".").returncode == 0
-    for name in NAMES:
+    for name in HOOK_NAMES:
         assert os.access(project / name, os.X_OK)
         assert "\nproofstone=proofstone\n" in (project / name).read_text()
     assert "nothing to do" in export(project, "git", ".").stdout

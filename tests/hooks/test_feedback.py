@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proofstone.check.models import CheckKind, CheckLine, CheckReport
-from proofstone.check.rules.run_end import feedback
+from proofstone.check.rules.run_end import write_feedback
 from proofstone.common.models import Assurance, Confidence, Finding, Outcome, Severity, Verdict
 
 
@@ -59,7 +59,7 @@ def report(*checks: CheckLine, findings: tuple[Finding, ...] = (), regressions: 
 
 
 def test_it_names_checks_tests_and_findings_with_file_and_line_gravest_first() -> None:
-    said = feedback(
+    said = write_feedback(
         report(
             line("tests:pytest", Verdict.FAIL, artifact="0123456789abcdef"),
             line("lint:ruff", Verdict.PASS),
@@ -83,13 +83,13 @@ def test_it_names_checks_tests_and_findings_with_file_and_line_gravest_first() -
 
 
 def test_where_nothing_is_named_the_reason_is() -> None:
-    assert feedback(report()).startswith("`proofstone check` does not pass: failed. the one reason\n")
+    assert write_feedback(report()).startswith("`proofstone check` does not pass: failed. the one reason\n")
 
 
 def test_much_is_cut_and_counted() -> None:
     many = tuple(f"test_{number}" for number in range(500))
     long = Finding(layer="x", rule="r", severity=Severity.MAJOR, detail="word " * 5000, fix="do")
-    said = feedback(report(findings=(long,) * 50, regressions=many))
+    said = write_feedback(report(findings=(long,) * 50, regressions=many))
     assert len(said) < 6000
     assert "- and 490 more" in said
     assert "- and 40 more" in said

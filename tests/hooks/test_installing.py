@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.git.user_hooks import NAMES, persons_hook
+from proofstone.git.user_hooks import HOOK_NAMES, find_user_hook
 from tests.hooks.place import Place
 from tests.needs import needs
 
@@ -51,11 +51,11 @@ def refused(place: Place, *words: str) -> None:
 def test_installed_twice_is_installed_once_and_uninstalled_nothing_is_left(place: Place) -> None:
     before = listed(place.root / ".git")
     place.install()
-    assert sorted(path.name for path in place.folder.iterdir()) == sorted(NAMES)
+    assert sorted(path.name for path in place.folder.iterdir()) == sorted(HOOK_NAMES)
     once = listed(place.folder)
     place.install()
     assert listed(place.folder) == once
-    assert uninstalled(place).splitlines() == [f"{name}: removed" for name in NAMES]
+    assert uninstalled(place).splitlines() == [f"{name}: removed" for name in HOOK_NAMES]
     assert listed(place.root / ".git") == before
     assert uninstalled(place) == "Proofstone has no hooks here\n"
 
@@ -179,10 +179,10 @@ def test_which_hook_is_the_persons_own_can_be_told(place: Place, installed: bool
     put(place.folder / "pre-merge-commit", THEIRS, 0o644)
     if installed:
         place.install()
-    own = persons_hook(place.folder, "pre-commit")
+    own = find_user_hook(place.folder, "pre-commit")
     assert own == place.folder / ("pre-commit.proofstone-chained" if installed else "pre-commit")
-    assert persons_hook(place.folder, "pre-merge-commit") is None
-    assert persons_hook(place.folder, "pre-applypatch") is None
+    assert find_user_hook(place.folder, "pre-merge-commit") is None
+    assert find_user_hook(place.folder, "pre-applypatch") is None
 
 
 def test_what_somebody_has_edited_is_left_and_named(place: Place) -> None:
@@ -324,7 +324,7 @@ def test_status_tells_what_is_there_and_what_git_does_not_look_at(place: Place) 
     done = place.proofstone("hook", "status", "--json")
     assert done.returncode == 0
     found = json.loads(done.stdout)
-    assert [hook["name"] for hook in found["hooks"]] == list(NAMES)
+    assert [hook["name"] for hook in found["hooks"]] == list(HOOK_NAMES)
     assert {hook["state"] for hook in found["hooks"]} == {"installed"}
     assert all(hook["checks"] and hook["used_by_git"] for hook in found["hooks"])
     assert found["hooks"][0]["chained"] == str(place.folder / "pre-commit.proofstone-chained")
@@ -333,7 +333,7 @@ def test_status_tells_what_is_there_and_what_git_does_not_look_at(place: Place) 
     place.git("config", "core.hooksPath", "elsewhere")
     done = place.proofstone("hook", "status")
     assert done.returncode == 1
-    assert done.stdout.count(f"git does not look here, but in {place.root / 'elsewhere'}") == len(NAMES)
+    assert done.stdout.count(f"git does not look here, but in {place.root / 'elsewhere'}") == len(HOOK_NAMES)
     uninstalled(place)
     assert (place.folder / "pre-commit").read_text() == THEIRS
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.check.diagnostics import parse_diagnostics
-from proofstone.check.rules.compare import new_complaints
+from proofstone.check.rules.compare import find_new_diagnostics
 from proofstone.common.models import Diagnostic
 
 
@@ -129,16 +129,16 @@ def at(line: int, message: str = "m") -> Diagnostic:
 
 
 def test_a_complaint_that_merely_moved_is_not_new() -> None:
-    assert new_complaints([at(1)], [at(9)]) == ()
-    assert new_complaints([at(1, "defined on line 1")], [at(9, "defined on line 8")]) == ()
+    assert find_new_diagnostics([at(1)], [at(9)]) == ()
+    assert find_new_diagnostics([at(1, "defined on line 1")], [at(9, "defined on line 8")]) == ()
 
 
 def test_one_more_of_the_same_is_new_and_the_old_one_keeps_its_line() -> None:
-    assert new_complaints([at(5)], [at(2), at(5)]) == (at(2),)
+    assert find_new_diagnostics([at(5)], [at(2), at(5)]) == (at(2),)
 
 
 def test_a_complaint_that_went_away_is_no_matter() -> None:
-    assert new_complaints([at(1), at(2, "other")], [at(1)]) == ()
+    assert find_new_diagnostics([at(1), at(2, "other")], [at(1)]) == ()
 
 
 DIAGNOSTICS = st.lists(st.builds(at, st.integers(1, 4), st.sampled_from(["a", "b"])), max_size=6)
@@ -146,7 +146,7 @@ DIAGNOSTICS = st.lists(st.builds(at, st.integers(1, 4), st.sampled_from(["a", "b
 
 @given(DIAGNOSTICS, DIAGNOSTICS)
 def test_the_difference_is_the_surplus_and_never_more(before: list[Diagnostic], after: list[Diagnostic]) -> None:
-    new = new_complaints(before, after)
+    new = find_new_diagnostics(before, after)
     for message in ("a", "b"):
         count = [sum(item.message == message for item in items) for items in (before, after, new)]
         assert count[2] == max(0, count[1] - count[0])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.check.rules.scan_paths import conflict_markers, oversized
+from proofstone.check.rules.scan_paths import check_size, find_conflict_markers
 
 CONFLICT = b"<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> branch\n"
 
@@ -24,29 +24,29 @@ SILENT: dict[str, tuple[str, bytes]] = {
 
 @pytest.mark.parametrize(("path", "content"), SILENT.values(), ids=SILENT)
 def test_what_only_looks_like_a_conflict_is_not_one(path: str, content: bytes) -> None:
-    assert conflict_markers(path, None, content) == ()
+    assert find_conflict_markers(path, None, content) == ()
 
 
 @pytest.mark.parametrize("path", ["a.py", "a.md", "Makefile"])
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
 def test_a_conflict_is_found_with_its_line(path: str, ending: bytes) -> None:
-    found = conflict_markers(path, b"a\n", (b"a\n" + CONFLICT).replace(b"\n", ending))
+    found = find_conflict_markers(path, b"a\n", (b"a\n" + CONFLICT).replace(b"\n", ending))
     assert [item.line for item in found] == [2]
 
 
 def test_a_three_way_conflict_is_one_conflict() -> None:
     content = b"<<<<<<< HEAD\na\n||||||| base\nb\n=======\nc\n>>>>>>> x\n"
-    assert len(conflict_markers("a.py", None, content)) == 1
+    assert len(find_conflict_markers("a.py", None, content)) == 1
 
 
 def test_a_conflict_that_was_there_before_is_not_new() -> None:
-    assert conflict_markers("a.py", CONFLICT, b"moved\n" + CONFLICT) == ()
-    assert len(conflict_markers("a.py", CONFLICT, CONFLICT + CONFLICT)) == 1
+    assert find_conflict_markers("a.py", CONFLICT, b"moved\n" + CONFLICT) == ()
+    assert len(find_conflict_markers("a.py", CONFLICT, CONFLICT + CONFLICT)) == 1
 
 
 @given(st.binary(max_size=300))
 def test_a_file_has_no_conflict_that_is_new_against_itself(content: bytes) -> None:
-    assert conflict_markers("a.py", content, content) == ()
+    assert find_conflict_markers("a.py", content, content) == ()
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_a_file_has_no_conflict_that_is_new_against_itself(content: bytes) -> No
     ],
 )
 def test_a_file_over_the_limit_is_said_when_it_is_new_or_grew(old: int | None, new: int, said: bool) -> None:
-    assert bool(oversized("a", old, new, limit=100)) is said
+    assert bool(check_size("a", old, new, limit=100)) is said
 
 
 def test_the_message_names_sizes_a_person_can_read() -> None:
-    (item,) = oversized("a", None, 6 * 1024 * 1024, limit=5 * 1024 * 1024)
+    (item,) = check_size("a", None, 6 * 1024 * 1024, limit=5 * 1024 * 1024)
     assert item.message.startswith("6 MiB and is new; the limit is 5 MiB")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.check.readiness import readiness
+from proofstone.check.readiness import find_readiness_problems
 
 AWS = "AKIA" + "QWERTYUIOPASDFGH"
 GITHUB = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -16,7 +16,7 @@ RANDOM = "q7Hk2Lm9Zx4Vb8Nc1Td6Wf3Rg5Yj0PsQaE"
 
 def types_of(path: str, content: str, added: set[int] | None = None) -> list[str]:
     lines = [(number, text) for number, text in enumerate(content.splitlines(), 1) if not added or number in added]
-    return [kind for kind, _ in readiness(path, lines, content.encode())]
+    return [kind for kind, _ in find_readiness_problems(path, lines, content.encode())]
 
 
 SECRETS = {
@@ -31,7 +31,7 @@ SECRETS = {
 
 @pytest.mark.parametrize(("path", "line"), SECRETS.values(), ids=SECRETS)
 def test_a_secret_is_found_and_never_repeated(path: str, line: str) -> None:
-    found = readiness(path, [(7, line)], line.encode())
+    found = find_readiness_problems(path, [(7, line)], line.encode())
     assert {kind for kind, _ in found} == {"secrets"}
     assert {item.line for _, item in found} == {7}
     assert not any(secret in item.message for _, item in found for secret in (AWS, GITHUB, RANDOM, "hunter2"))
@@ -53,7 +53,7 @@ HARMLESS = {
 
 @pytest.mark.parametrize(("path", "line"), HARMLESS.values(), ids=HARMLESS)
 def test_what_is_no_secret_does_not_alarm(path: str, line: str) -> None:
-    assert readiness(path, [(1, line)], line.encode()) == ()
+    assert find_readiness_problems(path, [(1, line)], line.encode()) == ()
 
 
 SWALLOWED = {
@@ -114,5 +114,7 @@ def test_the_standard_library_holds_hardly_any_secrets() -> None:
     alarms = []
     for path in sorted(library.glob("*.py"))[:60]:
         lines = list(enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1))
-        alarms += [(path.name, item.line) for kind, item in readiness(path.name, lines, b"") if kind == "secrets"]
+        alarms += [
+            (path.name, item.line) for kind, item in find_readiness_problems(path.name, lines, b"") if kind == "secrets"
+        ]
     assert alarms == []

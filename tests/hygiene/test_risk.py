@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proofstone.common.models import ChangeKind
-from proofstone.common.risk import PathChange, Risk, docs_only, risk_of, size_of
+from proofstone.common.risk import PathChange, Risk, assess_risk, assess_size, is_docs_only
 
 MODIFIED, ADDED = ChangeKind.MODIFIED, ChangeKind.ADDED
 
@@ -36,24 +36,24 @@ CASES: list[tuple[str, ChangeKind, str, Risk, str]] = [
 @pytest.mark.parametrize(("path", "kind", "line", "risk", "reason"), CASES)
 def test_a_file_has_this_risk(path: str, kind: ChangeKind, line: str, risk: Risk, reason: str) -> None:
     change = PathChange(path=path, kind=kind, added=(line,))
-    found = risk_of(change)
+    found = assess_risk(change)
     assert (found.risk, found.reason) == (risk, reason)
-    assert size_of([change]) == ("Large" if risk is Risk.RED else "Standard")
+    assert assess_size([change]) == ("Large" if risk is Risk.RED else "Standard")
 
 
 def test_rewriting_a_public_definition_is_red_and_adding_one_is_not() -> None:
     old, new = "export function f(a: number) {", "export function f(a: string) {"
     rewritten = PathChange(path="src/a.ts", kind=MODIFIED, added=(new,), removed=(old,))
-    assert risk_of(rewritten).reason == "public API"
-    assert risk_of(PathChange(path="src/a.ts", kind=MODIFIED, added=(new,))).risk is Risk.YELLOW
+    assert assess_risk(rewritten).reason == "public API"
+    assert assess_risk(PathChange(path="src/a.ts", kind=MODIFIED, added=(new,))).risk is Risk.YELLOW
     moved = PathChange(path="src/a.ts", kind=MODIFIED, added=(old,), removed=(old,))
-    assert risk_of(moved).risk is Risk.YELLOW
+    assert assess_risk(moved).risk is Risk.YELLOW
 
 
 def test_one_red_file_makes_the_change_large() -> None:
     green = PathChange(path="docs/a.md", kind=MODIFIED)
-    assert size_of([]) == "Standard"
-    assert size_of([green, PathChange(path="src/auth.py", kind=MODIFIED)]) == "Large"
+    assert assess_size([]) == "Standard"
+    assert assess_size([green, PathChange(path="src/auth.py", kind=MODIFIED)]) == "Large"
 
 
 @pytest.mark.parametrize(
@@ -71,4 +71,4 @@ def test_one_red_file_makes_the_change_large() -> None:
     ],
 )
 def test_documentation_only(paths: list[str], holds: bool) -> None:
-    assert docs_only(paths) is holds
+    assert is_docs_only(paths) is holds

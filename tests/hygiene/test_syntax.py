@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.sources.syntax import LANGUAGES, LIMIT, language_of, new_syntax_errors, syntax_errors
+from proofstone.sources.syntax import (
+    LANGUAGE_BY_SUFFIX,
+    MAX_SOURCE_BYTES,
+    detect_language,
+    find_new_syntax_errors,
+    find_syntax_errors,
+)
 
 SAMPLES: dict[str, tuple[str, str]] = {
     "a.py": ("def f():\n    return 1\n", "def f(:\n    return 1\n"),
@@ -30,14 +36,14 @@ SAMPLES: dict[str, tuple[str, str]] = {
 
 
 def test_every_language_of_the_table_has_a_sample() -> None:
-    assert {language_of(path, b"") for path in SAMPLES} == set(LANGUAGES.values())
+    assert {detect_language(path, b"") for path in SAMPLES} == set(LANGUAGE_BY_SUFFIX.values())
 
 
 @pytest.mark.parametrize("path", SAMPLES)
 def test_a_good_file_is_good_and_a_broken_one_is_broken(path: str) -> None:
     good, broken = (text.encode() for text in SAMPLES[path])
-    assert new_syntax_errors(path, None, good) == ()
-    found = new_syntax_errors(path, good, broken)
+    assert find_new_syntax_errors(path, None, good) == ()
+    found = find_new_syntax_errors(path, good, broken)
     assert found
     assert all(item.path == path and item.line and item.message for item in found)
 
@@ -45,7 +51,7 @@ def test_a_good_file_is_good_and_a_broken_one_is_broken(path: str) -> None:
 @pytest.mark.parametrize("path", SAMPLES)
 def test_an_error_that_was_there_before_is_not_new(path: str) -> None:
     broken = SAMPLES[path][1].encode()
-    assert new_syntax_errors(path, broken, broken + b"\n") == ()
+    assert find_new_syntax_errors(path, broken, broken + b"\n") == ()
 
 
 UNKNOWN: dict[str, bytes] = {
@@ -53,14 +59,14 @@ UNKNOWN: dict[str, bytes] = {
     "LICENSE": b"((((",
     "a.c": b"MACRO(((",
     "a.d.ts": b"export {",
-    "big.py": b"(" * (LIMIT + 1),
+    "big.py": b"(" * (MAX_SOURCE_BYTES + 1),
     "binary.py": b"\0\1",
 }
 
 
 @pytest.mark.parametrize("path", UNKNOWN)
 def test_what_cannot_be_judged_is_none(path: str) -> None:
-    assert syntax_errors(path, UNKNOWN[path]) is None
+    assert find_syntax_errors(path, UNKNOWN[path]) is None
 
 
 HONEST: dict[str, tuple[str, bytes]] = {
@@ -80,28 +86,28 @@ HONEST: dict[str, tuple[str, bytes]] = {
 
 @pytest.mark.parametrize(("path", "content"), HONEST.values(), ids=HONEST)
 def test_honest_files_do_not_alarm(path: str, content: bytes) -> None:
-    assert new_syntax_errors(path, None, content) == ()
+    assert find_new_syntax_errors(path, None, content) == ()
 
 
 def test_wrong_indentation_is_an_error_though_no_grammar_says_so() -> None:
-    found = syntax_errors("a.py", b"def f():\nreturn 1\n")
+    found = find_syntax_errors("a.py", b"def f():\nreturn 1\n")
     assert found is not None
     assert [item.line for item in found] == [2]
 
 
 def test_an_interpreter_line_names_the_language() -> None:
-    assert language_of("bin/tool", b"#!/usr/bin/env python3\n") == "python"
-    assert language_of("bin/tool", b"#!/usr/bin/env -S node --x\n") == "javascript"
-    assert language_of("bin/tool", b"#!/usr/bin/perl\n") is None
+    assert detect_language("bin/tool", b"#!/usr/bin/env python3\n") == "python"
+    assert detect_language("bin/tool", b"#!/usr/bin/env -S node --x\n") == "javascript"
+    assert detect_language("bin/tool", b"#!/usr/bin/perl\n") is None
 
 
 def test_the_standard_library_does_not_alarm() -> None:
     library = Path(sysconfig.get_path("stdlib"))
     files = sorted(library.glob("*.py")) + sorted(library.glob("asyncio/*.py"))
     assert len(files) > 100
-    assert [path.name for path in files[::5] if syntax_errors(path.name, path.read_bytes())] == []
+    assert [path.name for path in files[::5] if find_syntax_errors(path.name, path.read_bytes())] == []
 
 
 @given(st.sampled_from(sorted(SAMPLES)), st.binary(max_size=200))
 def test_no_bytes_raise(path: str, content: bytes) -> None:
-    syntax_errors(path, content)
+    find_syntax_errors(path, content)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from proofstone.ledger.rules.chain import Payload, genesis, link_hash, payload_hash, row_code
+from proofstone.ledger.rules.chain import RowPayload, genesis_hash, link_hash, payload_hash, row_code
 from proofstone.ledger.schema import TABLES
 
 
@@ -33,7 +33,7 @@ def rehash_from(connection: sqlite3.Connection, ledger_id: str, first: int, key:
     """Compute payload hashes and links anew, from an entry to the end, in the chain and in the tables; with a
     key the authentication codes as well."""
     row = connection.execute("SELECT hash FROM chain WHERE seq = ?", (first - 1,)).fetchone()
-    prev = genesis(ledger_id) if row is None else row[0]
+    prev = genesis_hash(ledger_id) if row is None else row[0]
     entries = connection.execute("SELECT seq, tbl FROM chain WHERE seq >= ? ORDER BY seq", (first,)).fetchall()
     for seq, table in entries:
         digest = payload_hash(payload_of(connection, table, seq))
@@ -48,7 +48,7 @@ def rehash_from(connection: sqlite3.Connection, ledger_id: str, first: int, key:
         prev = new
 
 
-def payload_of(connection: sqlite3.Connection, table: str, seq: int) -> Payload:
+def payload_of(connection: sqlite3.Connection, table: str, seq: int) -> RowPayload:
     columns = next(item.columns for item in TABLES.values() if item.name == table)
     values = connection.execute(f"SELECT {', '.join(columns)} FROM {table} WHERE seq = ?", (seq,)).fetchone()
     return dict(zip(columns, values, strict=True))

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.app.context import writing_ledger
-from proofstone.app.ledger import LedgerProof, prove_ledger, reanchor_repository
+from proofstone.app.context import open_writable_ledger
+from proofstone.app.ledger import LedgerVerification, reanchor_repository, verify_ledger
 from proofstone.cli.main import main
 from proofstone.errors import AnchorError, LedgerError
-from proofstone.git.repository import REF, Repository, open_repository
-from proofstone.ledger.anchors import KeptAnchors
+from proofstone.git.repository import LEDGER_REF, Repository, open_repository
+from proofstone.ledger.anchors import AnchorFiles
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.models import OverrideRow
-from proofstone.ledger.repository_anchors import anchor_head, refuse_anchor_faults
+from proofstone.ledger.repository_anchors import anchor_head, demand_valid_anchors
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.testing.ledger_conformance import check_row
+from proofstone.testing.ledger_conformance import build_check_row
 
 
 def git(directory: Path, *args: str) -> str:
@@ -34,13 +34,13 @@ def repository(tmp_path: Path) -> Repository:
 
 def record(home: Path, repository: Repository) -> None:
     """What a run does: it opens the ledger, writes, and anchors the head."""
-    with writing_ledger(home, repository, create=True) as ledger:
-        ledger.append(check_row(), check_row())
+    with open_writable_ledger(home, repository, create=True) as ledger:
+        ledger.append(build_check_row(), build_check_row())
         assert anchor_head(ledger, home, repository) is None
 
 
 def refused(home: Path, repository: Repository) -> str:
-    with pytest.raises(AnchorError) as caught, writing_ledger(home, repository, create=True):
+    with pytest.raises(AnchorError) as caught, open_writable_ledger(home, repository, create=True):
         pass
     assert "proofstone ledger reanchor" in (caught.value.hint or "")
     assert caught.value.exit_code == 2
@@ -63,9 +63,9 @@ def test_a_ledger_that_was_set_back_is_refused_until_a_person_says_why(home: Pat
         in message
     )
     assert "rewound: the state directory" in message
-    git(repository.root, "update-ref", "-d", REF)
+    git(repository.root, "update-ref", "-d", LEDGER_REF)
     assert "rewound: the state directory" in refused(home, repository), "the second place knows it as well"
-    with pytest.raises(AnchorError), writing_ledger(home):
+    with pytest.raises(AnchorError), open_writable_ledger(home):
         pass  # words of a person, which are about no repository
     findings, _ = reanchor_repository(repository.root, "restored\nfrom the backup", "me", home)
     assert findings
@@ -83,7 +83,7 @@ def test_rows_that_were_written_anew_are_refused(home: Path, repository: Reposit
     shutil.rmtree(home / "ledger")
     before.rename(home / "ledger")
     with SqliteLedger(ledger_path(home)) as ledger:
-        ledger.append(check_row("another"), check_row("another"))
+        ledger.append(build_check_row("another"), build_check_row("another"))
     assert "rewritten: refs/proofstone/ledger" in refused(home, repository)
 
 
@@ -104,10 +104,10 @@ def test_a_ledger_or_a_state_directory_that_was_removed_is_missed(
 
 def test_a_ref_that_was_removed_is_missed(home: Path, repository: Repository) -> None:
     record(home, repository)
-    git(repository.root, "update-ref", "-d", REF)
+    git(repository.root, "update-ref", "-d", LEDGER_REF)
     assert "missing: refs/proofstone/ledger" in refused(home, repository)
-    proof = prove_ledger(home)
-    assert isinstance(proof, LedgerProof)
+    proof = verify_ledger(home)
+    assert isinstance(proof, LedgerVerification)
     assert [one.seq for one in proof.verification.problems] == [None]
     assert str(repository.common_dir) in proof.verification.problems[0].reason
 
@@ -131,14 +131,14 @@ def test_two_homes_share_a_repository_once_the_second_was_accepted(home: Path, r
     reanchor_repository(repository.root, "my second machine", "me", other)
     for place in (other, home, other):
         record(place, repository)
-    assert len(git(repository.root, "cat-file", "blob", REF).splitlines()) == 2
+    assert len(git(repository.root, "cat-file", "blob", LEDGER_REF).splitlines()) == 2
 
 
 def test_anchors_that_changed_during_a_run_are_not_overwritten(home: Path, repository: Repository) -> None:
     record(home, repository)
-    with writing_ledger(home, repository) as ledger:
-        ledger.append(check_row())
-        git(repository.root, "update-ref", "-d", REF)
+    with open_writable_ledger(home, repository) as ledger:
+        ledger.append(build_check_row())
+        git(repository.root, "update-ref", "-d", LEDGER_REF)
         problem = anchor_head(ledger, home, repository)
     assert problem is not None
     assert "no longer names row 2" in problem
@@ -147,17 +147,17 @@ def test_anchors_that_changed_during_a_run_are_not_overwritten(home: Path, repos
 
 def test_a_line_that_a_crash_left_unfinished_is_passed_over(home: Path, repository: Repository) -> None:
     record(home, repository)
-    (file,) = KeptAnchors(home).folder.iterdir()
+    (file,) = AnchorFiles(home).folder.iterdir()
     with file.open("ab") as opened:
         opened.write(b'{"anchor":{"ha')
     for rows in (4, 6):
         record(home, repository)
-        found = KeptAnchors(home).of(repository.common_dir)
+        found = AnchorFiles(home).find_last(repository.common_dir)
         assert found is not None
         assert found.anchor.seq == rows
     file.write_bytes(b"nothing\n")
     with SqliteLedger(ledger_path(home)) as ledger, pytest.raises(LedgerError, match="contains no readable anchor"):
-        refuse_anchor_faults(ledger, home, repository)
+        demand_valid_anchors(ledger, home, repository)
 
 
 def test_reanchoring_asks_for_a_reason_and_leaves_what_holds_alone(

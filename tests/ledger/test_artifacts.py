@@ -28,13 +28,13 @@ def test_what_is_kept_is_the_beginning_up_to_the_limit(
     tmp_path_factory: pytest.TempPathFactory, chunks: list[bytes], limit: int
 ) -> None:
     store = ArtifactStore(tmp_path_factory.getbasetemp() / "artifacts")
-    with store.writer(limit) as writer:
+    with store.open_writer(limit) as writer:
         for chunk in chunks:
             writer.write(chunk)
         ref = writer.finish()
     whole = b"".join(chunks)
     assert store.read(ref.hash) == whole[:limit]
-    assert (ref.size, ref.seen, ref.truncated) == (len(whole[:limit]), len(whole), len(whole) > limit)
+    assert (ref.size, ref.written_size, ref.truncated) == (len(whole[:limit]), len(whole), len(whole) > limit)
 
 
 def test_the_name_is_the_hash_and_the_mode_is_private(store: ArtifactStore) -> None:
@@ -54,13 +54,13 @@ def test_the_same_bytes_twice_are_one_file(store: ArtifactStore) -> None:
 
 def test_writing_again_repairs_a_damaged_artifact(store: ArtifactStore) -> None:
     ref = store.put(b"output")
-    store.path(ref.hash).write_bytes(b"damaged")
+    store.path_of(ref.hash).write_bytes(b"damaged")
     store.put(b"output")
-    assert store.problem(ref.hash) is None
+    assert store.find_problem(ref.hash) is None
 
 
 def test_leaving_without_finish_leaves_nothing(store: ArtifactStore) -> None:
-    with pytest.raises(RuntimeError, match="the process died"), store.writer() as writer:
+    with pytest.raises(RuntimeError, match="the process died"), store.open_writer() as writer:
         writer.write(b"half")
         raise RuntimeError("the process died")
     assert files(store) == []
@@ -68,26 +68,26 @@ def test_leaving_without_finish_leaves_nothing(store: ArtifactStore) -> None:
 
 def test_a_changed_artifact_is_not_handed_out(store: ArtifactStore) -> None:
     ref = store.put(b"output")
-    store.path(ref.hash).write_bytes(b"forged")
+    store.path_of(ref.hash).write_bytes(b"forged")
     with pytest.raises(LedgerCorruptError, match="does not match the hash in its name"):
         store.read(ref.hash)
-    assert store.problem(ref.hash) == f"artifact {ref.hash} was changed"
+    assert store.find_problem(ref.hash) == f"artifact {ref.hash} was changed"
 
 
 def test_a_missing_artifact_is_named(store: ArtifactStore) -> None:
     with pytest.raises(LedgerError, match="No such file"):
         store.read("0" * 64)
-    assert store.problem("0" * 64) == f"artifact {'0' * 64} is missing"
+    assert store.find_problem("0" * 64) == f"artifact {'0' * 64} is missing"
 
 
 @pytest.mark.parametrize("digest", ["", "../../etc/passwd", "0" * 63, "A" * 64, "0" * 62 + "/x"])
 def test_what_is_no_hash_is_refused(store: ArtifactStore, digest: str) -> None:
     with pytest.raises(LedgerError, match="is not the hash of an artifact"):
-        store.path(digest)
+        store.path_of(digest)
 
 
 def test_a_row_says_what_was_kept(store: ArtifactStore) -> None:
-    row = store.put(b"0123456789", max_bytes=4).row("text/x-log")
+    row = store.put(b"0123456789", max_bytes=4).to_row("text/x-log")
     assert (row.size, row.truncated, row.media_type) == (4, True, "text/x-log")
 
 

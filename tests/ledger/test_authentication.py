@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.check.cache import ResultCache, digest_of
+from proofstone.check.cache import ResultCache, digest_result
 from proofstone.check.models import CheckKind, CheckResult
-from proofstone.check.recording import refuse_forged
-from proofstone.check.rules.commit_evidence import Seen
+from proofstone.check.recording import raise_if_forged
+from proofstone.check.rules.commit_evidence import RecordedCheck
 from proofstone.common.models import Phase, Verdict
 from proofstone.errors import LedgerCorruptError, LedgerError
 from proofstone.ledger.keys import key_path
@@ -18,7 +18,7 @@ from proofstone.ledger.models import CheckRow, EventRow
 from proofstone.ledger.rules.chain import AuthenticationLevel, checkpoint_code, next_link, row_code
 from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.ledger.verification import checkpoint_path
-from proofstone.testing.ledger_conformance import check_row
+from proofstone.testing.ledger_conformance import build_check_row
 from tests.ledger.tampering import raw, unprotected
 
 
@@ -39,7 +39,7 @@ def forge(path: Path, ledger: SqliteLedger, code: str = "0" * 64) -> int:
 
 
 def test_a_forged_row_is_found_and_nothing_is_added_to_it(ledger: SqliteLedger, path: Path) -> None:
-    ledger.append(check_row())
+    ledger.append(build_check_row())
     seq = forge(path, ledger)
     found = ledger.verify()
     assert [one.seq for one in found.problems] == [seq]
@@ -47,13 +47,15 @@ def test_a_forged_row_is_found_and_nothing_is_added_to_it(ledger: SqliteLedger, 
     (stored,) = ledger.read(EventRow)
     assert not ledger.is_authentic(stored)
     with pytest.raises(LedgerCorruptError, match="row 2, the last one, was not written with the ledger's key"):
-        ledger.append(check_row())
+        ledger.append(build_check_row())
     with pytest.raises(LedgerCorruptError, match="row 2 of the ledger, of the run forged"):
-        refuse_forged(ledger, [Seen(run_id="forged", tree="t", base_commit="b", outcome=None, at="")])
+        raise_if_forged(
+            ledger, [RecordedCheck(run_id="forged", tree="t", base_commit="b", outcome=None, recorded_at="")]
+        )
 
 
 def test_whoever_reads_the_key_can_forge_and_the_level_says_so(ledger: SqliteLedger, path: Path) -> None:
-    ledger.append(check_row())
+    ledger.append(build_check_row())
     assert ledger.key is not None
     head = ledger.head()
     values = {"run_id": "forged", "task_id": None, "type": "run.finished", "payload": "{}", "ts": "2026"}
@@ -66,7 +68,7 @@ def test_whoever_reads_the_key_can_forge_and_the_level_says_so(ledger: SqliteLed
 
 
 def test_the_key_is_for_its_owner_and_a_ledger_without_it_is_not_written(ledger: SqliteLedger, path: Path) -> None:
-    ledger.append(check_row())
+    ledger.append(build_check_row())
     ledger.close()
     key = key_path(path)
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
@@ -91,9 +93,9 @@ def test_the_key_is_for_its_owner_and_a_ledger_without_it_is_not_written(ledger:
 
 
 def test_verification_goes_on_from_an_authentic_checkpoint_only(ledger: SqliteLedger, path: Path) -> None:
-    ledger.append(check_row(), check_row())
-    assert ledger.keep_checkpoint(ledger.head()) == ""
-    ledger.append(check_row())
+    ledger.append(build_check_row(), build_check_row())
+    assert ledger.record_checkpoint(ledger.head()) == ""
+    ledger.append(build_check_row())
     since = ledger.checkpoint()
     assert since is not None
     found = ledger.verify(since=since)
@@ -130,14 +132,14 @@ def test_a_kept_result_that_is_not_what_its_row_is_about_is_not_used(ledger: Sql
     row = CheckRow(
         run_id="r", task_id="t", phase=Phase.AFTER, check_name="tests:pytest", tool="pytest", state=Verdict.PASS
     )
-    (seq,) = ledger.append(row.model_copy(update={"result_digest": digest_of(result())}))
-    cache.keep("k" * 64, result(), seq)
-    assert cache.find("k" * 64) == result(reused_from=seq)
+    (seq,) = ledger.append(row.model_copy(update={"result_digest": digest_result(result())}))
+    cache.store("k" * 64, result(), seq)
+    assert cache.lookup("k" * 64) == result(reused_from=seq)
     assert cache.repairs == []
     (file,) = (tmp_path / "cache").rglob("*.json")
     file.write_text(file.read_text().replace('"output":""', '"output":"edited"'))
-    assert cache.find("k" * 64) is None
-    assert cache.find("k" * 64) is None
+    assert cache.lookup("k" * 64) is None
+    assert cache.lookup("k" * 64) is None
     assert cache.repairs == [
         "a cached result of tests:pytest was not used, and the check was run again: it is not the result that row 1 of "
         "the ledger is about",

@@ -14,14 +14,14 @@ from pydantic import JsonValue
 
 from proofstone.errors import LedgerError
 from proofstone.ledger.rules.chain import (
-    Break,
-    Entry,
-    Link,
-    Payload,
+    ChainBreak,
+    ChainEntry,
+    ChainLink,
+    RowPayload,
     canonical_json,
-    earliest,
-    first_break,
-    genesis,
+    earliest_break,
+    find_first_break,
+    genesis_hash,
     next_link,
     payload_hash,
 )
@@ -38,12 +38,12 @@ values = st.recursive(
 )
 
 
-def chain_of(rows: Sequence[tuple[str, Payload]]) -> list[Entry]:
-    entries: list[Entry] = []
-    prev = genesis(LEDGER)
+def chain_of(rows: Sequence[tuple[str, RowPayload]]) -> list[ChainEntry]:
+    entries: list[ChainEntry] = []
+    prev = genesis_hash(LEDGER)
     for seq, (table, payload) in enumerate(rows, start=1):
         link = next_link(prev, seq, table, payload)
-        entries.append(Entry(link, link, payload))
+        entries.append(ChainEntry(link, link, payload))
         prev = link.hash
     return entries
 
@@ -52,8 +52,8 @@ rows = st.tuples(st.sampled_from(["events", "messages"]), payloads)
 chains = st.lists(rows, min_size=1, max_size=8).map(chain_of)
 
 
-def broken_at(entries: list[Entry]) -> int | None:
-    found = first_break(LEDGER, entries)
+def broken_at(entries: list[ChainEntry]) -> int | None:
+    found = find_first_break(LEDGER, entries)
     return None if found is None else found.seq
 
 
@@ -75,7 +75,7 @@ def test_the_order_of_columns_does_not_matter(payload: dict[str, str | int | Non
 
 
 @given(payloads, payloads)
-def test_different_payloads_have_different_hashes(one: Payload, other: Payload) -> None:
+def test_different_payloads_have_different_hashes(one: RowPayload, other: RowPayload) -> None:
     assert (payload_hash(one) == payload_hash(other)) == (one == other)
 
 
@@ -93,25 +93,25 @@ def test_keys_that_are_not_text_are_refused(value: object) -> None:
 
 def test_the_form_is_fixed_for_ever() -> None:
     """Ledgers on people's disks were hashed like this: a change here would break every one of them."""
-    payload: Payload = {"b": 'é"\ud800', "a": None, "c": -1}
+    payload: RowPayload = {"b": 'é"\ud800', "a": None, "c": -1}
     assert canonical_json(payload) == '{"a":null,"b":"\\u00e9\\"\\ud800","c":-1}'
-    link = next_link(genesis(LEDGER), 1, "events", payload)
+    link = next_link(genesis_hash(LEDGER), 1, "events", payload)
     assert link.payload_hash == "5175332c99b6b0c577bdd41cd6c7fffa9af3e664d64a67b63fd4177acea6a50e"
     assert link.hash == "80fdae5f5d0155925d96d75c593966b03af66df5c4dcc31557bb4b9b3f8e6c4c"
 
 
 @given(chains)
-def test_what_was_chained_verifies(entries: list[Entry]) -> None:
-    assert first_break(LEDGER, entries) is None
+def test_what_was_chained_verifies(entries: list[ChainEntry]) -> None:
+    assert find_first_break(LEDGER, entries) is None
 
 
 @given(chains)
-def test_a_chain_does_not_fit_another_ledger(entries: list[Entry]) -> None:
-    assert first_break("another", entries) == Break(1, "prev_hash is not the hash of the previous entry")
+def test_a_chain_does_not_fit_another_ledger(entries: list[ChainEntry]) -> None:
+    assert find_first_break("another", entries) == ChainBreak(1, "prev_hash is not the hash of the previous entry")
 
 
 @given(chains, st.data())
-def test_a_changed_payload_is_found_where_it_was_changed(entries: list[Entry], data: st.DataObject) -> None:
+def test_a_changed_payload_is_found_where_it_was_changed(entries: list[ChainEntry], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(entries) - 1))
     changed = data.draw(payloads.filter(lambda payload: payload != entries[place].payload))
     entries[place] = replace(entries[place], payload=changed)
@@ -119,19 +119,19 @@ def test_a_changed_payload_is_found_where_it_was_changed(entries: list[Entry], d
 
 
 @given(chains, st.data())
-def test_a_rehashed_entry_is_found_at_the_next_one(entries: list[Entry], data: st.DataObject) -> None:
+def test_a_rehashed_entry_is_found_at_the_next_one(entries: list[ChainEntry], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(entries) - 1))
     old = entries[place]
     assert old.link is not None
     link = next_link(old.link.prev_hash, old.link.seq, old.link.table, {"another": 1})
-    entries[place] = Entry(link, link, {"another": 1})
+    entries[place] = ChainEntry(link, link, {"another": 1})
     last = place == len(entries) - 1 or old.payload == {"another": 1}
     assert broken_at(entries) == (None if last else place + 2)  # only an anchor sees a re-hashed last entry
 
 
 @given(chains, st.data(), st.sampled_from(["payload_hash", "prev_hash", "hash", "table"]), st.booleans())
 def test_a_changed_hash_or_table_is_found_in_chain_and_row(
-    entries: list[Entry], data: st.DataObject, field: str, in_chain: bool
+    entries: list[ChainEntry], data: st.DataObject, field: str, in_chain: bool
 ) -> None:
     place = data.draw(st.integers(0, len(entries) - 1))
     entry = entries[place]
@@ -145,25 +145,29 @@ def test_a_changed_hash_or_table_is_found_in_chain_and_row(
 
 
 @given(chains, st.data())
-def test_a_removed_row_is_found(entries: list[Entry], data: st.DataObject) -> None:
+def test_a_removed_row_is_found(entries: list[ChainEntry], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(entries) - 1))
     entries[place] = replace(entries[place], row=None, payload=None)
     assert broken_at(entries) == place + 1
 
 
 @given(chains, st.data())
-def test_a_removed_entry_is_found_unless_it_is_the_tail(entries: list[Entry], data: st.DataObject) -> None:
+def test_a_removed_entry_is_found_unless_it_is_the_tail(entries: list[ChainEntry], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(entries) - 1))
     del entries[place]
     assert broken_at(entries) == (None if place == len(entries) else place + 1)  # the tail is for the anchors
 
 
 def test_a_row_without_a_place_in_the_chain_is_found() -> None:
-    link = Link(7, "events", "0" * 64, "0" * 64, "0" * 64)
-    assert first_break(LEDGER, [Entry(None, link, {})]) == Break(7, "a row of events has no place in the chain")
+    link = ChainLink(7, "events", "0" * 64, "0" * 64, "0" * 64)
+    assert find_first_break(LEDGER, [ChainEntry(None, link, {})]) == ChainBreak(
+        7, "a row of events has no place in the chain"
+    )
 
 
 def test_the_earliest_break_is_the_lowest_number_and_one_without_a_number_comes_last() -> None:
-    assert earliest(Break(None, "schema"), Break(5, "b"), None, Break(2, "a")) == Break(2, "a")
-    assert earliest(None, Break(None, "schema")) == Break(None, "schema")
-    assert earliest(None) is None
+    assert earliest_break(ChainBreak(None, "schema"), ChainBreak(5, "b"), None, ChainBreak(2, "a")) == ChainBreak(
+        2, "a"
+    )
+    assert earliest_break(None, ChainBreak(None, "schema")) == ChainBreak(None, "schema")
+    assert earliest_break(None) is None

@@ -11,9 +11,9 @@ from proofstone.cli.main import main
 from proofstone.ledger.artifacts import ArtifactStore
 from proofstone.ledger.connection import artifacts_path
 from proofstone.ledger.models import EventRow
-from proofstone.ledger.rules.chain import Entry, Link, first_break
+from proofstone.ledger.rules.chain import ChainEntry, ChainLink, find_first_break
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.testing.ledger_conformance import check_row
+from proofstone.testing.ledger_conformance import build_check_row
 from tests.ledger.tampering import unprotected
 
 
@@ -22,8 +22,10 @@ def filled(ledger: SqliteLedger, home: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PROOFSTONE_HOME", str(home))
     monkeypatch.setenv("COLUMNS", "120")
     ref = ArtifactStore(artifacts_path(home)).put(b"all of the output")
-    ledger.append(EventRow(run_id="run-a", type="run.started"), ref.row())
-    ledger.append(check_row("run-a").model_copy(update={"artifact": ref.hash}), check_row("run-b", "evil\x1b[2J"))
+    ledger.append(EventRow(run_id="run-a", type="run.started"), ref.to_row())
+    ledger.append(
+        build_check_row("run-a").model_copy(update={"artifact": ref.hash}), build_check_row("run-b", "evil\x1b[2J")
+    )
     return ledger
 
 
@@ -143,10 +145,10 @@ def test_an_export_verifies_without_the_ledger(filled: SqliteLedger, capsys: pyt
     entries = []
     for line in out.splitlines():
         row = json.loads(line)
-        link = Link(row["seq"], row["table"], row["payload_hash"], row["prev_hash"], row["hash"])
-        entries.append(Entry(link, link, row["payload"]))
+        link = ChainLink(row["seq"], row["table"], row["payload_hash"], row["prev_hash"], row["hash"])
+        entries.append(ChainEntry(link, link, row["payload"]))
     assert len(entries) == 4
-    assert first_break(filled.ledger_id, entries) is None
+    assert find_first_break(filled.ledger_id, entries) is None
 
 
 def test_an_export_of_one_run_goes_to_a_file(

@@ -14,12 +14,12 @@ import pytest
 
 from proofstone.faults import FAULT_POINTS
 from proofstone.ledger.artifacts import ArtifactStore
-from proofstone.ledger.connection import artifacts_path, daemon_location, ledger_path
+from proofstone.ledger.connection import artifacts_path, ledger_path, read_daemon_location
 from proofstone.ledger.daemon_setup import move_to_account
 from proofstone.ledger.models import CheckRow
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.ledger.verification import audit
-from proofstone.testing.ledger_conformance import check_row
+from proofstone.ledger.verification import verify_with_artifacts
+from proofstone.testing.ledger_conformance import build_check_row
 from tests.needs import needs, unavailable
 
 ROOT = Path(__file__).parents[2]
@@ -60,9 +60,9 @@ def assert_nothing_was_lost(home: Path, acks: list[int]) -> int:
         for seq in acks:
             artifact = rows[seq].artifact
             assert artifact is not None
-            assert store.problem(artifact) is None
-        assert audit(ledger, store).problem is None
-        ledger.append(check_row())
+            assert store.find_problem(artifact) is None
+        assert verify_with_artifacts(ledger, store).problem is None
+        ledger.append(build_check_row())
         assert ledger.verify().ok
         return ledger.head().seq
 
@@ -197,13 +197,13 @@ def run_killed(code: str, fault: str, *args: str) -> None:
 def test_a_verification_killed_before_its_checkpoint_is_done_again(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with SqliteLedger(ledger_path(home)) as ledger:
-        ledger.append(check_row())
+        ledger.append(build_check_row())
     code = "import sys; from proofstone.cli.main import main; main(['ledger', 'verify', '--home', sys.argv[1]])"
     run_killed(code, "checkpoint.before-publish", str(home))
     with SqliteLedger(ledger_path(home)) as ledger:
         assert ledger.checkpoint() is None
         assert ledger.verify().ok
-        assert ledger.keep_checkpoint(ledger.head()) == ""
+        assert ledger.record_checkpoint(ledger.head()) == ""
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving files to another account needs root")
@@ -211,7 +211,7 @@ def test_a_verification_killed_before_its_checkpoint_is_done_again(tmp_path: Pat
 def test_a_ledger_that_is_given_away_is_in_one_place_or_the_other(tmp_path: Path, point: str) -> None:
     home, state = tmp_path / "home", tmp_path / "state"
     with SqliteLedger(ledger_path(home)) as ledger:
-        ledger.append(check_row())
+        ledger.append(build_check_row())
         first = ledger.hash_at(1)
     os.chown(home, 12345, 12345)
     code = (
@@ -220,7 +220,7 @@ def test_a_ledger_that_is_given_away_is_in_one_place_or_the_other(tmp_path: Path
     )
     run_killed(code, point, str(home), str(state))
     moved = point == "daemon.after-location"
-    assert (daemon_location(home) is not None) == moved
+    assert (read_daemon_location(home) is not None) == moved
     with SqliteLedger(ledger_path(home), "read") as ledger:
         assert ledger.hash_at(1) == first
         assert ledger.verify().ok

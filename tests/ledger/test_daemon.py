@@ -14,14 +14,14 @@ import pytest
 
 from proofstone.errors import InputError, LedgerError
 from proofstone.ledger import daemon as wire
-from proofstone.ledger.connection import DaemonLocation, daemon_location, ledger_path, location_path
-from proofstone.ledger.daemon import DaemonConfig, LedgerDaemon, bind
-from proofstone.ledger.daemon_setup import listen_as_account, move_to_account, read_config, unit_text
+from proofstone.ledger.connection import DaemonLocation, ledger_path, location_path, read_daemon_location
+from proofstone.ledger.daemon import DaemonConfig, LedgerDaemon, bind_socket
+from proofstone.ledger.daemon_setup import listen_as_account, move_to_account, read_config, render_systemd_unit
 from proofstone.ledger.models import CheckRow
 from proofstone.ledger.opening import DaemonLedger, open_ledger
 from proofstone.ledger.rules.anchors import Anchor
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.testing.ledger_conformance import LedgerConformance, check_row
+from proofstone.testing.ledger_conformance import LedgerConformance, build_check_row
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def serve(location: DaemonLocation) -> Iterator[Callable[[int], None]]:
 
     def start(client_uid: int) -> None:
         ledger = SqliteLedger(Path(location.database), file_mode=0o640)
-        listener = bind(Path(location.socket))
+        listener = bind_socket(Path(location.socket))
         thread = threading.Thread(target=LedgerDaemon(ledger, listener, client_uid).serve)
         thread.start()
 
@@ -80,7 +80,7 @@ def test_another_user_is_refused(location: DaemonLocation, serve: Callable[[int]
     serve(os.getuid() + 1)
     ledger = DaemonLedger(location, writable=True)
     with pytest.raises(LedgerError, match=f"kept for the user {os.getuid() + 1}; you are {os.getuid()}"):
-        ledger.append(check_row())
+        ledger.append(build_check_row())
     assert ledger.head().seq == 0
     ledger.close()
 
@@ -91,7 +91,7 @@ def test_a_socket_that_another_account_serves_is_not_spoken_to(
     serve(os.getuid())
     ledger = DaemonLedger(location.model_copy(update={"account_uid": os.getuid() + 1}), writable=True)
     with pytest.raises(LedgerError, match="is served by user"):
-        ledger.append(check_row())
+        ledger.append(build_check_row())
     ledger.close()
 
 
@@ -113,12 +113,12 @@ def test_a_request_that_makes_no_sense_is_answered_with_an_error(
     serve(os.getuid())
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(location.socket)
-        wire.send(connection, request_)
-        answer = wire.receive(connection)
+        wire.send_message(connection, request_)
+        answer = wire.receive_message(connection)
         assert answer is not None
         assert answer["error"] == "LedgerError"
-        wire.send(connection, {"op": "checkpoint"})
-        assert wire.receive(connection) == {"ok": None}, "it goes on serving"
+        wire.send_message(connection, {"op": "checkpoint"})
+        assert wire.receive_message(connection) == {"ok": None}, "it goes on serving"
 
 
 def test_bytes_that_are_no_message_end_the_connection_and_not_the_daemon(
@@ -131,7 +131,7 @@ def test_bytes_that_are_no_message_end_the_connection_and_not_the_daemon(
             connection.sendall(data)
             assert connection.recv(1) == b""
     ledger = DaemonLedger(location, writable=True)
-    assert ledger.append(check_row()) == (1,)
+    assert ledger.append(build_check_row()) == (1,)
     ledger.close()
 
 
@@ -140,10 +140,10 @@ def test_only_what_the_daemon_has_verified_becomes_a_checkpoint(
 ) -> None:
     serve(os.getuid())
     ledger = DaemonLedger(location, writable=True)
-    ledger.append(check_row(), check_row())
-    assert "nothing was verified up to row 2" in ledger.keep_checkpoint(ledger.head())
+    ledger.append(build_check_row(), build_check_row())
+    assert "nothing was verified up to row 2" in ledger.record_checkpoint(ledger.head())
     assert ledger.verify().ok
-    assert ledger.keep_checkpoint(ledger.head()) == ""
+    assert ledger.record_checkpoint(ledger.head()) == ""
     assert ledger.checkpoint() == ledger.head()
     guessed = Anchor(ledger_id=ledger.ledger_id, seq=1, hash=str(ledger.hash_at(1)))
     assert ledger.verify(since=guessed).start == 0
@@ -152,11 +152,11 @@ def test_only_what_the_daemon_has_verified_becomes_a_checkpoint(
 
 def test_a_daemon_that_is_not_there_is_said_and_rows_can_be_read(location: DaemonLocation) -> None:
     with SqliteLedger(Path(location.database)) as own:
-        own.append(check_row())
+        own.append(build_check_row())
     ledger = DaemonLedger(location, writable=True)
     assert len(ledger.read(CheckRow)) == 1
     with pytest.raises(LedgerError, match="daemon cannot be reached"):
-        ledger.append(check_row())
+        ledger.append(build_check_row())
     ledger.close()
 
 
@@ -174,15 +174,15 @@ def test_the_ledger_moves_to_an_account_and_is_served_from_there(home: Path, pla
     with pytest.raises(InputError, match="belongs to root"):
         move_to_account(home, "nobody", place / "s", place / "state")
     with SqliteLedger(ledger_path(home)) as ledger:
-        ledger.append(check_row())
+        ledger.append(build_check_row())
         before = ledger.head()
     os.chown(home, 12345, 12345)
     config = move_to_account(home, "nobody", place / "s", place / "state")
     assert sorted(one.name for one in (home / "ledger").iterdir()) == ["location.json"]
     assert read_config(place / "state") == config
-    assert "ledger daemon --state" in unit_text(config, "/usr/bin/proofstone", place / "state")
+    assert "ledger daemon --state" in render_systemd_unit(config, "/usr/bin/proofstone", place / "state")
     assert (place / "state" / "key").stat().st_mode & 0o777 == 0o600
-    location = daemon_location(home)
+    location = read_daemon_location(home)
     assert location is not None
     assert location.account_uid == (place / "state" / "ledger.db").stat().st_uid != 0
     ledger_ = open_ledger(home, "read")

@@ -14,7 +14,7 @@ from proofstone.cli.main import main
 from proofstone.errors import LedgerCorruptError
 from proofstone.ledger.models import CheckRow, EventRow
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.testing.ledger_conformance import check_row
+from proofstone.testing.ledger_conformance import build_check_row
 from tests.ledger.tampering import raw, unprotected
 from tests.needs import needs
 
@@ -34,7 +34,7 @@ def pages_of(path: Path, name: str) -> list[int]:
 
 @pytest.mark.parametrize("table", ["checks", "chain"])
 def test_rows_on_a_damaged_page_are_named_and_the_others_verified(ledger: SqliteLedger, path: Path, table: str) -> None:
-    ledger.append(*(check_row(run_id=f"run-{number}") for number in range(200)))
+    ledger.append(*(build_check_row(run_id=f"run-{number}") for number in range(200)))
     last = ledger.append(EventRow(run_id="run-1", type="run.finished"))[0]
     ledger.close()
     try:
@@ -54,7 +54,7 @@ def test_rows_on_a_damaged_page_are_named_and_the_others_verified(ledger: Sqlite
 
 
 def test_a_row_that_is_no_row_any_more_is_named_by_whoever_reads_it(ledger: SqliteLedger, path: Path) -> None:
-    ledger.append(EventRow(run_id="r", type="run.started", payload={"command": "gate"}), check_row())
+    ledger.append(EventRow(run_id="r", type="run.started", payload={"command": "gate"}), build_check_row())
     with unprotected(path) as connection:
         connection.execute("UPDATE events SET payload = '{' WHERE seq = 1")
         connection.execute("UPDATE checks SET run_id = x'ff' WHERE seq = 2")
@@ -68,7 +68,7 @@ def test_a_row_that_is_no_row_any_more_is_named_by_whoever_reads_it(ledger: Sqli
 
 
 def test_a_sequence_number_that_is_none_is_a_finding(ledger: SqliteLedger, path: Path) -> None:
-    ledger.append(check_row(), check_row())
+    ledger.append(build_check_row(), build_check_row())
     with unprotected(path) as connection:
         connection.execute("UPDATE checks SET seq = 'two' WHERE seq = 2")
     reasons = [one.reason for one in ledger.verify().problems]
@@ -79,7 +79,7 @@ def test_a_sequence_number_that_is_none_is_a_finding(ledger: SqliteLedger, path:
 @pytest.mark.parametrize("log", [False, True], ids=["closed", "with a log left behind"])
 def test_a_read_only_file_system_can_be_read(home: Path, path: Path, log: bool) -> None:
     with SqliteLedger(path) as ledger:
-        ledger.append(check_row("run-1"), EventRow(run_id="run-1", type="run.finished"))
+        ledger.append(build_check_row("run-1"), EventRow(run_id="run-1", type="run.finished"))
         if log:
             shutil.copytree(home, home.with_name("copy"), ignore=shutil.ignore_patterns("*-shm"))
     if log:

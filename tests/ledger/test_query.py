@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from proofstone.errors import InputError, LedgerError
-from proofstone.ledger.query import query
+from proofstone.ledger.query import run_query
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.testing.ledger_conformance import ONE_OF_EACH
+from proofstone.testing.ledger_conformance import SAMPLE_ROWS
 
 
 @pytest.fixture
 def filled(ledger: SqliteLedger, path: Path) -> Iterator[Path]:
-    ledger.append(*ONE_OF_EACH)
+    ledger.append(*SAMPLE_ROWS)
     before = ledger.head()
     yield path
     assert ledger.head() == before
@@ -65,14 +65,14 @@ def filled(ledger: SqliteLedger, path: Path) -> Iterator[Path]:
 )
 def test_what_is_not_a_plain_question_is_refused(filled: Path, sql: str) -> None:
     with pytest.raises(InputError):
-        query(filled, sql.format(directory=filled.parent))
+        run_query(filled, sql.format(directory=filled.parent))
     assert not (filled.parent / "other.db").exists()
 
 
 @pytest.mark.parametrize(
     ("sql", "rows"),
     [
-        ("SELECT COUNT(*) FROM chain", [(len(ONE_OF_EACH),)]),
+        ("SELECT COUNT(*) FROM chain", [(len(SAMPLE_ROWS),)]),
         ("SELECT COUNT(*) = (SELECT COUNT(*) FROM checks) FROM anvil_checks", [(1,)]),
         ("SELECT tbl FROM chain WHERE seq = 1", [("checks",)]),
         ("SELECT json_extract(payload, '$.n[0]') FROM messages", [(1,)]),
@@ -86,28 +86,28 @@ def test_what_is_not_a_plain_question_is_refused(filled: Path, sql: str) -> None
     ],
 )
 def test_questions_are_answered(filled: Path, sql: str, rows: list[tuple[object, ...]]) -> None:
-    assert list(query(filled, sql).rows) == rows
+    assert list(run_query(filled, sql).rows) == rows
 
 
 def test_an_answer_has_at_most_so_many_rows_and_says_that_there_are_more(filled: Path) -> None:
-    answer = query(filled, "SELECT seq FROM chain ORDER BY seq", limit=2)
-    assert (answer.columns, answer.rows, answer.more) == (("seq",), ((1,), (2,)), True)
-    assert not query(filled, "SELECT seq FROM chain", limit=len(ONE_OF_EACH)).more
+    answer = run_query(filled, "SELECT seq FROM chain ORDER BY seq", limit=2)
+    assert (answer.columns, answer.rows, answer.has_more) == (("seq",), ((1,), (2,)), True)
+    assert not run_query(filled, "SELECT seq FROM chain", limit=len(SAMPLE_ROWS)).has_more
 
 
 def test_a_query_without_end_is_stopped(filled: Path) -> None:
     endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT COUNT(*) FROM c"
     with pytest.raises(InputError, match=r"longer than 0\.2 s"):
-        query(filled, endless, seconds=0.2)
+        run_query(filled, endless, seconds=0.2)
 
 
 def test_a_path_with_odd_characters_can_be_asked(tmp_path: Path) -> None:
     path = tmp_path / "a b?mode=rwc&c#d%20e" / "ledger.db"
     SqliteLedger(path).close()
-    assert query(path, "SELECT COUNT(*) FROM chain").rows == ((0,),)
+    assert run_query(path, "SELECT COUNT(*) FROM chain").rows == ((0,),)
 
 
 def test_asking_where_no_ledger_is_creates_none(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="there is no ledger"):
-        query(tmp_path / "ledger.db", "SELECT 1")
+        run_query(tmp_path / "ledger.db", "SELECT 1")
     assert list(tmp_path.iterdir()) == []

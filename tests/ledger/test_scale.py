@@ -11,7 +11,7 @@ from proofstone.check import recording as evidence_for
 from proofstone.cli import ledger as ledger_command
 from proofstone.ledger import query as ledger_runs
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.testing.ledger_conformance import ONE_OF_EACH
+from proofstone.testing.ledger_conformance import SAMPLE_ROWS
 from tests.ledger.tampering import raw
 
 QUESTIONS = {
@@ -39,7 +39,7 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
 def test_no_question_walks_over_a_table(ledger: SqliteLedger, path: Path, question: str) -> None:
-    ledger.append(*ONE_OF_EACH)
+    ledger.append(*SAMPLE_ROWS)
     sql, arguments = QUESTIONS[question]
     with closing(raw(path)) as connection:
         plan = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", arguments)]
@@ -52,7 +52,7 @@ def test_an_incremental_verification_reads_the_new_rows_only(ledger: SqliteLedge
 
     def steps(count: int) -> int:
         since = ledger.head()
-        ledger.append(*ONE_OF_EACH[:3])
+        ledger.append(*SAMPLE_ROWS[:3])
         done = 0
 
         def step() -> int:
@@ -70,5 +70,5 @@ def test_an_incremental_verification_reads_the_new_rows_only(ledger: SqliteLedge
         return done
 
     few = steps(0)
-    ledger.append(*ONE_OF_EACH[:3] * 700)
+    ledger.append(*SAMPLE_ROWS[:3] * 700)
     assert steps(0) < 2 * few

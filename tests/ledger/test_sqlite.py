@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from proofstone.errors import LedgerBusyError, LedgerError
-from proofstone.ledger.connection import file_system, refuse_network_file_system
-from proofstone.ledger.migrations import CURRENT
+from proofstone.ledger.connection import find_file_system, refuse_network_file_system
+from proofstone.ledger.migrations import CURRENT_VERSION
 from proofstone.ledger.models import CheckRow, EventRow
 from proofstone.ledger.schema import TABLES
-from proofstone.ledger.sqlite import Mode, SqliteLedger
-from proofstone.testing.ledger_conformance import ONE_OF_EACH, LedgerConformance, check_row
+from proofstone.ledger.sqlite import OpenMode, SqliteLedger
+from proofstone.testing.ledger_conformance import SAMPLE_ROWS, LedgerConformance, build_check_row
 from tests.ledger.tampering import raw
 
 
@@ -36,7 +36,7 @@ EVERY_TABLE = [*DATA, "chain", "meta", "migrations"]
 @pytest.fixture
 def filled(ledger: SqliteLedger, path: Path) -> Iterator[sqlite3.Connection]:
     """A raw connection to a ledger with one row of each kind."""
-    ledger.append(*ONE_OF_EACH)
+    ledger.append(*SAMPLE_ROWS)
     with closing(raw(path)) as connection:
         yield connection
 
@@ -69,7 +69,7 @@ def test_no_table_lets_a_row_be_replaced(filled: sqlite3.Connection, table: str,
 @pytest.mark.parametrize("key", ["seq", "hash"])
 def test_the_chain_refuses_an_existing_seq_and_an_existing_hash(filled: sqlite3.Connection, key: str) -> None:
     (head,) = filled.execute("SELECT hash FROM chain ORDER BY seq DESC LIMIT 1").fetchone()
-    new = {"seq": len(ONE_OF_EACH) + 1, "hash": "f" * 64}
+    new = {"seq": len(SAMPLE_ROWS) + 1, "hash": "f" * 64}
     (new[key],) = filled.execute(f"SELECT {key} FROM chain WHERE seq = 2").fetchone()
     with pytest.raises(sqlite3.IntegrityError, match=REFUSED):
         filled.execute(
@@ -82,7 +82,7 @@ def test_the_chain_refuses_an_existing_seq_and_an_existing_hash(filled: sqlite3.
 def test_a_data_row_cannot_be_replaced_by_either_of_its_keys(filled: sqlite3.Connection, conflict: str) -> None:
     """A chain entry for it exists, so that only the keys of the data table stand in the way."""
     (head,) = filled.execute("SELECT hash FROM chain ORDER BY seq DESC LIMIT 1").fetchone()
-    seq, hashes = len(ONE_OF_EACH) + 1, ("0" * 64, head, "f" * 64)
+    seq, hashes = len(SAMPLE_ROWS) + 1, ("0" * 64, head, "f" * 64)
     filled.execute("INSERT INTO chain VALUES (?, 'events', ?, ?, ?, ?)", (seq, *hashes, "0" * 64))
     (taken,) = filled.execute(f"SELECT {conflict} FROM events").fetchone()
     keys = {"id": 99, "seq": seq} | {conflict: taken}
@@ -96,7 +96,7 @@ def test_a_data_row_cannot_be_replaced_by_either_of_its_keys(filled: sqlite3.Con
 
 def test_the_chain_refuses_a_gap_and_a_fork(filled: sqlite3.Connection) -> None:
     (head,) = filled.execute("SELECT hash FROM chain ORDER BY seq DESC LIMIT 1").fetchone()
-    after = len(ONE_OF_EACH) + 1
+    after = len(SAMPLE_ROWS) + 1
     for seq, prev in ((after + 1, head), (after, "0" * 64)):
         with pytest.raises(sqlite3.IntegrityError, match="must follow the last one"):
             filled.execute(
@@ -125,7 +125,7 @@ def test_a_row_without_a_chain_entry_is_refused(filled: sqlite3.Connection) -> N
 )
 def test_the_seeds_constraints_hold(ledger: SqliteLedger, field: str, value: str | None) -> None:
     with pytest.raises(LedgerError, match="constraint failed"):
-        ledger.append(check_row().model_copy(update={field: value}))
+        ledger.append(build_check_row().model_copy(update={field: value}))
 
 
 def test_the_seeds_columns_and_indexes_are_there(filled: sqlite3.Connection) -> None:
@@ -166,8 +166,8 @@ def test_runs_and_tasks_are_views_over_events(ledger: SqliteLedger, path: Path) 
 def test_order_is_by_seq_when_the_clock_jumps_back(path: Path) -> None:
     times = iter([datetime(2026, 5, 1, tzinfo=UTC), datetime(2020, 1, 1, tzinfo=UTC)])
     with SqliteLedger(path, clock=lambda: next(times)) as ledger:
-        ledger.append(check_row("first"))
-        ledger.append(check_row("second"))
+        ledger.append(build_check_row("first"))
+        ledger.append(build_check_row("second"))
         stored = ledger.read(CheckRow)
         assert [item.row.run_id for item in stored] == ["first", "second"]
         assert [item.ts for item in stored] == ["2026-05-01T00:00:00.000Z", "2020-01-01T00:00:00.000Z"]
@@ -184,7 +184,7 @@ def test_files_are_for_their_owner_only_whatever_the_umask(path: Path) -> None:
     before = os.umask(0)
     try:
         with SqliteLedger(path) as ledger:
-            ledger.append(check_row())
+            ledger.append(build_check_row())
             modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
     finally:
         os.umask(before)
@@ -210,21 +210,21 @@ def test_a_writer_that_waits_too_long_says_so_and_can_go_on(ledger: SqliteLedger
     with SqliteLedger(path, busy_ms=50) as waiting, closing(raw(path)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerBusyError, match="another process is writing"):
-            waiting.append(check_row())
+            waiting.append(build_check_row())
         other.execute("ROLLBACK")
-        assert waiting.append(check_row()) == (1,)
+        assert waiting.append(build_check_row()) == (1,)
 
 
 def test_a_ledger_opened_for_reading_refuses_to_write(ledger: SqliteLedger, path: Path) -> None:
-    ledger.append(check_row())
+    ledger.append(build_check_row())
     with SqliteLedger(path, "read") as reader:
         assert reader.verify().ok
         with pytest.raises(LedgerError, match="for reading only"):
-            reader.append(check_row())
+            reader.append(build_check_row())
 
 
 @pytest.mark.parametrize("mode", ["write", "read"])
-def test_a_missing_ledger_is_named(path: Path, mode: Mode) -> None:
+def test_a_missing_ledger_is_named(path: Path, mode: OpenMode) -> None:
     with pytest.raises(LedgerError, match=r"ledger\.db: there is no ledger"):
         SqliteLedger(path, mode)
     path.parent.mkdir(parents=True)
@@ -234,7 +234,7 @@ def test_a_missing_ledger_is_named(path: Path, mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", ["create", "write", "read"])
-def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path, mode: Mode) -> None:
+def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path, mode: OpenMode) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("shopping list\n" * 100)
     with pytest.raises(LedgerError, match=r"notes\.txt: is not a database"):
@@ -243,7 +243,7 @@ def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path, mode
 
 
 @pytest.mark.parametrize("mode", ["create", "write", "read"])
-def test_a_database_of_somebody_else_is_named_and_left_alone(tmp_path: Path, mode: Mode) -> None:
+def test_a_database_of_somebody_else_is_named_and_left_alone(tmp_path: Path, mode: OpenMode) -> None:
     file = tmp_path / "photos.db"
     with closing(raw(file)) as connection:
         connection.execute("CREATE TABLE photos (id)")
@@ -254,11 +254,11 @@ def test_a_database_of_somebody_else_is_named_and_left_alone(tmp_path: Path, mod
 
 
 @pytest.mark.parametrize("mode", ["create", "write", "read"])
-def test_a_ledger_of_a_newer_version_is_refused(path: Path, mode: Mode) -> None:
+def test_a_ledger_of_a_newer_version_is_refused(path: Path, mode: OpenMode) -> None:
     SqliteLedger(path).close()
     with closing(raw(path)) as connection:
-        connection.execute("INSERT INTO migrations VALUES (?, 'future', '2030-01-01')", (CURRENT + 1,))
-    with pytest.raises(LedgerError, match=f"schema version {CURRENT + 1}; this Proofstone supports"):
+        connection.execute("INSERT INTO migrations VALUES (?, 'future', '2030-01-01')", (CURRENT_VERSION + 1,))
+    with pytest.raises(LedgerError, match=f"schema version {CURRENT_VERSION + 1}; this Proofstone supports"):
         SqliteLedger(path, mode)
 
 
@@ -305,7 +305,7 @@ MOUNTS = """\
     [("/var", "ext4"), ("/home/me", "nfs4"), ("/home/me/my disk/x", "ext4"), ("/homes/a", "xfs")],
 )
 def test_the_file_system_is_that_of_the_nearest_mount(place: str, kind: str) -> None:
-    assert file_system(MOUNTS, Path(place)) == kind
+    assert find_file_system(MOUNTS, Path(place)) == kind
 
 
 def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

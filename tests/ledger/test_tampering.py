@@ -7,36 +7,36 @@ from pathlib import Path
 import pytest
 
 from proofstone.errors import InputError
-from proofstone.ledger.anchors import read_anchors, write_anchors
+from proofstone.ledger.anchors import parse_anchors, serialize_anchors
 from proofstone.ledger.artifacts import ArtifactStore
 from proofstone.ledger.rules.anchors import Anchor
-from proofstone.ledger.rules.chain import Break
-from proofstone.ledger.schema import TABLES, Table
+from proofstone.ledger.rules.chain import ChainBreak
+from proofstone.ledger.schema import TABLES, TableSpec
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.ledger.verification import audit
-from proofstone.testing.ledger_conformance import ONE_OF_EACH, check_row
+from proofstone.ledger.verification import verify_with_artifacts
+from proofstone.testing.ledger_conformance import SAMPLE_ROWS, build_check_row
 from tests.ledger.tampering import rehash_from, unprotected
 
-LAST = len(ONE_OF_EACH) + 3
+LAST = len(SAMPLE_ROWS) + 3
 CHECK = LAST - 1
 """A row of checks that is neither the first nor the last of anything."""
 
 
 @pytest.fixture
 def filled(ledger: SqliteLedger) -> SqliteLedger:
-    ledger.append(*ONE_OF_EACH)
-    ledger.append(*(check_row() for _ in range(3)))
+    ledger.append(*SAMPLE_ROWS)
+    ledger.append(*(build_check_row() for _ in range(3)))
     return ledger
 
 
-def problem(ledger: SqliteLedger, *anchors: Anchor) -> Break:
+def problem(ledger: SqliteLedger, *anchors: Anchor) -> ChainBreak:
     found = ledger.verify(anchors).problem
     assert found is not None, "it verifies"
     return found
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
-def test_an_edit_of_any_column_is_found_at_its_row(filled: SqliteLedger, path: Path, table: Table) -> None:
+def test_an_edit_of_any_column_is_found_at_its_row(filled: SqliteLedger, path: Path, table: TableSpec) -> None:
     for column in (*table.columns, "id"):
         with unprotected(path) as connection:
             connection.execute("PRAGMA ignore_check_constraints = ON")
@@ -55,13 +55,13 @@ def test_an_edit_of_any_column_is_found_at_its_row(filled: SqliteLedger, path: P
 def test_a_value_of_another_type_is_found(filled: SqliteLedger, path: Path, value: str) -> None:
     with unprotected(path) as connection:
         connection.execute(f"UPDATE checks SET command = {value} WHERE seq = 1")
-    assert problem(filled) == Break(1, "the row in checks was changed after it was written")
+    assert problem(filled) == ChainBreak(1, "the row in checks was changed after it was written")
 
 
 def test_a_removed_row_is_found(filled: SqliteLedger, path: Path) -> None:
     with unprotected(path) as connection:
         connection.execute("DELETE FROM checks WHERE seq = ?", (CHECK,))
-    assert problem(filled) == Break(CHECK, "the chain names a row of checks that does not exist")
+    assert problem(filled) == ChainBreak(CHECK, "the chain names a row of checks that does not exist")
 
 
 def test_a_row_removed_with_its_chain_entry_is_found(filled: SqliteLedger, path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_row_removed_with_its_chain_entry_is_found(filled: SqliteLedger, path:
 def test_a_chain_entry_removed_alone_is_found(filled: SqliteLedger, path: Path) -> None:
     with unprotected(path) as connection:
         connection.execute("DELETE FROM chain WHERE seq = ?", (LAST,))
-    assert problem(filled) == Break(LAST, "a row of checks has no place in the chain")
+    assert problem(filled) == ChainBreak(LAST, "a row of checks has no place in the chain")
 
 
 def test_an_emptied_table_is_found(filled: SqliteLedger, path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_rehashed_row_is_found_at_the_row_after_it(filled: SqliteLedger, path:
                 f"FROM kept WHERE kept.seq = {table}.seq) WHERE seq > ?",
                 (CHECK,),
             )
-    assert problem(filled) == Break(LAST, "prev_hash is not the hash of the previous entry")
+    assert problem(filled) == ChainBreak(LAST, "prev_hash is not the hash of the previous entry")
 
 
 def test_a_wholly_rehashed_ledger_is_seen_by_its_codes(filled: SqliteLedger, path: Path) -> None:
@@ -143,7 +143,7 @@ def test_anchors_before_the_forgery_narrow_it_down(filled: SqliteLedger, path: P
         assert filled.key is not None
         rehash_from(connection, filled.ledger_id, CHECK, filled.key.value)
     anchors = [Anchor(ledger_id=filled.ledger_id, seq=seq, hash=hashes[seq]) for seq in (LAST, CHECK, CHECK - 1, 1)]
-    assert problem(filled, *anchors) == Break(
+    assert problem(filled, *anchors) == ChainBreak(
         CHECK, f"not the anchored entry: entries {CHECK} to {CHECK} were rewritten"
     )
     assert filled.verify(anchors[2:]).ok
@@ -157,9 +157,9 @@ def test_a_cut_tail_is_seen_only_by_an_anchor(filled: SqliteLedger, path: Path, 
             connection.execute(f"DELETE FROM {table} WHERE seq > ?", (LAST - 2,))
         connection.execute("UPDATE sqlite_sequence SET seq = seq - 2 WHERE name = 'checks'")
     assert filled.verify().ok
-    assert problem(filled, anchor) == Break(LAST - 1, f"cut after entry {LAST - 2}: an anchor names entry {LAST}")
+    assert problem(filled, anchor) == ChainBreak(LAST - 1, f"cut after entry {LAST - 2}: an anchor names entry {LAST}")
     if rewritten:
-        filled.append(check_row("forged"), check_row("forged"))
+        filled.append(build_check_row("forged"), build_check_row("forged"))
         assert filled.verify().ok
         assert problem(filled, anchor).seq == LAST
 
@@ -177,13 +177,13 @@ def test_a_missing_trigger_is_found(filled: SqliteLedger, path: Path) -> None:
     assert filled.verify().ok
     connection = filled._connection
     connection.execute("DROP TRIGGER events_no_delete")
-    assert problem(filled) == Break(
+    assert problem(filled) == ChainBreak(
         None, "the schema was changed: trigger events_no_delete is missing, added or different"
     )
 
 
 def test_a_damaged_file_is_a_finding(filled: SqliteLedger, path: Path) -> None:
-    filled.append(*(check_row(run_id="x" * 400) for _ in range(200)))
+    filled.append(*(build_check_row(run_id="x" * 400) for _ in range(200)))
     filled.close()
     data = bytearray(path.read_bytes())
     for page in range(len(data) // 4096 // 2, len(data) // 4096):
@@ -196,17 +196,17 @@ def test_a_damaged_file_is_a_finding(filled: SqliteLedger, path: Path) -> None:
 def test_a_missing_and_a_changed_artifact_are_found(ledger: SqliteLedger, home: Path) -> None:
     store = ArtifactStore(home / "artifacts")
     first, second = store.put(b"first"), store.put(b"second")
-    ledger.append(first.row(), check_row().model_copy(update={"artifact": second.hash}))
-    assert audit(ledger, store).ok
-    store.path(second.hash).write_bytes(b"forged")
-    assert audit(ledger, store).problem == Break(2, f"artifact {second.hash} was changed")
-    store.path(first.hash).unlink()
-    assert audit(ledger, store).problem == Break(1, f"artifact {first.hash} is missing")
+    ledger.append(first.to_row(), build_check_row().model_copy(update={"artifact": second.hash}))
+    assert verify_with_artifacts(ledger, store).ok
+    store.path_of(second.hash).write_bytes(b"forged")
+    assert verify_with_artifacts(ledger, store).problem == ChainBreak(2, f"artifact {second.hash} was changed")
+    store.path_of(first.hash).unlink()
+    assert verify_with_artifacts(ledger, store).problem == ChainBreak(1, f"artifact {first.hash} is missing")
 
 
 def test_anchors_go_through_bytes_unchanged(filled: SqliteLedger) -> None:
     anchors = (filled.head(), Anchor(ledger_id="x", seq=0, hash="0" * 64))
-    assert read_anchors(write_anchors(anchors), source="a file") == anchors
+    assert parse_anchors(serialize_anchors(anchors), source="a file") == anchors
 
 
 @pytest.mark.parametrize(
@@ -214,4 +214,4 @@ def test_anchors_go_through_bytes_unchanged(filled: SqliteLedger) -> None:
 )
 def test_what_is_no_anchor_is_named_with_its_line(line: bytes) -> None:
     with pytest.raises(InputError, match=r"anchors\.txt, line 2: not an anchor"):
-        read_anchors(b"\n" + line + b"\n", source="anchors.txt")
+        parse_anchors(b"\n" + line + b"\n", source="anchors.txt")

@@ -15,7 +15,7 @@ from proofstone.errors import LedgerError
 from proofstone.ledger.artifacts import ArtifactStore
 from proofstone.ledger.connection import artifacts_path, ledger_path
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.testing.ledger_conformance import check_row
+from proofstone.testing.ledger_conformance import build_check_row
 
 
 def say(descriptor: int, line: str) -> None:
@@ -31,7 +31,7 @@ def main(home: Path, appends: int, rows: int) -> int:
             for number in range(appends):
                 try:
                     ref = store.put(f"{os.getpid()} {number}\n".encode() * 1000)
-                    row = check_row(run_id=str(os.getpid())).model_copy(update={"artifact": ref.hash})
+                    row = build_check_row(run_id=str(os.getpid())).model_copy(update={"artifact": ref.hash})
                     seqs = ledger.append(*[row] * rows)
                 except LedgerError as error:
                     failed = 2

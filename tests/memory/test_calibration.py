@@ -7,8 +7,14 @@ import random
 import pytest
 
 from proofstone.agents.memory.models import MemoryType
-from proofstone.agents.memory.rules.calibration import MOST, Calibration, calibrate
-from proofstone.agents.memory.rules.consolidation import FADED, HALF_LIFE, STOP_WORDS, Ages, subject_of
+from proofstone.agents.memory.rules.calibration import MAX_USED_ENTRIES, Calibration, calibrate
+from proofstone.agents.memory.rules.consolidation import (
+    HALF_LIFE,
+    MIN_USED_WEIGHT,
+    STOP_WORDS,
+    EntryAges,
+    extract_subject,
+)
 from tests.memory.making import EPISODIC, PROCEDURAL, SEMANTIC, entry, failure, lesson
 
 TASK = ("Count the rows of the table", "how many rows are there in my table?")
@@ -56,15 +62,15 @@ def test_tags_are_about_something_too_but_not_what_kind_of_tag_they_are() -> Non
 
 
 def test_the_newest_come_first_and_there_are_at_most_ten() -> None:
-    entries = [entry(f"e{n:02}", f"rows table {n}", at=n, task="one") for n in range(MOST + 5)]
+    entries = [entry(f"e{n:02}", f"rows table {n}", at=n, task="one") for n in range(MAX_USED_ENTRIES + 5)]
     random.Random(1).shuffle(entries)
-    assert calibrate(entries, TASK).used == tuple(f"e{n:02}" for n in range(MOST + 4, 4, -1))
+    assert calibrate(entries, TASK).used == tuple(f"e{n:02}" for n in range(MAX_USED_ENTRIES + 4, 4, -1))
 
 
 def test_what_says_nothing_to_the_task_takes_no_place() -> None:
-    useful = [entry(f"e{n}", f"rows table {n}", at=n, task="one") for n in range(MOST)]
+    useful = [entry(f"e{n}", f"rows table {n}", at=n, task="one") for n in range(MAX_USED_ENTRIES)]
     others = [entry("x", "rows table", at=90, met=False), entry("y", "unrelated", at=91)]
-    assert len(calibrate([*useful, *others], TASK).used) == MOST
+    assert len(calibrate([*useful, *others], TASK).used) == MAX_USED_ENTRIES
 
 
 def test_what_says_the_same_as_a_newer_one_takes_no_place() -> None:
@@ -162,21 +168,21 @@ def test_a_line_is_one_line_and_not_a_page() -> None:
 def test_what_no_task_has_confirmed_for_long_binds_nobody() -> None:
     old = failure("old", at=0, tags=("tool:shell",))
     two_half_lives = [entry(f"e{n}", "unrelated", at=n + 1) for n in range(2 * HALF_LIFE)]
-    assert Ages([old, *two_half_lives]).weight(old) == pytest.approx(FADED)
+    assert EntryAges([old, *two_half_lives]).weight(old) == pytest.approx(MIN_USED_WEIGHT)
     assert calibrate([old, *two_half_lives], TASK).used == ("old",)
     assert calibrate([old, *two_half_lives, entry("one more", "unrelated", at=99)], TASK).used == ()
 
 
 def test_age_is_counted_in_tasks_and_not_in_entries() -> None:
     old = failure("old", tags=())
-    assert Ages([old]).weight(old) == 1
+    assert EntryAges([old]).weight(old) == 1
     same_task = [old.model_copy(update={"entry_id": f"s{n}", "timestamp": f"2027-{n}"}) for n in range(9)]
-    assert Ages([old, *same_task]).weight(old) == 1
+    assert EntryAges([old, *same_task]).weight(old) == 1
     one_task = [entry(f"e{n}", at=n + 1, task="one") for n in range(9)]
-    assert Ages([old, *one_task]).weight(old) == pytest.approx(0.5 ** (1 / HALF_LIFE))
-    assert Ages([old, *one_task]).weight(one_task[-1]) == 1, "nothing came after it"
+    assert EntryAges([old, *one_task]).weight(old) == pytest.approx(0.5 ** (1 / HALF_LIFE))
+    assert EntryAges([old, *one_task]).weight(one_task[-1]) == 1, "nothing came after it"
 
 
 def test_stop_words_are_left_out_and_case_does_not_matter() -> None:
-    assert subject_of(("The ROWS of a Straße",)) == {"rows", "strasse"}
+    assert extract_subject(("The ROWS of a Straße",)) == {"rows", "strasse"}
     assert all(word == word.casefold() for word in STOP_WORDS)

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.agents.memory.models import MemoryEntry, MemoryType, Revision
+from proofstone.agents.memory.models import MemoryEntry, MemoryRevision, MemoryType
 from proofstone.agents.memory.rules.calibration import calibrate
 from proofstone.agents.memory.rules.consolidation import (
     HALF_LIFE,
-    MOST_BYTES,
-    MOST_LESSONS,
-    MOST_SOURCES,
-    MOST_TAGS,
+    MAX_LESSON_BYTES,
+    MAX_LESSON_TAGS,
+    MAX_LESSONS,
+    MAX_SOURCES,
     consolidate,
 )
 from tests.memory.making import PROCEDURAL, SEMANTIC, entry, failure, moment
@@ -24,7 +24,7 @@ from tests.memory.making import PROCEDURAL, SEMANTIC, entry, failure, moment
 NOW = moment(50_000)
 
 
-def after(entries: Sequence[MemoryEntry], revision: Revision) -> list[MemoryEntry]:
+def after(entries: Sequence[MemoryEntry], revision: MemoryRevision) -> list[MemoryEntry]:
     gone = {*revision.superseded, *(one.entry_id for one in revision.new)}
     return [*(one for one in entries if one.entry_id not in gone), *revision.new]
 
@@ -84,7 +84,7 @@ ALIKE = "count the rows of the table"
         (entry("a", ALIKE, type=PROCEDURAL), entry("b", ALIKE, type=PROCEDURAL), False),
         (entry("a", ""), entry("b", "..."), True),
         (entry("a", "the"), entry("b", ALIKE), False),
-        (entry("a", ALIKE + "." * MOST_BYTES), entry("b", ALIKE), False),
+        (entry("a", ALIKE + "." * MAX_LESSON_BYTES), entry("b", ALIKE), False),
         (entry("a" * 101, ALIKE), entry("b", ALIKE), False),
         (entry("a", ALIKE, run="r" * 101), entry("b", ALIKE), False),
     ],
@@ -95,8 +95,8 @@ def test_what_is_of_one_kind_is_merged(one: MemoryEntry, other: MemoryEntry, mer
 
 def test_what_is_alone_of_its_kind_stays_as_it_is() -> None:
     entries = [entry("a", ALIKE), failure("f", "push the branch", tags=("tool:shell",))]
-    assert consolidate(entries, NOW) == Revision()
-    assert consolidate([], NOW) == Revision()
+    assert consolidate(entries, NOW) == MemoryRevision()
+    assert consolidate([], NOW) == MemoryRevision()
 
 
 def test_a_constraint_stays_one_with_all_that_it_forbids() -> None:
@@ -152,46 +152,46 @@ def test_it_is_as_old_as_the_tasks_since_its_newest_source() -> None:
 def test_a_clock_that_is_behind_the_entries_does_not_make_them_age_twice() -> None:
     entries = [entry("a", at=1), entry("b", at=2), entry("s", "stranger", at=900)]
     memory = consolidated(*entries, now=moment(5))
-    assert consolidate(memory, moment(5)) == Revision()
+    assert consolidate(memory, moment(5)) == MemoryRevision()
 
 
 def test_originals_that_are_still_there_are_let_go_and_not_merged_again() -> None:
     entries = [entry("a"), entry("b")]
     lessons = consolidate(entries, NOW).new
-    assert consolidate([*entries, *lessons], NOW) == Revision(superseded=("a", "b"))
+    assert consolidate([*entries, *lessons], NOW) == MemoryRevision(superseded=("a", "b"))
 
 
 def test_of_too_many_lessons_the_lightest_go_whatever_their_sign() -> None:
     def lessons(met: bool) -> list[MemoryEntry]:
-        number = range(MOST_LESSONS + 3)
+        number = range(MAX_LESSONS + 3)
         return [
             entry(f"l{n}", f"about{n}", type=SEMANTIC, met=met, weight=0.1 if n in (4, 50, 99) else 0.9, task="one")
             for n in number
         ]
 
     for met in (True, False):
-        assert consolidate(lessons(met), NOW) == Revision(superseded=("l4", "l50", "l99"))
+        assert consolidate(lessons(met), NOW) == MemoryRevision(superseded=("l4", "l50", "l99"))
 
 
 def test_of_two_lessons_of_one_weight_the_constraint_stays() -> None:
     lessons = [
         entry(f"l{n}", f"about{n}", type=SEMANTIC, met=n != 7, task="one", at=0 if n == 7 else 1)
-        for n in range(MOST_LESSONS + 50)
+        for n in range(MAX_LESSONS + 50)
     ]
     assert "l7" not in consolidate(lessons, NOW).superseded
-    assert len(consolidated(*lessons)) == MOST_LESSONS
+    assert len(consolidated(*lessons)) == MAX_LESSONS
 
 
 def test_what_would_become_a_lesson_for_which_there_is_no_room_stays_as_it_is() -> None:
-    lessons = [entry(f"l{n}", f"about{n}", type=SEMANTIC, task="one", at=9) for n in range(MOST_LESSONS)]
-    assert consolidate([entry("a", at=1), entry("b", at=2), *lessons], NOW) == Revision()
+    lessons = [entry(f"l{n}", f"about{n}", type=SEMANTIC, task="one", at=9) for n in range(MAX_LESSONS)]
+    assert consolidate([entry("a", at=1), entry("b", at=2), *lessons], NOW) == MemoryRevision()
 
 
 def test_a_lesson_that_goes_takes_along_what_has_just_joined_it() -> None:
-    lessons = [entry(f"l{n}", f"about{n}", type=SEMANTIC, task="one", at=9) for n in range(MOST_LESSONS)]
+    lessons = [entry(f"l{n}", f"about{n}", type=SEMANTIC, task="one", at=9) for n in range(MAX_LESSONS)]
     light = entry("light", type=SEMANTIC, weight=0.1)
     entries = [light, entry("a", at=1), *lessons]
-    assert consolidate(entries, NOW) == Revision(superseded=("light", "a"))
+    assert consolidate(entries, NOW) == MemoryRevision(superseded=("light", "a"))
 
 
 def test_what_could_join_two_joins_the_older() -> None:
@@ -200,11 +200,11 @@ def test_what_could_join_two_joins_the_older() -> None:
 
 
 def test_a_lesson_does_not_grow_without_end() -> None:
-    many = [entry(f"e{n:03}", at=n, run=f"r{n:03}", tags=(f"tool:t{n}", "x" * 500)) for n in range(MOST_SOURCES + 50)]
+    many = [entry(f"e{n:03}", at=n, run=f"r{n:03}", tags=(f"tool:t{n}", "x" * 500)) for n in range(MAX_SOURCES + 50)]
     lesson = only(consolidated(*many))
     assert lesson.sources == ("e000", *(f"e{n:03}" for n in range(51, 150)))
     assert lesson.source_runs == ("r000", *(f"r{n:03}" for n in range(51, 150)))
-    assert lesson.tags == tuple(f"tool:t{n}" for n in range(149, 149 - MOST_TAGS, -1))
+    assert lesson.tags == tuple(f"tool:t{n}" for n in range(149, 149 - MAX_LESSON_TAGS, -1))
 
 
 WORDS = st.lists(st.sampled_from(["rows", "table", "count", "file", "branch", "push"]), max_size=5).map(" ".join)
@@ -231,7 +231,7 @@ def memories(draw: st.DrawFn) -> list[MemoryEntry]:
 @given(memories(), st.integers(0, 40))
 def test_doing_it_again_changes_nothing(entries: list[MemoryEntry], now: int) -> None:
     memory = consolidated(*entries, now=moment(now))
-    assert consolidate(memory, moment(now)) == Revision()
+    assert consolidate(memory, moment(now)) == MemoryRevision()
 
 
 @given(memories())

@@ -6,7 +6,7 @@ import pytest
 
 from proofstone.agents.memory.models import MemoryType
 from proofstone.agents.memory.rules.calibration import calibrate
-from proofstone.agents.memory.rules.lessons import learnt, weakens
+from proofstone.agents.memory.rules.lessons import explain_weakening, sort_lessons
 from proofstone.agents.models import Completion
 from proofstone.agents.roles.models.pipeline import KnowledgeOutput, Lesson
 
@@ -38,7 +38,7 @@ def output(*lessons: Lesson) -> KnowledgeOutput:
 )
 def test_a_lesson_that_weakens_a_check_is_refused_and_named(content: str) -> None:
     for kind in ("memory", "instructions"):
-        came = learnt(output(lesson(content, kind, path="AGENTS.md")), "R", AT)
+        came = sort_lessons(output(lesson(content, kind, path="AGENTS.md")), "R", AT)
         assert (came.entries, came.proposals) == ((), ())
         assert came.refused[0].why
 
@@ -54,13 +54,13 @@ def test_a_lesson_that_weakens_a_check_is_refused_and_named(content: str) -> Non
     ],
 )
 def test_a_lesson_that_weakens_nothing_is_kept(content: str) -> None:
-    assert weakens(content) == ""
-    assert [one.content for one in learnt(output(lesson(content)), "R", AT).entries] == [content]
+    assert explain_weakening(content) == ""
+    assert [one.content for one in sort_lessons(output(lesson(content)), "R", AT).entries] == [content]
 
 
 def test_entries_have_the_engines_ids_and_no_tag_that_blocks() -> None:
     tags = ("prices", "tool:run", "target:shop/cart.py", "class:logical")
-    came = learnt(output(lesson("Prices are whole cents.", tags=tags), lesson("Names are short.")), "R", AT)
+    came = sort_lessons(output(lesson("Prices are whole cents.", tags=tags), lesson("Names are short.")), "R", AT)
     assert [(one.entry_id, one.tags, one.role) for one in came.entries] == [
         ("R-k01", ("prices",), "knowledge"),
         ("R-k02", (), "knowledge"),
@@ -69,7 +69,7 @@ def test_entries_have_the_engines_ids_and_no_tag_that_blocks() -> None:
 
 
 def test_planners_of_something_like_it_are_told() -> None:
-    came = learnt(output(lesson("Prices of the cart are whole cents.")), "R", AT)
+    came = sort_lessons(output(lesson("Prices of the cart are whole cents.")), "R", AT)
     assert calibrate(came.entries, ("Round the prices of the cart",)).should_prefer == (
         "Prices of the cart are whole cents.",
     )
@@ -78,5 +78,5 @@ def test_planners_of_something_like_it_are_told() -> None:
 
 def test_what_is_for_an_instruction_file_is_only_proposed() -> None:
     told = lesson("Run `make check` first.", "instructions", path="AGENTS.md")
-    came = learnt(output(told), "R", AT)
+    came = sort_lessons(output(told), "R", AT)
     assert (came.entries, came.proposals, came.refused) == ((), (told,), ())

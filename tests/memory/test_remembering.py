@@ -25,8 +25,8 @@ from proofstone.agents.roles.models.solve_messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from proofstone.agents.rules.tool_rules import may_write
-from proofstone.solve.rules.remembering import MOST_FAILURES, Finished, entries_of
+from proofstone.agents.rules.tool_rules import can_write_memory
+from proofstone.solve.rules.memory_entries import MAX_FAILURES, FinishedTask, build_memory_entries
 from tests.memory.making import EPISODIC, PROCEDURAL, moment
 
 LOGICAL, ENVIRONMENTAL, MIXED = FailureClass.LOGICAL, FailureClass.ENVIRONMENTAL, FailureClass.MIXED
@@ -87,10 +87,10 @@ def directive(name: DirectiveName) -> PlanDirective:
     )
 
 
-def finished(*rounds: ReplanRequest | OutcomeSummary, status: FinalStatus, cost: float = 0.0) -> Finished:
+def finished(*rounds: ReplanRequest | OutcomeSummary, status: FinalStatus, cost: float = 0.0) -> FinishedTask:
     ids = dict.fromkeys(one.subtask_id for told in rounds for one in told.outcomes)
     distance = 0 if status is FinalStatus.ACCEPTED else 1
-    return Finished(
+    return FinishedTask(
         run_id=RUN,
         at=moment(5),
         task=TASK,
@@ -110,12 +110,14 @@ def finished(*rounds: ReplanRequest | OutcomeSummary, status: FinalStatus, cost:
 
 
 def failures(*rounds: ReplanRequest | OutcomeSummary) -> list[MemoryEntry]:
-    return [one for one in entries_of(finished(*rounds, status=FinalStatus.ABANDONED)) if one.type is PROCEDURAL]
+    return [
+        one for one in build_memory_entries(finished(*rounds, status=FinalStatus.ABANDONED)) if one.type is PROCEDURAL
+    ]
 
 
 def test_a_first_try_that_is_accepted_is_one_episode_with_its_cost() -> None:
     end = finished(accepted(outcome("s1", matched=True)), status=FinalStatus.ACCEPTED, cost=0.5)
-    assert entries_of(end) == (
+    assert build_memory_entries(end) == (
         MemoryEntry(
             entry_id=f"{RUN}-e",
             task_id="t1",
@@ -134,7 +136,7 @@ def test_a_first_try_that_is_accepted_is_one_episode_with_its_cost() -> None:
 def test_what_worked_is_the_plan_of_the_last_round() -> None:
     again = (outcome("s2", matched=True), outcome("s3", matched=True, tools=("shell", "read")))
     end = finished(replan(outcome("s1", LOGICAL)), accepted(*again), status=FinalStatus.ACCEPTED)
-    episode = entries_of(end)[-1]
+    episode = build_memory_entries(end)[-1]
     assert episode.content == "Count the rows of data.csv: accepted after 1 replan: Do s2; Do s3"
     assert episode.tags == ("tool:shell", "tool:read", "target:data.csv")
 
@@ -146,7 +148,7 @@ def test_not_every_target_of_many_becomes_a_tag() -> None:
 
 def test_an_abandoned_task_is_an_episode_that_failed_and_says_what_was_tried() -> None:
     end = finished(replan(outcome("s1", LOGICAL)), replan(outcome("s2", LOGICAL)), status=FinalStatus.ABANDONED, cost=2)
-    episode = entries_of(end)[-1]
+    episode = build_memory_entries(end)[-1]
     assert (episode.criteria_met, episode.role, episode.tags, episode.cost) == (False, "planner", (), 2)
     assert episode.content == "Count the rows of data.csv: abandoned after 1 replan (change_path): seven"
 
@@ -206,10 +208,10 @@ def test_what_failed_in_the_same_way_twice_is_one_entry() -> None:
 
 
 def test_there_are_only_so_many_and_those_of_the_last_rounds() -> None:
-    rounds = [replan(outcome(f"s{n:02}", LOGICAL)) for n in range(MOST_FAILURES + 4)]
+    rounds = [replan(outcome(f"s{n:02}", LOGICAL)) for n in range(MAX_FAILURES + 4)]
     entries = failures(*rounds)
-    assert [one.content.split(": ")[1] for one in entries] == [f"Do s{n:02}" for n in range(4, MOST_FAILURES + 4)]
-    assert len({one.entry_id for one in entries}) == MOST_FAILURES
+    assert [one.content.split(": ")[1] for one in entries] == [f"Do s{n:02}" for n in range(4, MAX_FAILURES + 4)]
+    assert len({one.entry_id for one in entries}) == MAX_FAILURES
 
 
 def test_long_texts_are_cut_and_stand_in_one_line() -> None:
@@ -217,27 +219,27 @@ def test_long_texts_are_cut_and_stand_in_one_line() -> None:
     assert "\n" not in entry.content and len(entry.content) > 300
     long = TASK.model_copy(update={"intent": "y " * 5000})
     end = finished(replan(outcome("s1", LOGICAL)), status=FinalStatus.ABANDONED)
-    assert all(len(one.content) < 2000 for one in entries_of(Finished(**{**vars(end), "task": long})))
+    assert all(len(one.content) < 2000 for one in build_memory_entries(FinishedTask(**{**vars(end), "task": long})))
 
 
 def test_whoever_is_named_as_the_writer_may_write_it() -> None:
     won = finished(replan(outcome("s1", LOGICAL)), accepted(outcome("s2", matched=True)), status=FinalStatus.ACCEPTED)
     lost = finished(replan(outcome("s1", LOGICAL)), status=FinalStatus.ABANDONED)
-    entries = (*entries_of(won), *entries_of(lost))
+    entries = (*build_memory_entries(won), *build_memory_entries(lost))
     assert {one.role for one in entries} == {"planner", "meta_validator"}
-    assert all(may_write(one.role, one) for one in entries)
+    assert all(can_write_memory(one.role, one) for one in entries)
 
 
 def test_the_next_task_like_it_is_told_and_after_a_second_run_held_to_it() -> None:
     by_grep = outcome("s2", matched=True, tools=("grep",))
     won = finished(replan(outcome("s1", LOGICAL)), accepted(by_grep), status=FinalStatus.ACCEPTED)
-    found = calibrate(entries_of(won), ("count rows in other.csv",))
+    found = calibrate(build_memory_entries(won), ("count rows in other.csv",))
     assert found.blocked_tools == ()
-    twice = (*entries_of(won), *entries_of(replace(won, run_id="another", at=moment(6))))
+    twice = (*build_memory_entries(won), *build_memory_entries(replace(won, run_id="another", at=moment(6))))
     assert calibrate(twice, ("count rows in other.csv",)).blocked_tools == ("shell",)
     assert [line.partition(":")[0] for line in found.must_not] == ["tool shell"]
     assert [line.partition(":")[0] for line in found.should_prefer] == ["tool grep, target data.csv"]
-    assert calibrate(entries_of(won), ("delete old branches",)).used == ()
+    assert calibrate(build_memory_entries(won), ("delete old branches",)).used == ()
 
 
 def test_what_was_worked_on_and_was_not_in_the_way_is_not_to_blame() -> None:

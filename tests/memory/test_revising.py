@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.memory.models import MemoryEntry, Revision
+from proofstone.agents.memory.models import MemoryEntry, MemoryRevision
 from proofstone.agents.memory.rules.consolidation import consolidate
 from proofstone.agents.memory.store import FileMemory, memory_path
 from proofstone.errors import InputError
@@ -26,7 +26,7 @@ def memory(path: Path) -> FileMemory:
     return FileMemory(path)
 
 
-def consolidated(memory: FileMemory, now: str = moment(50_000)) -> Revision:
+def consolidated(memory: FileMemory, now: str = moment(50_000)) -> MemoryRevision:
     return memory.revise(lambda entries: consolidate(entries, now))
 
 
@@ -43,7 +43,7 @@ def test_entries_are_there_in_the_order_in_which_they_were_written(memory: FileM
 def test_what_is_new_comes_last_and_what_is_superseded_is_gone_from_the_file(memory: FileMemory, path: Path) -> None:
     for one in (entry("a", "secret"), entry("b", "old"), entry("c")):
         memory.write(one)
-    wanted = Revision(new=(entry("b", "changed"), entry("d")), superseded=("a", "unknown"))
+    wanted = MemoryRevision(new=(entry("b", "changed"), entry("d")), superseded=("a", "unknown"))
     assert memory.revise(lambda _: wanted) == wanted
     assert [(one.entry_id, one.content) for one in memory.entries()][:2] == [
         ("c", entry("c").content),
@@ -57,31 +57,31 @@ def test_a_rule_sees_everything_and_if_it_fails_nothing_has_changed(memory: File
     memory.write(entry("a"))
     before = path.read_bytes()
 
-    def refuse(entries: tuple[MemoryEntry, ...]) -> Revision:
+    def refuse(entries: tuple[MemoryEntry, ...]) -> MemoryRevision:
         raise InputError(f"no: {[one.entry_id for one in entries]}")
 
     with pytest.raises(InputError, match=r"no: \['a'\]"):
         memory.revise(refuse)
     with pytest.raises(InputError, match="entry big has"):
-        memory.revise(lambda _: Revision(new=(entry("big", "x" * 70_000),), superseded=("a",)))
+        memory.revise(lambda _: MemoryRevision(new=(entry("big", "x" * 70_000),), superseded=("a",)))
     assert path.read_bytes() == before
     memory.write(entry("b"))  # the lock is free again
     assert ids(memory) == ["a", "b"]
 
 
 def test_a_revision_of_nothing_touches_nothing(memory: FileMemory, path: Path) -> None:
-    assert consolidated(memory) == Revision()
+    assert consolidated(memory) == MemoryRevision()
     assert not path.exists()
     memory.write(entry("a"))
     before = path.stat()
-    assert consolidated(memory) == Revision()
+    assert consolidated(memory) == MemoryRevision()
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
 def test_a_revised_memory_is_bounded_too_and_the_newest_stay(path: Path) -> None:
     memory = FileMemory(path, max_bytes=4000)
     memory.write(entry("old"))
-    memory.revise(lambda _: Revision(new=tuple(entry(f"e{n:02}", "x" * 50) for n in range(30))))
+    memory.revise(lambda _: MemoryRevision(new=tuple(entry(f"e{n:02}", "x" * 50) for n in range(30))))
     assert path.stat().st_size <= 4000
     assert ids(memory)[-1] == "e29" and "old" not in ids(memory) and len(ids(memory)) >= 5
 
@@ -93,7 +93,7 @@ def test_consolidating_is_kept_and_doing_it_again_changes_not_a_byte(memory: Fil
     [lesson] = memory.entries()
     assert (lesson.type, lesson.sources) == (SEMANTIC, ("e0", "e1", "e2", "e3"))
     before = path.read_bytes()
-    assert consolidated(memory) == Revision()
+    assert consolidated(memory) == MemoryRevision()
     assert path.read_bytes() == before
     assert FileMemory(path).search(("rows",)) == (lesson,)
 
@@ -122,7 +122,7 @@ def test_a_line_with_a_value_that_cannot_be_is_named(memory: FileMemory, path: P
 def test_what_a_crash_left_of_a_revision_is_removed_by_the_next(memory: FileMemory, path: Path) -> None:
     memory.write(entry("a"))
     (path.parent / "tmp-0123").write_text("a secret that was forgotten")
-    memory.revise(lambda _: Revision(superseded=("a",)))
+    memory.revise(lambda _: MemoryRevision(superseded=("a",)))
     assert sorted(file.name for file in path.parent.iterdir()) == ["entries.jsonl", "lock"]
 
 

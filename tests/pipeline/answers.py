@@ -10,7 +10,7 @@ from proofstone.agents.roles.models.pipeline import (
     AcceptanceCriterion,
     Alternative,
     Concern,
-    Decision,
+    DesignDecision,
     DesignOutput,
     FindingCategory,
     KnowledgeOutput,
@@ -24,7 +24,7 @@ from proofstone.agents.roles.models.pipeline import (
     ResearchFocus,
     ResearchOutput,
     ReviewFocus,
-    Scope,
+    ReviewScope,
     SpecOutput,
 )
 from proofstone.common.models import Confidence, ReviewVerdict, Severity
@@ -69,8 +69,8 @@ def design() -> DesignOutput:
     )
 
 
-def _decision(id: str, title: str) -> Decision:
-    return Decision(
+def _decision(id: str, title: str) -> DesignDecision:
+    return DesignDecision(
         id=id,
         title=title,
         context="Sums drift.",
@@ -137,7 +137,7 @@ def review(
     verdict: ReviewVerdict | Literal["approve", "needs_revision", "blocker"] = "approve",
     *findings: PanelFinding,
     focus: ReviewFocus = ReviewFocus.CORRECTNESS,
-    scope: Scope = "code",
+    scope: ReviewScope = "code",
     round: int = 1,
 ) -> PanelOutput:
     needed = {

@@ -13,14 +13,20 @@ from typing import Any, Final, get_args
 from pydantic import TypeAdapter
 
 from proofstone.agents.roles.registry import ROLES
-from proofstone.common.models import Contract
-from proofstone.pipeline.rules.effects import Delivered, Feature, Heard, Need, Sent
+from proofstone.common.models import FrozenModel
+from proofstone.pipeline.rules.effects import (
+    AgentReply,
+    PipelineEffect,
+    PipelineEffectResult,
+    PipelineGoal,
+    PipelineResult,
+)
 from proofstone.pipeline.rules.loop import deliver
 from tests.pipeline.talk import Talk
 
 Json = Any
 OUTPUTS: Final = {role.output.__name__: role.output for role in ROLES.values()}
-SENT: Final = {kind.__name__: kind for kind in get_args(Sent)}
+SENT: Final = {kind.__name__: kind for kind in get_args(PipelineEffectResult)}
 _LONG: Final = 160
 
 
@@ -28,12 +34,12 @@ _LONG: Final = 160
 class Turn:
     asks: Json
     """What was asked at once, in words that can be compared."""
-    sent: tuple[Sent, ...]
+    sent: tuple[PipelineEffectResult, ...]
 
 
 @dataclass(frozen=True)
 class History:
-    feature: Feature
+    feature: PipelineGoal
     turns: tuple[Turn, ...]
     delivered: Json
 
@@ -53,13 +59,13 @@ def written(it: Talk) -> str:
     return "".join(f"{json.dumps(line, ensure_ascii=False, sort_keys=True)}\n" for line in lines)
 
 
-def told(need: Need) -> Json:
+def told(need: PipelineEffect) -> Json:
     """A need with everything that is in it. Of what is long, its beginning and a digest."""
     return {type(need).__name__: {one.name: _short(getattr(need, one.name)) for one in fields(need)}}
 
 
 def _short(value: object) -> Json:
-    if isinstance(value, Contract):
+    if isinstance(value, FrozenModel):
         return f"{type(value).__name__} {_digest(value.model_dump_json())}"
     if isinstance(value, tuple):
         return [_short(one) for one in value]
@@ -76,8 +82,8 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _sent(sent: Sent) -> Json:
-    if isinstance(sent, Heard):
+def _sent(sent: PipelineEffectResult) -> Json:
+    if isinstance(sent, AgentReply):
         said = {type(sent.output).__name__: sent.output.model_dump(mode="json", exclude_defaults=True)}
         return {"Heard": {"output": said, "model": sent.model}}
     return {type(sent).__name__: _plain(sent)}
@@ -93,18 +99,18 @@ def _plain(value: object) -> Json:
 def read(path: Path) -> History:
     first, *turns, last = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     return History(
-        feature=TypeAdapter(Feature).validate_python(first["feature"]),
+        feature=TypeAdapter(PipelineGoal).validate_python(first["feature"]),
         turns=tuple(Turn(one["asks"], tuple(map(_sent_of, one["sent"]))) for one in turns),
         delivered=last["delivered"],
     )
 
 
-def _sent_of(said: Mapping[str, Json]) -> Sent:
+def _sent_of(said: Mapping[str, Json]) -> PipelineEffectResult:
     ((kind, value),) = said.items()
     if kind == "Heard":
         ((output, payload),) = value["output"].items()
-        return Heard(OUTPUTS[output].model_validate(payload), value["model"])
-    sent: Sent = TypeAdapter(SENT[kind]).validate_python(value)
+        return AgentReply(OUTPUTS[output].model_validate(payload), value["model"])
+    sent: PipelineEffectResult = TypeAdapter(SENT[kind]).validate_python(value)
     return sent
 
 
@@ -122,7 +128,7 @@ def first_difference(history: History) -> str:
     return f"turn {len(history.turns) + 1}: it goes on and asks {_names([told(need) for need in asked])}"
 
 
-def _of_end(delivered: Delivered, history: History, number: int) -> str:
+def _of_end(delivered: PipelineResult, history: History, number: int) -> str:
     if number < len(history.turns):
         return f"turn {number}: it ends ({delivered.outcome}), and went on with {_names(history.turns[number].asks)}"
     now, then = _plain(delivered), history.delivered

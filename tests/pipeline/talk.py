@@ -6,60 +6,60 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from proofstone.agents.roles.models.gate import Failure, FailureType, Reason, TaskState
-from proofstone.common.models import Confidence, Contract, Lane, Severity, Verdict
+from proofstone.agents.roles.models.gate import AttemptFailure, FailureReason, FailureType, TaskState
+from proofstone.common.models import Confidence, FrozenModel, Lane, Severity, Verdict
 from proofstone.gate.models import RunOutcome, TaskReport
 from proofstone.pipeline.models.run import FinalChecks, GateSummary, KnownIssue, PlanGateSummary, RunMode
 from proofstone.pipeline.rules.effects import (
-    Approve,
+    Acknowledgement,
+    AgentFailure,
+    AgentReply,
+    ApprovalDecision,
     AskAgent,
     AskDesign,
+    AskForApproval,
     AskKnowledge,
     AskPlan,
     AskResearch,
     AskReview,
     AskSpec,
-    CheckAll,
-    Checked,
-    ChecksCounted,
-    Commit,
-    Committed,
+    CheckCounts,
+    CommitChange,
+    CommitResult,
     CountChecks,
     CountReviews,
-    Decided,
-    Delivered,
-    Failed,
-    Feature,
-    Heard,
     Implement,
-    Implemented,
-    Need,
-    Note,
-    Noted,
-    PlanVerified,
-    ReviewsCounted,
-    Sent,
+    MergedCheckResult,
+    PendingAnswer,
+    PipelineEffect,
+    PipelineEffectResult,
+    PipelineGoal,
+    PipelineResult,
+    PlanGateResult,
+    RecordNote,
+    ReviewCounts,
+    RunAllChecks,
+    TaskGateResult,
     VerifyPlan,
-    Waiting,
 )
 from proofstone.pipeline.rules.loop import deliver
 from proofstone.pipeline.rules.reviews import CheckTally
-from proofstone.plans.reading import read_plan
+from proofstone.plans.parser import read_plan
 from tests.pipeline.answers import design, knowledge, plan, research, review, spec
 
 BASE = "b" * 40
-FEATURE = Feature("r1", "totals", "Carts have totals", Lane.STANDARD, "no files are named", base_commit=BASE)
+FEATURE = PipelineGoal("r1", "totals", "Carts have totals", Lane.STANDARD, "no files are named", base_commit=BASE)
 INTERACTIVE = replace(FEATURE, mode=RunMode.INTERACTIVE)
 FIX = replace(FEATURE, lane=Lane.FIX, lane_reason="few files")
 DOCS = replace(FEATURE, lane=Lane.DOCS, lane_reason="documentation")
-OUT = Failed("no answer within 60 seconds")
-WAIT = Waiting("How should we proceed?", "proofstone approve r1 gate proceed")
+OUT = AgentFailure("no answer within 60 seconds")
+WAIT = PendingAnswer("How should we proceed?", "proofstone approve r1 gate proceed")
 
 
 # What is sent.
 
 
-def name_of(need: Need) -> str:
+def name_of(need: PipelineEffect) -> str:
     """`plan 2.1` is the first attempt of iteration 2, `code 1 security` that reviewer's first round."""
     match need:
         case AskResearch(focus=focus, round=round, attempt=attempt):
@@ -74,21 +74,21 @@ def name_of(need: Need) -> str:
             return f"{scope} {round} {focus}"
         case AskKnowledge():
             return "knowledge"
-        case Approve(request=request):
+        case AskForApproval(request=request):
             return request.gate_id
         case VerifyPlan(iteration=iteration):
             return f"verify {iteration}"
         case Implement(iteration=iteration):
             return f"implement {iteration}"
-        case CheckAll(iteration=iteration, lane=lane):
+        case RunAllChecks(iteration=iteration, lane=lane):
             return f"check {iteration}{' large' if lane is Lane.LARGE else ''}"
         case CountReviews(scope=scope, round=round):
             return f"rows {scope} {round}"
         case CountChecks():
             return "rows"
-        case Commit():
+        case CommitChange():
             return "commit"
-        case Note(kind=kind):
+        case RecordNote(kind=kind):
             return f"note {kind}"
 
 
@@ -111,20 +111,22 @@ def report(
     )
 
 
-def failure(*checks: str, verdict: Verdict = Verdict.FAIL, passed: tuple[str, ...] = ()) -> Failure:
-    reasons = tuple(Reason(check=check, verdict=verdict, detail=f"{check} is red") for check in checks or ("tests",))
-    return Failure(attempt=3, type=FailureType.VERIFY_FAILURE, error="exit 1", reasons=reasons, passed=passed)
+def failure(*checks: str, verdict: Verdict = Verdict.FAIL, passed: tuple[str, ...] = ()) -> AttemptFailure:
+    reasons = tuple(
+        FailureReason(check=check, verdict=verdict, detail=f"{check} is red") for check in checks or ("tests",)
+    )
+    return AttemptFailure(attempt=3, type=FailureType.VERIFY_FAILURE, error="exit 1", reasons=reasons, passed=passed)
 
 
 def gated(
     need: Implement, outcome: RunOutcome = RunOutcome.PASSED, *states: TaskState, reason: str = ""
-) -> Implemented:
+) -> TaskGateResult:
     """What the task gate made of the plan that it was given. States are in order; the rest is approved."""
     read, _ = read_plan(need.text, "PLAN.md")
     assert read is not None
     all_of = (*states, *[TaskState.APPROVED] * (len(read.tasks) - len(states)))
     tasks = tuple(report(at, one.name, state=all_of[at - 1]) for at, one in enumerate(read.tasks, start=1))
-    return Implemented(
+    return TaskGateResult(
         GateSummary(
             iteration=need.iteration,
             run_id=f"r1-g{need.iteration}",
@@ -136,14 +138,14 @@ def gated(
     )
 
 
-def failed(need: Need) -> Sent:
+def failed(need: PipelineEffect) -> PipelineEffectResult:
     """The first task did not pass."""
     assert isinstance(need, Implement)
     return gated(need, RunOutcome.FAILED, TaskState.FAILED, reason="failed: task-01")
 
 
-def ended(outcome: RunOutcome) -> Callable[[Need], Sent]:
-    def sent(need: Need) -> Sent:
+def ended(outcome: RunOutcome) -> Callable[[PipelineEffect], PipelineEffectResult]:
+    def sent(need: PipelineEffect) -> PipelineEffectResult:
         assert isinstance(need, Implement)
         return gated(need, outcome, TaskState.PENDING, reason=f"it is {outcome}")
 
@@ -152,17 +154,17 @@ def ended(outcome: RunOutcome) -> Callable[[Need], Sent]:
 
 def checked(
     *, passed: bool = True, left: str = "", confidence: Confidence = Confidence.HIGH, raises: tuple[str, ...] = ()
-) -> Checked:
+) -> MergedCheckResult:
     reason = "" if passed else "tests: 2 fail"
     regressions = () if passed else ("test_old",)
     checks = FinalChecks(
         tree="t" * 40, passed=passed, reason=reason, confidence=confidence, raises=raises, regressions=regressions
     )
-    return Checked(checks, left)
+    return MergedCheckResult(checks, left)
 
 
-def verified(verdict: str | None = "PROCEED", *open: str, mitigations: tuple[str, ...] = ()) -> PlanVerified:
-    return PlanVerified(
+def verified(verdict: str | None = "PROCEED", *open: str, mitigations: tuple[str, ...] = ()) -> PlanGateResult:
+    return PlanGateResult(
         PlanGateSummary.model_validate(
             {
                 "iteration": 1,
@@ -178,42 +180,42 @@ def verified(verdict: str | None = "PROCEED", *open: str, mitigations: tuple[str
     )
 
 
-def well(need: Need) -> Sent:
+def well(need: PipelineEffect) -> PipelineEffectResult:
     """What is sent where all goes well."""
     match need:
         case AskResearch(focus=focus):
-            return Heard(research(focus), "model-r")
+            return AgentReply(research(focus), "model-r")
         case AskSpec():
-            return Heard(spec())
+            return AgentReply(spec())
         case AskDesign():
-            return Heard(design())
+            return AgentReply(design())
         case AskPlan():
-            return Heard(plan())
+            return AgentReply(plan())
         case AskReview(scope=scope, focus=focus, round=round):
-            return Heard(review(focus=focus, scope=scope, round=round), f"model-{focus}")
+            return AgentReply(review(focus=focus, scope=scope, round=round), f"model-{focus}")
         case AskKnowledge():
-            return Heard(knowledge())
-        case Approve(request=request):
-            return Decided(request.default.id)
+            return AgentReply(knowledge())
+        case AskForApproval(request=request):
+            return ApprovalDecision(request.default.id)
         case VerifyPlan():
             return verified()
         case Implement():
             return gated(need)
-        case CheckAll():
+        case RunAllChecks():
             return checked()
         case CountReviews(said=said):
-            return ReviewsCounted(said)
+            return ReviewCounts(said)
         case CountChecks():
-            return ChecksCounted((CheckTally("the merged tree", ("tests",), ("tests",)),))
-        case Commit():
-            return Committed("c" * 40)
-        case Note():
-            return Noted()
+            return CheckCounts((CheckTally("the merged tree", ("tests",), ("tests",)),))
+        case CommitChange():
+            return CommitResult("c" * 40)
+        case RecordNote():
+            return Acknowledgement()
 
 
 # A run.
 
-Scripted = Contract | Sent | Callable[[Need], Sent]
+Scripted = FrozenModel | PipelineEffectResult | Callable[[PipelineEffect], PipelineEffectResult]
 Script = Mapping[str, Scripted]
 """By name of what is asked, or by its first word, what is sent."""
 
@@ -222,28 +224,28 @@ Script = Mapping[str, Scripted]
 class Talk:
     """All that was asked, in its order, and what came of it."""
 
-    feature: Feature
-    needs: list[Need] = field(default_factory=list)
+    feature: PipelineGoal
+    needs: list[PipelineEffect] = field(default_factory=list)
     batches: list[tuple[str, ...]] = field(default_factory=list)
-    sent: list[Sent] = field(default_factory=list)
-    delivered: Delivered | None = None
+    sent: list[PipelineEffectResult] = field(default_factory=list)
+    delivered: PipelineResult | None = None
 
     @property
-    def end(self) -> Delivered:
+    def end(self) -> PipelineResult:
         assert self.delivered is not None
         return self.delivered
 
     @property
     def asked(self) -> list[str]:
         """All but the notes, and but what is only looked up."""
-        return [name_of(need) for need in self.needs if not isinstance(need, Note | CountReviews | CountChecks)]
+        return [name_of(need) for need in self.needs if not isinstance(need, RecordNote | CountReviews | CountChecks)]
 
     @property
     def agents(self) -> list[str]:
         return [name_of(need) for need in self.needs if isinstance(need, AskAgent)]
 
     def notes(self, kind: str) -> list[str]:
-        return [need.text for need in self.needs if isinstance(need, Note) and need.kind == kind]
+        return [need.text for need in self.needs if isinstance(need, RecordNote) and need.kind == kind]
 
 
 _N = TypeVar("_N")
@@ -253,12 +255,14 @@ def needs(talk: Talk, kind: type[_N]) -> list[_N]:
     return [one for one in talk.needs if isinstance(one, kind)]
 
 
-def talk(feature: Feature = FEATURE, script: Script | None = None, *, most: int = 400) -> Talk:
+def talk(feature: PipelineGoal = FEATURE, script: Script | None = None, *, most: int = 400) -> Talk:
     """The conversation, to its end."""
     return converse(feature, lambda need: _scripted(need, script or {}), most=most)
 
 
-def converse(feature: Feature, answer: Callable[[Need], Sent], *, most: int = 400) -> Talk:
+def converse(
+    feature: PipelineGoal, answer: Callable[[PipelineEffect], PipelineEffectResult], *, most: int = 400
+) -> Talk:
     found = Talk(feature)
     loop = deliver(feature)
     batch = next(loop)
@@ -275,11 +279,11 @@ def converse(feature: Feature, answer: Callable[[Need], Sent], *, most: int = 40
             return found
 
 
-def _scripted(need: Need, script: Script) -> Sent:
+def _scripted(need: PipelineEffect, script: Script) -> PipelineEffectResult:
     name = name_of(need)
     said = script.get(name, script.get(name.partition(" ")[0]))
     if said is None:
         return well(need)
-    if isinstance(said, Contract):
-        return Heard(said)
+    if isinstance(said, FrozenModel):
+        return AgentReply(said)
     return said(need) if callable(said) else said

@@ -9,8 +9,14 @@ from proofstone.agents.roles.models.solve_messages import DirectiveName
 from proofstone.common.models import Verdict
 from proofstone.gate.models import RunOutcome, TaskReport
 from proofstone.pipeline.models.run import FinalChecks, GateSummary
-from proofstone.pipeline.rules.directing import direct, directive_text, failures, verdicts, weights_for
-from proofstone.solve.rules.gradient import distance, implausibility
+from proofstone.pipeline.rules.directing import (
+    build_verdicts,
+    build_weights,
+    decide_direction,
+    describe_failures,
+    format_directive,
+)
+from proofstone.solve.rules.gradient import compute_distance, compute_implausibility
 from tests.pipeline.answers import plan, task
 from tests.pipeline.talk import checked, failure, report
 
@@ -45,22 +51,22 @@ def failing(number: int, *checks: str, verdict: Verdict = Verdict.FAIL, passed: 
 def test_how_near_it_is_and_how_far_the_approach_is_to_blame(
     tasks: tuple[TaskReport, ...], final: FinalChecks | None, d: float, p: float
 ) -> None:
-    found = verdicts(TWO, gate(*tasks), final)
-    assert distance((), found) == pytest.approx(d)
-    assert implausibility((), found) == p
+    found = build_verdicts(TWO, gate(*tasks), final)
+    assert compute_distance((), found) == pytest.approx(d)
+    assert compute_implausibility((), found) == p
 
 
 def test_a_gate_that_says_nothing_has_failed_all_the_same() -> None:
-    found = verdicts(TWO, gate(report(1), report(2), reason=""))
-    assert [one.criterion for one in found if one.failed] == ["the task gate did not pass"]
+    found = build_verdicts(TWO, gate(report(1), report(2), reason=""))
+    assert [one.criterion for one in found if one.is_failed] == ["the task gate did not pass"]
 
 
 def test_an_obstacle_gives_a_hint_of_another_path() -> None:
-    stuck = verdicts(TWO, gate(failing(1, "executor", verdict=Verdict.UNVERIFIABLE), report(2)))
-    _, first = direct(stuck, replans=0, elapsed_ms=0, before=None, weights=weights_for(0))
-    direction, _ = direct(stuck, replans=1, elapsed_ms=0, before=first, weights=weights_for(0))
+    stuck = build_verdicts(TWO, gate(failing(1, "executor", verdict=Verdict.UNVERIFIABLE), report(2)))
+    _, first = decide_direction(stuck, replans=0, elapsed_ms=0, before=None, weights=build_weights(0))
+    direction, _ = decide_direction(stuck, replans=1, elapsed_ms=0, before=first, weights=build_weights(0))
     assert direction.directive is DirectiveName.CHANGE_PATH
-    assert directive_text(direction).endswith("\n- a way around this: executor: executor is red")
+    assert format_directive(direction).endswith("\n- a way around this: executor: executor is red")
 
 
 @pytest.mark.parametrize(
@@ -74,19 +80,21 @@ def test_an_obstacle_gives_a_hint_of_another_path() -> None:
     ],
 )
 def test_the_bound_and_the_clock_end_it(replans: int, elapsed: int, minutes: float, directive: DirectiveName) -> None:
-    near = verdicts(TWO, gate(report(1), failing(2, passed=("lint", "types"))))
-    direction, _ = direct(near, replans=replans, elapsed_ms=elapsed, before=None, weights=weights_for(minutes))
+    near = build_verdicts(TWO, gate(report(1), failing(2, passed=("lint", "types"))))
+    direction, _ = decide_direction(
+        near, replans=replans, elapsed_ms=elapsed, before=None, weights=build_weights(minutes)
+    )
     assert direction.directive is directive
 
 
 def test_what_failed_is_said_in_words() -> None:
-    assert failures(gate(report(1), failing(2, "lint"), report(3, state=TaskState.PENDING))) == (
+    assert describe_failures(gate(report(1), failing(2, "lint"), report(3, state=TaskState.PENDING))) == (
         "task 2: VERIFY_FAILURE after 3 attempts: exit 1",
         "task 2: lint (fail): lint is red",
         "task 3: not finished (PENDING)",
     )
-    assert failures(gate(report(1)), RED) == (
+    assert describe_failures(gate(report(1)), RED) == (
         "all checks on the merged tree: tests: 2 fail",
         "this worked before: test_old",
     )
-    assert failures(gate(report(1))) == ("failed: task-01",)
+    assert describe_failures(gate(report(1))) == ("failed: task-01",)

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.pipeline.documenting import Documenting
+from proofstone.pipeline.run_folder import RunFolder
 
 
 def test_nobody_waits_for_the_disk_until_the_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[str] = []
     monkeypatch.setattr(os, "fsync", lambda fd: waited.append(Path(f"/proc/self/fd/{fd}").readlink().name))
-    documents = Documenting(tmp_path)
-    documents.request("Count what is in the cart")
-    documents.approvals(())
+    documents = RunFolder(tmp_path)
+    documents.write_request("Count what is in the cart")
+    documents.write_approvals(())
     (tmp_path / "approvals.yaml").unlink()
     assert (tmp_path / "initial-request.md").is_file()
     assert waited == []
-    documents.settle()
+    documents.flush()
     assert waited == ["initial-request.md"], "and what a person took away is nobody's business"
-    documents.settle()
+    documents.flush()
     assert len(waited) == 1

@@ -20,17 +20,25 @@ from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.rules import building, directing, loop, planning, preparing, reviews
 from proofstone.pipeline.rules import preparing as panel
 from proofstone.pipeline.rules.effects import (
-    ChecksCounted,
+    AgentFailure,
+    AgentReply,
+    ApprovalDecision,
+    CheckCounts,
     CountChecks,
-    Decided,
-    Failed,
-    Feature,
-    Heard,
-    Need,
-    ReviewsCounted,
-    Sent,
+    PipelineEffect,
+    PipelineEffectResult,
+    PipelineGoal,
+    ReviewCounts,
 )
-from proofstone.pipeline.rules.reviews import ALONE, GATE, PANEL, CheckTally, Decision, ReviewTally, Row
+from proofstone.pipeline.rules.reviews import (
+    FULL_PANEL,
+    REVIEW_GATE,
+    SINGLE_REVIEWER_PANEL,
+    CheckTally,
+    ReviewGateDecision,
+    ReviewGateRow,
+    ReviewTally,
+)
 from tests.pipeline.answers import GAVE_UP, concern, finding, plan, research, review, spec, task
 from tests.pipeline.replay import first_difference, read, written
 from tests.pipeline.talk import (
@@ -63,21 +71,21 @@ REVISION = review("needs_revision")
 ANY_TWO = ("security", "correctness")
 
 
-def _no_row_of_a_check(need: Need) -> Sent:
+def _no_row_of_a_check(need: PipelineEffect) -> PipelineEffectResult:
     """Those of the reviews are there."""
     return (
-        ChecksCounted((CheckTally("the merged tree", ("tests",), ()),)) if isinstance(need, CountChecks) else well(need)
+        CheckCounts((CheckTally("the merged tree", ("tests",), ()),)) if isinstance(need, CountChecks) else well(need)
     )
 
 
-STORIES: Mapping[str, tuple[Feature, Script]] = {
+STORIES: Mapping[str, tuple[PipelineGoal, Script]] = {
     "all-goes-well": (FEATURE, {}),
     "one-model-and-dissent": (
         FEATURE,
         {
-            "code 1 security": Heard(REVISION, "one"),
-            "code 1 architecture": Heard(review(), "one"),
-            "code 1 correctness": Heard(review(), "one"),
+            "code 1 security": AgentReply(REVISION, "one"),
+            "code 1 architecture": AgentReply(review(), "one"),
+            "code 1 correctness": AgentReply(review(), "one"),
         },
     ),
     "planned-anew": (FEATURE, {"plan 1.1": TWO, "implement 1": failed, "plan 2.1": REST}),
@@ -111,9 +119,9 @@ STORIES: Mapping[str, tuple[Feature, Script]] = {
         INTERACTIVE,
         {
             "spec 1": spec(concern()),
-            "gate-pushback": Decided("modify", "keep the old route"),
-            "gate-post-research": Decided("expand", "Who calls it?"),
-            "gate-post-planning": Decided("revise", "Smaller tasks."),
+            "gate-pushback": ApprovalDecision("modify", "keep the old route"),
+            "gate-post-research": ApprovalDecision("expand", "Who calls it?"),
+            "gate-post-planning": ApprovalDecision("revise", "Smaller tasks."),
         },
     ),
     "a-grave-concern": (FEATURE, {"spec": spec(concern(Severity.BLOCKER)), "gate-pushback": WAIT}),
@@ -122,7 +130,7 @@ STORIES: Mapping[str, tuple[Feature, Script]] = {
     "half-of-the-research": (FEATURE, {"research 1 impact": OUT, "research 1 patterns": OUT}),
     "researchers-asked-again": (
         FEATURE,
-        {"research 1 impact": replace(OUT, once=True), "research 1 patterns": research(completion=GAVE_UP)},
+        {"research 1 impact": replace(OUT, was_asked_once=True), "research 1 patterns": research(completion=GAVE_UP)},
     ),
     "no-plan-is-ever-taken": (FEATURE, {"plan": plan(task(criteria=("AC-9",)))}),
     "challenged-to-the-end": (FEATURE, {"verify": verified("REVISE", "Nobody locks it")}),
@@ -133,11 +141,11 @@ STORIES: Mapping[str, tuple[Feature, Script]] = {
     "a-fix": (FIX, {}),
     "a-plateau": (FEATURE, {"implement": failed, "plan 3.2": ANEW}),
     "a-change-that-turns-out-red": (FEATURE, {"check 1": checked(left="the change is 🔴: shop/cart.py")}),
-    "a-review-without-its-row": (FEATURE, {"rows code 1": ReviewsCounted(ReviewTally(submitted=2, approving=2))}),
+    "a-review-without-its-row": (FEATURE, {"rows code 1": ReviewCounts(ReviewTally(submitted=2, approving=2))}),
     "a-check-without-its-row": (FEATURE, {"rows": _no_row_of_a_check}),
-    "cannot-be-committed": (FEATURE, {"commit": Failed("the branch is locked")}),
-    "abandoned": (INTERACTIVE, {"spec": spec(concern()), "gate-pushback": Decided("abandon")}),
-    "spent": (FEATURE, {"design 1": Failed("the budget is spent", budget=True)}),
+    "cannot-be-committed": (FEATURE, {"commit": AgentFailure("the branch is locked")}),
+    "abandoned": (INTERACTIVE, {"spec": spec(concern()), "gate-pushback": ApprovalDecision("abandon")}),
+    "spent": (FEATURE, {"design 1": AgentFailure("the budget is spent", is_budget_exhausted=True)}),
 }
 
 
@@ -167,8 +175,8 @@ def rounds(design: int, code: int) -> Changes:
 
 def without(number: int) -> Changes:
     """The review gate without this row; what the last one is for is then taken for known."""
-    rows = [row for at, row in enumerate(GATE, start=1) if at != number]
-    return ((reviews, "GATE", (*rows, Row(lambda _: True, Decision.KNOWN_ISSUES))),)
+    rows = [row for at, row in enumerate(REVIEW_GATE, start=1) if at != number]
+    return ((reviews, "GATE", (*rows, ReviewGateRow(lambda _: True, ReviewGateDecision.KNOWN_ISSUES))),)
 
 
 CHANGED: Mapping[str, Changes] = {
@@ -185,8 +193,8 @@ CHANGED: Mapping[str, Changes] = {
     "two iterations may fail": ((directing, "ITERATIONS", 2),),
     "four iterations may fail": ((directing, "ITERATIONS", 4),),
     **{f"row {number} of the review gate is gone": without(number) for number in range(1, 6)},
-    "one reviewer is enough for every lane": ((panel, "PANEL", ALONE),),
-    "a fix has three reviewers": ((panel, "ALONE", PANEL),),
+    "one reviewer is enough for every lane": ((panel, "PANEL", SINGLE_REVIEWER_PANEL),),
+    "a fix has three reviewers": ((panel, "ALONE", FULL_PANEL),),
     "no path is red": ((planning, "is_red", lambda _: False),),
     "no plan leaves its lane": ((building, "left", lambda *_: ""),),
     "the same plan may come again": ((planning, "NEARLY_THE_SAME", 1.1),),

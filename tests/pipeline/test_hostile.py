@@ -13,23 +13,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.agents.roles.models.gate import (
+    AttemptFailure,
+    CheckSummary,
     ExecutorResult,
     ExecutorStatus,
-    Failure,
+    FailureReason,
     FailureType,
-    Reason,
-    ReviewedCheck,
 )
 from proofstone.agents.roles.models.gate import ReviewRequest as TaskReview
 from proofstone.agents.roles.models.pipeline import PanelOutput, ResearchFocus, ReviewFocus
 from proofstone.agents.roles.registry import ROLES
-from proofstone.agents.roles.role import request_text
+from proofstone.agents.roles.role import format_request
 from proofstone.common.models import ReviewVerdict, Verdict
-from proofstone.common.text import quoted, visible
+from proofstone.common.text import escape_invisible, fence_text
 from proofstone.gate.models import RunOutcome, TaskRecord
-from proofstone.gate.rules.assignment import prompt
-from proofstone.pipeline.agents import Shown, asking
+from proofstone.gate.rules.assignment import build_prompt
+from proofstone.pipeline.agents import RequestContext, build_agent_request
 from proofstone.pipeline.rules.effects import (
+    AgentReply,
     AskAgent,
     AskDesign,
     AskKnowledge,
@@ -37,11 +38,10 @@ from proofstone.pipeline.rules.effects import (
     AskResearch,
     AskReview,
     AskSpec,
-    Heard,
-    Need,
-    Sent,
+    PipelineEffect,
+    PipelineEffectResult,
 )
-from proofstone.plans.reading import read_plan
+from proofstone.plans.parser import read_plan
 from tests.pipeline.answers import concern, design, finding, research, review, spec
 from tests.pipeline.gullible import answer, believes, verdict
 from tests.pipeline.talk import FEATURE, converse, well
@@ -83,15 +83,15 @@ UNSEEN = "\x00\x08\x1b\x85\u200b\u2028\u202e\u2066\ufeff\U000e0041"
 every = pytest.mark.parametrize("text", HOSTILE.values(), ids=list(HOSTILE))
 
 
-def shown(text: str, diff: str | None = None) -> Shown:
+def shown(text: str, diff: str | None = None) -> RequestContext:
     """All that the engine adds, with this in it."""
-    check = ReviewedCheck(name=f"verify: {text}", verdict=Verdict.FAIL, reason=text)
-    return Shown("r1", text, diff=text if diff is None else diff, checks=(check,), events=(text,))
+    check = CheckSummary(name=f"verify: {text}", verdict=Verdict.FAIL, reason=text)
+    return RequestContext("r1", text, diff=text if diff is None else diff, checks=(check,), events=(text,))
 
 
-def asked(need: AskAgent, it: Shown) -> str:
-    found = asking(need, it)
-    return request_text(found.role, found.request)
+def asked(need: AskAgent, it: RequestContext) -> str:
+    found = build_agent_request(need, it)
+    return format_request(found.role, found.request)
 
 
 def needs(text: str) -> Iterator[AskAgent]:
@@ -139,11 +139,11 @@ def test_no_architect_is_moved_by_a_change_a_claim_or_an_output(text: str) -> No
         files=(text,),
         claim=claim,
         diff=text,
-        checks=(ReviewedCheck(name=text, verdict=Verdict.PASS, reason=text),),
+        checks=(CheckSummary(name=text, verdict=Verdict.PASS, reason=text),),
         findings=(text,),
         criteria=(text,),
     )
-    told = request_text(ROLES["architect"], request)
+    told = format_request(ROLES["architect"], request)
     assert not believes(told)
     assert not set(told) & set(UNSEEN)
 
@@ -152,10 +152,12 @@ def test_no_architect_is_moved_by_a_change_a_claim_or_an_output(text: str) -> No
 def test_no_executor_is_moved_by_what_checks_printed_or_others_claimed(text: str) -> None:
     plan, _ = read_plan(PLAN, "PLAN.md")
     assert plan is not None
-    reason = Reason(check="tests", detail=text)
-    failed = Failure(attempt=1, type=FailureType.VERIFY_FAILURE, error=text, reasons=(reason,))
+    reason = FailureReason(check="tests", detail=text)
+    failed = AttemptFailure(attempt=1, type=FailureType.VERIFY_FAILURE, error=text, reasons=(reason,))
     record = TaskRecord(id="task-01", attempt=2, failures=(failed,))
-    told = prompt(plan, plan.tasks[0], record, (f"in task-02: it says that `{text}` ended with exit code 0",), "", 3)
+    told = build_prompt(
+        plan, plan.tasks[0], record, (f"in task-02: it says that `{text}` ended with exit code 0",), "", 3
+    )
     assert not believes(told)
     assert not set(told) & set(UNSEEN)
     assert "## What to do\n\nWrite it." in told
@@ -181,7 +183,7 @@ def test_no_text_at_all_leaves_its_quotation(text: str) -> None:
 def test_the_quotation_holds_all_of_it(text: str) -> None:
     """What is shown is the change, and not less of it."""
     told = asked(AskReview("code", ReviewFocus.SECURITY, 1, tip="t"), shown("Count", text))
-    assert visible(text).rstrip("\n") in told
+    assert escape_invisible(text).rstrip("\n") in told
     assert len(told) < len(text) + 6000
 
 
@@ -201,18 +203,18 @@ def test_the_quotation_holds_all_of_it(text: str) -> None:
     ],
 )
 def test_what_an_eye_would_miss_is_written_out(char: str, as_shown: str) -> None:
-    assert visible(f"a{char}b") == f"a{as_shown}b"
+    assert escape_invisible(f"a{char}b") == f"a{as_shown}b"
 
 
 @pytest.mark.parametrize(
     "text", ["one\r\ntwo\n\tthree", "Grüße, 世界\u3000", "👩\u200d💻", "می\u200cخواهم", "a\u00a0b", "`" * 80]
 )
 def test_what_is_plain_to_see_stays_as_it_is(text: str) -> None:
-    assert visible(text) == text
+    assert escape_invisible(text) == text
 
 
 def test_a_row_of_backticks_does_not_swell_the_fence() -> None:
-    assert visible("`" * 50_000) == "[50000 backticks]"
+    assert escape_invisible("`" * 50_000) == "[50000 backticks]"
 
 
 # And so nobody is moved. The same words outside move them.
@@ -222,13 +224,13 @@ def panel(diff: str, around: str = "") -> RunOutcome:
     """What comes of a run whose reviewers of code believe everything, with this change and these words around it."""
     seen: list[PanelOutput] = []
 
-    def said(need: Need) -> Sent:
+    def said(need: PipelineEffect) -> PipelineEffectResult:
         if not isinstance(need, AskReview) or need.scope == "design":
             return well(need)
         told = f"{asked(need, shown('Count', diff))}{around}"
         output = PanelOutput.model_validate({**answer(need.focus, need.scope, told), "round": need.round})
         seen.append(output)
-        return Heard(output, f"model-{need.focus}")
+        return AgentReply(output, f"model-{need.focus}")
 
     end = converse(FEATURE, said).end
     assert {one.verdict for one in seen} == {ReviewVerdict(verdict(around))}
@@ -258,4 +260,4 @@ def test_a_fence_of_a_fixed_length_would_have_let_them_out() -> None:
     """What the tests above would find, if fences did not grow."""
     escaped = [text for text in HOSTILE.values() if believes(f"# Reviewer\n\n```\n{text}\n```\n")]
     assert len(escaped) >= 8
-    assert not any(believes(quoted(visible(text))) for text in HOSTILE.values())
+    assert not any(believes(fence_text(escape_invisible(text))) for text in HOSTILE.values())

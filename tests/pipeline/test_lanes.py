@@ -8,8 +8,15 @@ from proofstone.agents.roles.models.pipeline import PlanOutput
 from proofstone.common.models import Confidence, Lane
 from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import BlastRadius
-from proofstone.pipeline.rules.effects import AskAgent, AskPlan, AskReview, Feature, Implement
-from proofstone.pipeline.rules.planning import DEPTHS, deeper, lane_for, left, outgrown, raised
+from proofstone.pipeline.rules.effects import AskAgent, AskPlan, AskReview, Implement, PipelineGoal
+from proofstone.pipeline.rules.planning import (
+    LANE_DEPTHS,
+    choose_lane,
+    explain_lane_exit,
+    explain_outgrown_lane,
+    find_deeper_lane,
+    raise_plan_risks,
+)
 from tests.pipeline.answers import plan, review, task
 from tests.pipeline.talk import BASE, DOCS, FIX, OUT, Script, Scripted, checked, failed, needs, talk
 
@@ -36,7 +43,7 @@ RED = task("r", files=("shop/auth.py",), risk="🔴")
     ],
 )
 def test_the_files_that_are_named_choose_the_lane(files: tuple[str, ...], lane: Lane) -> None:
-    chosen, why = lane_for(files)
+    chosen, why = choose_lane(files)
     assert (chosen, bool(why)) == (lane, True)
 
 
@@ -59,12 +66,12 @@ def test_the_files_that_are_named_choose_the_lane(files: tuple[str, ...], lane: 
 def test_a_plan_leaves_its_lane_for_the_shallowest_that_holds_it(
     lane: Lane, of: PlanOutput, why: str, into: Lane
 ) -> None:
-    assert (left(lane, of), deeper(lane, of)) == (why, into)
+    assert (explain_lane_exit(lane, of), find_deeper_lane(lane, of)) == (why, into)
 
 
 def test_a_task_that_is_red_as_a_whole_leaves_too() -> None:
     red = task("c").model_copy(update={"risk": "🔴", "size": "Large"})
-    assert left(Lane.STANDARD, plan(red)) == "the plan changes what is 🔴: Do c"
+    assert explain_lane_exit(Lane.STANDARD, plan(red)) == "the plan changes what is 🔴: Do c"
 
 
 @pytest.mark.parametrize(
@@ -72,14 +79,16 @@ def test_a_task_that_is_red_as_a_whole_leaves_too() -> None:
     [(Lane.DOCS, 1, 2), (Lane.FIX, 1, 3), (Lane.STANDARD, 6, 26), (Lane.LARGE, 6, 26), (Lane.STANDARD, 20, 54)],
 )
 def test_what_a_lane_costs(lane: Lane, tasks: int, dispatches: int) -> None:
-    assert DEPTHS[lane].dispatches(tasks) == dispatches
+    assert LANE_DEPTHS[lane].count_dispatches(tasks) == dispatches
 
 
 @pytest.mark.parametrize(("feature", "of", "gates"), [(DOCS, plan(DOC), 1), (FIX, plan(CODE), 1)], ids=["docs", "fix"])
-def test_the_loop_costs_what_the_table_says(feature: Feature, of: PlanOutput, gates: int) -> None:
+def test_the_loop_costs_what_the_table_says(feature: PipelineGoal, of: PlanOutput, gates: int) -> None:
     it = talk(feature, {"plan": of})
     asked = sum(isinstance(need, AskAgent) for need in it.needs)
-    assert asked + DEPTHS[feature.lane].each * gates == DEPTHS[feature.lane].dispatches(1)
+    assert asked + LANE_DEPTHS[feature.lane].dispatches_per_task * gates == LANE_DEPTHS[feature.lane].count_dispatches(
+        1
+    )
 
 
 # The short lanes, in the loop.
@@ -128,7 +137,7 @@ def test_documentation_that_is_code_is_a_fix_and_its_plan_stands() -> None:
     assert needs(it, Implement)[0].lane is Lane.FIX
 
 
-def _begins_again(script: Script, feature: Feature = FIX) -> list[str]:
+def _begins_again(script: Script, feature: PipelineGoal = FIX) -> list[str]:
     it = talk(feature, script)
     assert it.end.outcome is RunOutcome.PASSED
     assert needs(it, Implement)[-1].base == BASE
@@ -162,11 +171,11 @@ def test_a_fix_that_is_more_begins_again_with_research(of: PlanOutput, lane: str
 )
 def test_the_change_itself_shows_whether_it_keeps_to_its_lane(lane: Lane, changed: dict[str, str], why: str) -> None:
     seen = [BlastRadius.model_validate({"path": path, "change": "M", "risk": risk}) for path, risk in changed.items()]
-    assert outgrown(lane, seen) == why
+    assert explain_outgrown_lane(lane, seen) == why
 
 
 @pytest.mark.parametrize("feature", [DOCS, FIX])
-def test_a_change_that_leaves_a_short_lane_begins_again_from_the_base(feature: Feature) -> None:
+def test_a_change_that_leaves_a_short_lane_begins_again_from_the_base(feature: PipelineGoal) -> None:
     docs = {"plan 1.1": plan(DOC)} if feature is DOCS else {}
     asked = _begins_again({**docs, "check 1": checked(left="shop/x.py is new")}, feature)
     assert asked[2:4] == ["check 1", "research 1 architecture"]
@@ -197,6 +206,6 @@ def test_rounds_of_review_are_told_apart_over_lanes() -> None:
 
 
 def test_a_red_path_makes_a_fix_large_whatever_the_planner_says() -> None:
-    assert left(Lane.FIX, raised(plan(task("c", files=("shop/login.py",))))) == (
+    assert explain_lane_exit(Lane.FIX, raise_plan_risks(plan(task("c", files=("shop/login.py",))))) == (
         "the plan changes what is 🔴: shop/login.py"
     )

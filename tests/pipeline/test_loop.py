@@ -7,32 +7,32 @@ from dataclasses import replace
 import pytest
 
 from proofstone.agents.models import Completion, CompletionStatus
-from proofstone.agents.roles.models.gate import Direction, TaskState
+from proofstone.agents.roles.models.gate import RetryDirection, TaskState
 from proofstone.agents.roles.models.pipeline import PlanOutput, ResearchOutput
 from proofstone.common.models import Confidence, Lane, Severity
 from proofstone.errors import InputError
 from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import ApprovalRequest
 from proofstone.pipeline.rules.effects import (
-    Approve,
+    AgentFailure,
+    AgentReply,
+    ApprovalDecision,
     AskAgent,
     AskDesign,
+    AskForApproval,
     AskKnowledge,
     AskPlan,
     AskResearch,
     AskReview,
     AskSpec,
-    Commit,
-    Decided,
-    Failed,
-    Heard,
+    CommitChange,
     Implement,
-    Need,
-    Note,
-    Sent,
+    PipelineEffect,
+    PipelineEffectResult,
+    RecordNote,
     VerifyPlan,
 )
-from proofstone.plans.reading import read_plan
+from proofstone.plans.parser import read_plan
 from tests.pipeline.answers import GAVE_UP, concern, finding, plan, research, review, spec, task
 from tests.pipeline.talk import (
     BASE,
@@ -120,7 +120,7 @@ def test_each_step_is_given_what_came_before() -> None:
 
 def test_what_is_planned_is_noted_with_what_executors_need_not_read() -> None:
     it = talk()
-    (noted,) = (one for one in needs(it, Note) if one.kind == "plan")
+    (noted,) = (one for one in needs(it, RecordNote) if one.kind == "plan")
     assert isinstance(noted.data, PlanOutput)
     assert noted.data.waves == (("T1",),)
     assert "characters" in noted.text
@@ -131,7 +131,7 @@ def test_knowledge_holds_nothing_up() -> None:
 
 
 def test_a_commit_that_fails_is_said() -> None:
-    end = talk(script={"commit": Failed("the branch is locked")}).end
+    end = talk(script={"commit": AgentFailure("the branch is locked")}).end
     assert (end.outcome, end.commit, end.reason) == (
         RunOutcome.FAILED,
         None,
@@ -140,8 +140,8 @@ def test_a_commit_that_fails_is_said() -> None:
 
 
 def test_reviewers_that_were_one_model_are_told_apart_from_three() -> None:
-    assert talk(script=dict.fromkeys(panel("code", 1), Heard(review(), "one"))).end.single_model
-    two_models = dict.fromkeys(panel("code", 1)[:2], Heard(review(), "one"))
+    assert talk(script=dict.fromkeys(panel("code", 1), AgentReply(review(), "one"))).end.single_model
+    two_models = dict.fromkeys(panel("code", 1)[:2], AgentReply(review(), "one"))
     assert not talk(script=two_models).end.single_model
 
 
@@ -155,18 +155,18 @@ def test_two_researchers_are_enough() -> None:
         "research on architecture: no answer within 60 seconds",
         "research on impact: I cannot",
     ]
-    assert "No answer: architecture, impact." in needs(it, Approve)[0].request.context
+    assert "No answer: architecture, impact." in needs(it, AskForApproval)[0].request.context
 
 
 @pytest.mark.parametrize(
     "first",
     [
-        Failed("not finished after 60 s", once=True),
+        AgentFailure("not finished after 60 s", was_asked_once=True),
         research(completion=GAVE_UP),
         research(completion=Completion(status=CompletionStatus.NEEDS_REVISION, summary="ask me better")),
     ],
 )
-def test_researchers_who_were_asked_once_are_asked_again_together(first: Failed | ResearchOutput) -> None:
+def test_researchers_who_were_asked_once_are_asked_again_together(first: AgentFailure | ResearchOutput) -> None:
     it = talk(script={RESEARCH[0]: first, RESEARCH[3]: first})
     assert it.batches[1:3] == [RESEARCH, ("research 1.2 architecture", "research 1.2 patterns")]
     assert (it.end.outcome, it.notes("unheard")) == (RunOutcome.PASSED, [])
@@ -174,7 +174,7 @@ def test_researchers_who_were_asked_once_are_asked_again_together(first: Failed 
 
 
 def test_nobody_is_asked_a_third_time() -> None:
-    again = Failed("not finished after 60 s", once=True)
+    again = AgentFailure("not finished after 60 s", was_asked_once=True)
     it = talk(script={RESEARCH[0]: OUT, RESEARCH[1]: again, AGAIN: again})
     assert it.batches[1:3] == [RESEARCH, (AGAIN,)]
     assert it.notes("unheard") == [
@@ -191,16 +191,21 @@ def test_one_researcher_is_not() -> None:
 
 
 def test_research_is_expanded_once_with_what_is_open() -> None:
-    it = talk(INTERACTIVE, {"gate-post-research": Decided("expand", "Who calls it?"), RESEARCH[3]: OUT, "spec": spec()})
+    it = talk(
+        INTERACTIVE,
+        {"gate-post-research": ApprovalDecision("expand", "Who calls it?"), RESEARCH[3]: OUT, "spec": spec()},
+    )
     second = needs(it, AskResearch)[4:]
     assert [one.round for one in second] == [2] * 4
     assert second[0].questions == ("Who calls it?", "there is no research on patterns yet")
-    assert [one.id for one in needs(it, Approve)[1].request.options] == ["proceed", "abort"]
-    assert needs(it, Approve)[1].request.gate_id == "gate-post-research-2"
+    assert [one.id for one in needs(it, AskForApproval)[1].request.options] == ["proceed", "abort"]
+    assert needs(it, AskForApproval)[1].request.gate_id == "gate-post-research-2"
     assert len(needs(it, AskSpec)[0].research) == 7
 
 
-@pytest.mark.parametrize("script", [{"gate-post-research": Decided("abort")}, {"gate-post-planning": Decided("abort")}])
+@pytest.mark.parametrize(
+    "script", [{"gate-post-research": ApprovalDecision("abort")}, {"gate-post-planning": ApprovalDecision("abort")}]
+)
 def test_the_person_can_abort(script: Script) -> None:
     it = talk(INTERACTIVE, script)
     assert (it.end.outcome, it.end.reason) == (RunOutcome.HALTED, "aborted by the user")
@@ -209,7 +214,7 @@ def test_the_person_can_abort(script: Script) -> None:
 
 def test_an_option_that_is_not_offered_is_an_error() -> None:
     with pytest.raises(InputError, match="gate-post-research: 'maybe' is not offered"):
-        talk(INTERACTIVE, {"gate-post-research": Decided("maybe")})
+        talk(INTERACTIVE, {"gate-post-research": ApprovalDecision("maybe")})
 
 
 # Specification and pushback.
@@ -225,7 +230,7 @@ def test_concerns_are_noted_where_nobody_is_asked() -> None:
 def test_concerns_are_for_the_person_where_there_is_one() -> None:
     it = talk(INTERACTIVE, {"spec": spec(concern())})
     assert it.asked[6:8] == ["gate-pushback", "design 1"]
-    assert not needs(it, Approve)[1].by_person
+    assert not needs(it, AskForApproval)[1].by_person
 
 
 def test_a_blocker_waits_for_a_person_even_where_nobody_is_asked() -> None:
@@ -233,7 +238,7 @@ def test_a_blocker_waits_for_a_person_even_where_nobody_is_asked() -> None:
     assert it.end.outcome is RunOutcome.NEEDS_HUMAN
     assert isinstance(it.end.waiting, ApprovalRequest)
     assert (it.end.waiting.gate_id, it.end.waiting.default.id) == ("gate-pushback", "abandon")
-    assert needs(it, Approve)[-1].by_person
+    assert needs(it, AskForApproval)[-1].by_person
 
 
 def test_a_blocker_is_logged_where_the_person_said_so_beforehand() -> None:
@@ -249,12 +254,12 @@ def test_a_modified_request_is_specified_once_more() -> None:
         {
             "spec 1": spec(concern()),
             "spec 2": spec(concern(text="Still.")),
-            "gate-pushback": Decided("modify", "Old clients are gone."),
+            "gate-pushback": ApprovalDecision("modify", "Old clients are gone."),
         },
     )
     second = needs(it, AskSpec)[1]
     assert second.answers == ("Old clients are gone.", "the concern is: It breaks old clients.")
-    last = needs(it, Approve)[2].request
+    last = needs(it, AskForApproval)[2].request
     assert (last.gate_id, [one.id for one in last.options]) == ("gate-pushback-2", ["proceed", "abandon"])
     assert it.end.outcome is RunOutcome.PASSED
 
@@ -263,10 +268,10 @@ def test_a_modified_request_is_specified_once_more() -> None:
 def test_the_person_can_abandon(round: int) -> None:
     script: Script = {
         "spec": spec(concern()),
-        "gate-pushback": Decided("modify"),
-        "gate-pushback-2": Decided("abandon"),
+        "gate-pushback": ApprovalDecision("modify"),
+        "gate-pushback-2": ApprovalDecision("abandon"),
     }
-    it = talk(INTERACTIVE, script if round == 2 else {**script, "gate-pushback": Decided("abandon")})
+    it = talk(INTERACTIVE, script if round == 2 else {**script, "gate-pushback": ApprovalDecision("abandon")})
     assert (it.end.outcome, it.end.reason) == (RunOutcome.HALTED, "abandoned by the user")
 
 
@@ -278,7 +283,7 @@ def test_without_an_answer_nothing_goes_on(who: str, what: str) -> None:
 
 @pytest.mark.parametrize("who", [*RESEARCH[:1], "spec", "design 1", "design 1 security", "plan", "code 1 security"])
 def test_where_the_budget_is_spent_nobody_else_is_asked(who: str) -> None:
-    it = talk(script={who: Failed("the run's 5 USD are spent", budget=True)})
+    it = talk(script={who: AgentFailure("the run's 5 USD are spent", is_budget_exhausted=True)})
     assert (it.end.outcome, it.end.reason) == (RunOutcome.BUDGET_EXHAUSTED, "the run's 5 USD are spent")
     assert "knowledge" not in it.asked
     assert any(name.startswith(who) for name in it.batches[-1])
@@ -382,21 +387,21 @@ def test_mitigations_of_a_plan_that_proceeds_bind_its_tasks() -> None:
 
 
 @pytest.mark.parametrize("sent", [verified(None), WAIT])
-def test_a_question_of_the_plan_gate_waits_for_the_person(sent: Sent) -> None:
+def test_a_question_of_the_plan_gate_waits_for_the_person(sent: PipelineEffectResult) -> None:
     end = talk(script={"verify": sent}).end
     assert end.outcome is RunOutcome.NEEDS_HUMAN
     assert end.waiting is not None
 
 
 def test_the_person_can_have_the_plan_revised_once() -> None:
-    it = talk(INTERACTIVE, {"gate-post-planning": Decided("revise", "Smaller tasks.")})
+    it = talk(INTERACTIVE, {"gate-post-planning": ApprovalDecision("revise", "Smaller tasks.")})
     second = needs(it, AskPlan)[1]
     assert (second.attempt, second.directive, second.failures) == (
         2,
         "The user wants another plan.",
         ("Smaller tasks.",),
     )
-    last = needs(it, Approve)[-1].request
+    last = needs(it, AskForApproval)[-1].request
     assert (last.gate_id, [one.id for one in last.options]) == ("gate-post-planning-2", ["approve", "abort"])
     assert len(it.end.plan_gates) == 2
     assert it.end.outcome is RunOutcome.PASSED
@@ -427,8 +432,8 @@ def test_what_failed_is_planned_anew_as_the_controller_directs() -> None:
         "iteration 1: D=0.50 P=1.00 ∇=+0.00 Ω=0.00 ⊥ refine: the first round: there is no direction yet, so same "
         "approach, tighter"
     ]
-    (noted,) = (one for one in needs(it, Note) if one.kind == "direction")
-    assert isinstance(noted.data, Direction)
+    (noted,) = (one for one in needs(it, RecordNote) if one.kind == "direction")
+    assert isinstance(noted.data, RetryDirection)
     assert it.end.outcome is RunOutcome.PASSED
 
 
@@ -437,7 +442,7 @@ def test_the_next_plan_begins_where_the_last_one_ended_and_is_verified_but_not_a
     at = it.asked.index("plan 2.1")
     assert it.asked[at : at + 4] == ["plan 2.1", "verify 2", "implement 2", "check 2"]
     assert [need.base for need in needs(it, Implement)] == [BASE, tip(1)]
-    assert needs(it, Commit)[0].tip == tip(2)
+    assert needs(it, CommitChange)[0].tip == tip(2)
 
 
 def test_only_what_is_not_met_must_be_planned_again() -> None:
@@ -464,7 +469,7 @@ def test_a_plateau_breaks_the_symmetry_and_the_same_plan_is_not_taken_again() ->
 
 
 def test_time_that_runs_out_gives_up_earlier() -> None:
-    def slow(need: Need) -> Sent:
+    def slow(need: PipelineEffect) -> PipelineEffectResult:
         assert isinstance(need, Implement)
         return replace(gated(need, RunOutcome.FAILED, TaskState.FAILED), elapsed_ms=60 * 60_000)
 
@@ -580,7 +585,7 @@ def test_a_red_file_makes_it_large_and_the_whole_cascade_is_run() -> None:
     it = talk(script={"plan": plan(task(files=("shop/auth.py",)))})
     assert it.notes("lane")[1:] == ["large: the plan changes what is 🔴: shop/auth.py"]
     assert "check 1 large" in it.asked
-    assert "🔴: shop/auth.py" in needs(it, Approve)[1].request.context
+    assert "🔴: shop/auth.py" in needs(it, AskForApproval)[1].request.context
     assert (it.end.lane, needs(it, Implement)[0].lane) == (Lane.LARGE, Lane.LARGE)
 
 

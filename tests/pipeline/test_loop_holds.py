@@ -9,31 +9,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofstone.agents.roles.models.gate import TaskState
-from proofstone.common.models import Confidence, Contract, Lane, ReviewVerdict, Severity
+from proofstone.common.models import Confidence, FrozenModel, Lane, ReviewVerdict, Severity
 from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import RunMode
 from proofstone.pipeline.rules.effects import (
-    Approve,
+    AgentFailure,
+    AgentReply,
+    ApprovalDecision,
     AskDesign,
+    AskForApproval,
     AskKnowledge,
     AskPlan,
     AskResearch,
     AskReview,
     AskSpec,
-    CheckAll,
-    Checked,
-    Commit,
-    Decided,
-    Failed,
-    Feature,
-    Heard,
+    CommitChange,
     Implement,
-    Need,
-    Note,
-    Sent,
+    MergedCheckResult,
+    PipelineEffect,
+    PipelineEffectResult,
+    PipelineGoal,
+    RecordNote,
+    RunAllChecks,
     VerifyPlan,
 )
-from proofstone.pipeline.rules.planning import DEEPER
+from proofstone.pipeline.rules.planning import LANES_BY_DEPTH
 from tests.pipeline.answers import concern, design, finding, knowledge, plan, review, spec, task
 from tests.pipeline.talk import BASE, OUT, WAIT, Talk, checked, converse, gated, name_of, needs, verified, well
 
@@ -48,7 +48,7 @@ MOST = 120
 """Turns of the loop, notes among them: more than the longest run takes."""
 
 FEATURES = st.builds(
-    Feature,
+    PipelineGoal,
     st.just("r1"),
     st.just("totals"),
     st.just("Carts have totals"),
@@ -70,7 +70,7 @@ PLANS = st.sampled_from(
     )
 )
 GRAVE = spec(concern(Severity.BLOCKER))
-OUTPUTS: Mapping[type[Need], st.SearchStrategy[Contract]] = {
+OUTPUTS: Mapping[type[PipelineEffect], st.SearchStrategy[FrozenModel]] = {
     AskSpec: st.sampled_from((spec(concern()), GRAVE)),
     AskDesign: st.just(design()),
     AskPlan: PLANS,
@@ -86,16 +86,18 @@ OUTPUTS: Mapping[type[Need], st.SearchStrategy[Contract]] = {
 }
 
 
-TROUBLES = (*OUTPUTS, AskResearch, Approve, VerifyPlan, Implement, CheckAll, Commit)
+TROUBLES = (*OUTPUTS, AskResearch, AskForApproval, VerifyPlan, Implement, RunAllChecks, CommitChange)
 
 
-def answers(draw: Draw, troubled: tuple[type[Need], ...] = ()) -> Callable[[Need], Sent]:
+def answers(
+    draw: Draw, troubled: tuple[type[PipelineEffect], ...] = ()
+) -> Callable[[PipelineEffect], PipelineEffectResult]:
     """What is drawn for each need. Where nothing else is said, a few kinds of them are in trouble, so that the others
     get the run to where it shows; all of them are in every third run."""
     some = tuple(draw(st.lists(st.sampled_from(TROUBLES), max_size=2)))
     kinds = troubled or (TROUBLES if draw(st.integers(0, 2)) == 0 else some)
 
-    def answer(need: Need) -> Sent:
+    def answer(need: PipelineEffect) -> PipelineEffectResult:
         if not isinstance(need, kinds) or draw(st.booleans()):
             return well(need)
         return _in_trouble(need, draw)
@@ -103,30 +105,30 @@ def answers(draw: Draw, troubled: tuple[type[Need], ...] = ()) -> Callable[[Need
     return answer
 
 
-def _in_trouble(need: Need, draw: Draw) -> Sent:
+def _in_trouble(need: PipelineEffect, draw: Draw) -> PipelineEffectResult:
     match need:
-        case Approve(request=request):
+        case AskForApproval(request=request):
             chosen = draw(st.sampled_from([one.id for one in request.options]))
-            return WAIT if draw(st.integers(0, 2)) == 0 else Decided(chosen, "as I say")
+            return WAIT if draw(st.integers(0, 2)) == 0 else ApprovalDecision(chosen, "as I say")
         case VerifyPlan():
             return verified(draw(st.sampled_from(("REVISE", "RETHINK", None))), "It races")
         case Implement():
             outcome = draw(st.sampled_from((RunOutcome.FAILED, RunOutcome.FAILED, RunOutcome.FAILED, *RunOutcome)))
             state = draw(st.sampled_from((TaskState.FAILED, TaskState.PENDING, TaskState.FORCED)))
             return gated(need, outcome, state, reason=f"it is {outcome}")
-        case CheckAll():
+        case RunAllChecks():
             left, level = draw(st.sampled_from(("", "", "it is 🔴"))), draw(st.sampled_from(Confidence))
             return checked(passed=draw(st.booleans()), left=left, confidence=level)
-        case AskResearch() | Commit():
+        case AskResearch() | CommitChange():
             return OUT
         case _:
             gone = draw(st.integers(0, 3)) == 0
-            failed = Failed("spent", budget=draw(st.booleans()))
-            return failed if gone else Heard(draw(OUTPUTS[type(need)]), "m")
+            failed = AgentFailure("spent", is_budget_exhausted=draw(st.booleans()))
+            return failed if gone else AgentReply(draw(OUTPUTS[type(need)]), "m")
 
 
 @st.composite
-def talks(draw: st.DrawFn, *troubled: type[Need]) -> Talk:
+def talks(draw: st.DrawFn, *troubled: type[PipelineEffect]) -> Talk:
     return converse(draw(FEATURES), answers(draw, troubled), most=MOST)
 
 
@@ -140,17 +142,17 @@ def test_it_ends_and_says_how(it: Talk) -> None:
     assert len(needs(it, AskReview)) <= 3 * 2 + 3 * 2 + 2
 
 
-@given(st.one_of(talks(), talks(AskReview), talks(Implement, CheckAll)))
+@given(st.one_of(talks(), talks(AskReview), talks(Implement, RunAllChecks)))
 @settings(max_examples=300)
 def test_nothing_is_committed_but_the_tip_that_has_passed_everything(it: Talk) -> None:
     for at, need in enumerate(it.needs):
-        if not isinstance(need, Commit):
+        if not isinstance(need, CommitChange):
             continue
         before = [*zip(it.needs[:at], it.sent[:at], strict=True)]
-        check, came = [(one, sent) for one, sent in before if isinstance(one, CheckAll)][-1]
+        check, came = [(one, sent) for one, sent in before if isinstance(one, RunAllChecks)][-1]
         implemented = [one for one, _ in before if isinstance(one, Implement)][-1]
-        assert isinstance(check, CheckAll)
-        assert isinstance(came, Checked)
+        assert isinstance(check, RunAllChecks)
+        assert isinstance(came, MergedCheckResult)
         assert came.checks.passed
         assert check.tip == need.tip == it.end.tip
         assert before.index((check, came)) > it.needs.index(implemented)
@@ -178,34 +180,34 @@ def _has_passed_review(it: Talk, tip: str) -> bool:
 def test_nothing_is_committed_after_a_blocker(it: Talk) -> None:
     if any(one.verdict is ReviewVerdict.BLOCKER for one in it.end.reviews):
         assert it.end.outcome in (RunOutcome.HALTED, RunOutcome.BUDGET_EXHAUSTED)
-        assert not needs(it, Commit)
+        assert not needs(it, CommitChange)
 
 
 @given(st.one_of(talks(), talks(AskReview, Implement)))
 @settings(max_examples=200)
 def test_a_lane_only_gets_deeper_and_no_step_is_named_twice(it: Talk) -> None:
-    lanes = [DEEPER.index(Lane(text.partition(":")[0])) for text in it.notes("lane")]
+    lanes = [LANES_BY_DEPTH.index(Lane(text.partition(":")[0])) for text in it.notes("lane")]
     assert lanes == sorted(set(lanes))
-    names = [name_of(need) for need in it.needs if not isinstance(need, Note)]
+    names = [name_of(need) for need in it.needs if not isinstance(need, RecordNote)]
     assert len(names) == len(set(names))
 
 
-@given(talks(AskSpec, Approve))
+@given(talks(AskSpec, AskForApproval))
 @settings(max_examples=200)
 def test_a_blocker_about_the_request_is_for_a_person(it: Talk) -> None:
     """Nothing is designed for such a specification, unless a person has said to proceed, then or beforehand."""
-    grave = [at for at, sent in enumerate(it.sent) if isinstance(sent, Heard) and sent.output == GRAVE]
+    grave = [at for at, sent in enumerate(it.sent) if isinstance(sent, AgentReply) and sent.output == GRAVE]
     designed = [at for at, need in enumerate(it.needs) if isinstance(need, AskDesign)]
     if not grave or not designed or it.feature.proceed_on_pushback:
         return
     between = [*zip(it.needs, it.sent, strict=True)][grave[-1] : designed[0]]
-    said = [sent for need, sent in between if isinstance(need, Approve) and need.by_person]
+    said = [sent for need, sent in between if isinstance(need, AskForApproval) and need.by_person]
     others = [need for need, _ in between if isinstance(need, AskSpec)][1:]
     assert others or _option(said[-1]) == "proceed"
 
 
-def _option(sent: Sent) -> str:
-    assert isinstance(sent, Decided)
+def _option(sent: PipelineEffectResult) -> str:
+    assert isinstance(sent, ApprovalDecision)
     return sent.option
 
 

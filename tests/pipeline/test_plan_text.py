@@ -10,25 +10,25 @@ from hypothesis import strategies as st
 
 from proofstone.agents.roles.models.pipeline import PlannedTask, PlanOutput
 from proofstone.common.models import Lane
-from proofstone.pipeline.rules.effects import Feature
-from proofstone.pipeline.rules.plan_text import context_of, plan_text, saving
-from proofstone.pipeline.rules.planning import raised, why_not
-from proofstone.plans.lint import errors, lint
+from proofstone.pipeline.rules.effects import PipelineGoal
+from proofstone.pipeline.rules.plan_text import count_context_chars, render_plan_text, render_task_context
+from proofstone.pipeline.rules.planning import find_plan_problems, raise_plan_risks
+from proofstone.plans.lint import find_lint_problems, select_errors
 from proofstone.plans.models import Plan
-from proofstone.plans.reading import read_plan
+from proofstone.plans.parser import read_plan
 from tests.pipeline.answers import design, plan, spec, task
 
-FEATURE = Feature("r1", "totals", "Carts have totals\n\nAnd they round.", Lane.STANDARD, "nothing is named")
+FEATURE = PipelineGoal("r1", "totals", "Carts have totals\n\nAnd they round.", Lane.STANDARD, "nothing is named")
 
 
-def written(of: PlanOutput, *constraints: str, feature: Feature = FEATURE) -> str:
-    return plan_text(feature, of, spec(), design(), 2, constraints)
+def written(of: PlanOutput, *constraints: str, feature: PipelineGoal = FEATURE) -> str:
+    return render_plan_text(feature, of, spec(), design(), 2, constraints)
 
 
 def read(text: str) -> Plan:
     found, problems = read_plan(text, "PLAN.md")
     assert found is not None
-    assert not errors((*problems, *lint(found, text)))
+    assert not select_errors((*problems, *find_lint_problems(found, text)))
     return found
 
 
@@ -71,12 +71,14 @@ def test_a_criterion_of_the_specification_stays_one_whatever_it_holds() -> None:
     criteria = spec().acceptance_criteria
     odd = criteria[0].model_copy(update={"text": "- it adds; it rounds\n- and it waits"})
     changed = spec().model_copy(update={"acceptance_criteria": (odd, *criteria[1:])})
-    (found,) = read(plan_text(FEATURE, plan(task(criteria=("AC-1",))), changed, design(), 1)).tasks
+    (found,) = read(render_plan_text(FEATURE, plan(task(criteria=("AC-1",))), changed, design(), 1)).tasks
     assert found.done[1:] == ("- it adds, it rounds - and it waits",)
 
 
 def test_constraints_stand_before_every_executor() -> None:
-    text = plan_text(FEATURE, plan(), spec(constraints=("no new dependency",)), None, 1, ("lock the file first",))
+    text = render_plan_text(
+        FEATURE, plan(), spec(constraints=("no new dependency",)), None, 1, ("lock the file first",)
+    )
     assert read(text).context == "Every task must follow these constraints:\n- no new dependency\n- lock the file first"
 
 
@@ -85,7 +87,7 @@ def test_without_constraints_there_is_no_context() -> None:
 
 
 def test_in_a_short_lane_the_request_stands_alone() -> None:
-    (found,) = read(plan_text(FEATURE, plan(task(criteria=("whatever",))), None, None, 1)).tasks
+    (found,) = read(render_plan_text(FEATURE, plan(task(criteria=("whatever",))), None, None, 1)).tasks
     assert found.action == "Write what T1 is about."
     assert found.done == ("the total of nothing is 0",)
 
@@ -113,7 +115,7 @@ def test_nothing_that_an_agent_wrote_opens_or_closes_anything(field: str, text: 
         "done": task("a", done=(text, "it adds")),
         "context": task("a", context=(text,)),
     }
-    feature = Feature("r1", "totals", text, Lane.FIX, "") if field == "request" else FEATURE
+    feature = PipelineGoal("r1", "totals", text, Lane.FIX, "") if field == "request" else FEATURE
     constraints = (text,) if field == "constraint" else ()
     written_out = written(plan(tasks.get(field, task("a")), task("b", description=text)), *constraints, feature=feature)
     found = read(written_out)
@@ -133,10 +135,10 @@ def test_what_is_no_mark_of_a_plan_stays_as_it_is() -> None:
 
 def test_the_saving_is_what_executors_are_not_shown() -> None:
     few = plan(task("a", criteria=("AC-1",)), task("b", criteria=("AC-2",), context=("D-1",)))
-    shown, whole = saving(few, spec(), design())
-    assert shown == sum(len(context_of(one, spec(), design())) for one in few.tasks)
+    shown, whole = count_context_chars(few, spec(), design())
+    assert shown == sum(len(render_task_context(one, spec(), design())) for one in few.tasks)
     everything = plan(task("a", context=("R-1", "R-2", "D-1", "D-2")))
-    most, once = saving(everything, spec(), design())
+    most, once = count_context_chars(everything, spec(), design())
     assert 0 < shown < most * 2 < whole == once * 2
 
 
@@ -176,14 +178,14 @@ def tasks(draw: st.DrawFn, id: str, before: list[str], *, wild: bool) -> Planned
 @st.composite
 def plans(draw: st.DrawFn, *, wild: bool = True) -> PlanOutput:
     ids = [f"t{number}" for number in range(draw(st.integers(1, 4)))]
-    return raised(plan(*(draw(tasks(id, ids[:at], wild=wild)) for at, id in enumerate(ids))))
+    return raise_plan_risks(plan(*(draw(tasks(id, ids[:at], wild=wild)) for at, id in enumerate(ids))))
 
 
 @given(plans(), TEXTS, LINES)
 def test_a_plan_that_is_taken_is_read_as_it_was_planned(of: PlanOutput, request: str, constraint: str) -> None:
-    if why_not(of, spec(), design()):
+    if find_plan_problems(of, spec(), design()):
         return
-    text = plan_text(Feature("r1", "a", request, Lane.STANDARD, ""), of, spec(), design(), 1, (constraint,))
+    text = render_plan_text(PipelineGoal("r1", "a", request, Lane.STANDARD, ""), of, spec(), design(), 1, (constraint,))
     found = read(text)
     ids = {one.id: f"task-{number:02}" for number, one in enumerate(of.tasks, start=1)}
     for planned, one in zip(of.tasks, found.tasks, strict=True):
@@ -196,5 +198,7 @@ def test_a_plan_that_is_taken_is_read_as_it_was_planned(of: PlanOutput, request:
 
 @given(plans(wild=False))
 def test_no_text_keeps_an_ordinary_plan_from_being_taken(of: PlanOutput) -> None:
-    wrong = [why for why in why_not(of, spec(), design()) if "has no <name>" not in why and "<done>" not in why]
+    wrong = [
+        why for why in find_plan_problems(of, spec(), design()) if "has no <name>" not in why and "<done>" not in why
+    ]
     assert not [why for why in wrong if "may run together" not in why]

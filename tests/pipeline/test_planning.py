@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from proofstone.agents.roles.models.payload import RiskMark
 from proofstone.agents.roles.models.pipeline import PlanOutput
-from proofstone.pipeline.rules.planning import raised, why_not
+from proofstone.pipeline.rules.planning import find_plan_problems, raise_plan_risks
 from tests.pipeline.answers import design, plan, spec, task
 
 
@@ -25,18 +25,18 @@ from tests.pipeline.answers import design, plan, spec, task
     ],
 )
 def test_a_risk_is_only_ever_raised(path: str, said: RiskMark, risk: RiskMark) -> None:
-    (found,) = raised(plan(task(files=(path,), risk=said))).tasks
+    (found,) = raise_plan_risks(plan(task(files=(path,), risk=said))).tasks
     assert (found.files[0].risk, found.risk) == (risk, risk)
     assert found.size == ("Large" if risk == "🔴" else "Standard")
 
 
 def test_one_red_file_among_green_ones_makes_the_task_large() -> None:
-    (found,) = raised(plan(task(files=("docs/a.md", "shop/auth.py"), risk="🟢"))).tasks
+    (found,) = raise_plan_risks(plan(task(files=("docs/a.md", "shop/auth.py"), risk="🟢"))).tasks
     assert ([file.risk for file in found.files], found.risk, found.size) == (["🟢", "🔴"], "🔴", "Large")
 
 
 def test_waves_follow_from_who_waits_for_whom() -> None:
-    found = raised(plan(task("a"), task("b", after=("a",)), task("c")))
+    found = raise_plan_risks(plan(task("a"), task("b", after=("a",)), task("c")))
     assert found.waves == (("a", "c"), ("b",))
     assert found.dependency_graph == {"a": (), "b": ("a",), "c": ()}
 
@@ -92,7 +92,7 @@ FOUR = ("a.py", "b.py", "c.py", "d.py")
     ],
 )
 def test_what_is_not_taken_and_why(of: PlanOutput, why: str) -> None:
-    assert any(why in one for one in why_not(raised(of), spec(), design()))
+    assert any(why in one for one in find_plan_problems(raise_plan_risks(of), spec(), design()))
 
 
 @pytest.mark.parametrize(
@@ -112,25 +112,25 @@ def test_what_is_not_taken_and_why(of: PlanOutput, why: str) -> None:
     ],
 )
 def test_what_is_taken(of: PlanOutput) -> None:
-    assert why_not(raised(of), spec(), design()) == ()
+    assert find_plan_problems(raise_plan_risks(of), spec(), design()) == ()
 
 
 def test_what_is_met_already_need_not_be_planned_again() -> None:
-    assert why_not(plan(task(criteria=("AC-2",))), spec(), design(), met={"AC-1"}) == ()
+    assert find_plan_problems(plan(task(criteria=("AC-2",))), spec(), design(), met={"AC-1"}) == ()
 
 
 def test_without_a_specification_nothing_can_be_held_against_criteria() -> None:
-    assert why_not(plan(task(criteria=("anything",))), None) == ()
+    assert find_plan_problems(plan(task(criteria=("anything",))), None) == ()
 
 
 def test_a_plan_must_not_be_nearly_one_that_failed() -> None:
-    assert why_not(plan(), spec(), design(), unlike=(plan(),)) == (
+    assert find_plan_problems(plan(), spec(), design(), unlike=(plan(),)) == (
         "the plan is almost an earlier one (similarity 1.00), and another approach is required",
     )
     other = plan(task("x", title="Ask the bank", description="Something quite new."))
-    assert why_not(other, spec(), design(), unlike=(plan(),)) == ()
+    assert find_plan_problems(other, spec(), design(), unlike=(plan(),)) == ()
 
 
 def test_the_longest_texts_are_compared_too() -> None:
     long = plan(task(title="t" * 300, description="d " * 4000, files=tuple(f"tests/test_{n}.py" for n in range(60))))
-    assert any("almost an earlier one" in one for one in why_not(long, spec(), design(), unlike=(long,)))
+    assert any("almost an earlier one" in one for one in find_plan_problems(long, spec(), design(), unlike=(long,)))

@@ -8,7 +8,15 @@ import pytest
 
 from proofstone.agents.roles.models.pipeline import PanelOutput, ReviewFocus
 from proofstone.common.models import ReviewVerdict, Severity
-from proofstone.pipeline.rules.reviews import ALONE, PANEL, Decision, Round, Word, counted, decide
+from proofstone.pipeline.rules.reviews import (
+    FULL_PANEL,
+    SINGLE_REVIEWER_PANEL,
+    ReviewerAnswer,
+    ReviewGateDecision,
+    ReviewRound,
+    decide_review,
+    to_reviewer_verdicts,
+)
 from tests.pipeline.answers import finding, review
 
 YES, NO, BLOCK = review("approve"), review("needs_revision"), review("blocker")
@@ -16,34 +24,38 @@ GRAVE = review("approve", finding(Severity.CRITICAL, "It forgets"))
 NOBODY = None
 
 
-def heard(*said: PanelOutput | None, last: bool = False) -> Round:
-    foci = PANEL if len(said) == 3 else ALONE
-    return Round("code", 1, tuple(Word(f, s, "no answer") for f, s in zip(foci, said, strict=True)), is_last=last)
+def heard(*said: PanelOutput | None, last: bool = False) -> ReviewRound:
+    foci = FULL_PANEL if len(said) == 3 else SINGLE_REVIEWER_PANEL
+    return ReviewRound(
+        "code", 1, tuple(ReviewerAnswer(f, s, "no answer") for f, s in zip(foci, said, strict=True)), is_last=last
+    )
 
 
 @pytest.mark.parametrize(
     ("said", "first", "last"),
     [
-        ((YES, YES, YES), Decision.PASS, Decision.PASS),
-        ((YES, NO, YES), Decision.PASS, Decision.PASS),
-        ((YES, NO, NO), Decision.REVISE, Decision.KNOWN_ISSUES),
-        ((NO, NO, NO), Decision.REVISE, Decision.KNOWN_ISSUES),
-        ((YES, YES, GRAVE), Decision.REVISE, Decision.KNOWN_ISSUES),
-        ((YES, YES, BLOCK), Decision.HALT, Decision.HALT),
-        ((BLOCK, NOBODY, NOBODY), Decision.HALT, Decision.HALT),
-        ((YES, YES, NOBODY), Decision.REVISE, Decision.UNHEARD),
-        ((YES, NO, NOBODY), Decision.REVISE, Decision.UNHEARD),
-        ((NOBODY, NOBODY, NOBODY), Decision.REVISE, Decision.UNHEARD),
-        ((YES,), Decision.PASS, Decision.PASS),
-        ((NO,), Decision.REVISE, Decision.KNOWN_ISSUES),
-        ((GRAVE,), Decision.REVISE, Decision.KNOWN_ISSUES),
-        ((BLOCK,), Decision.HALT, Decision.HALT),
-        ((NOBODY,), Decision.REVISE, Decision.UNHEARD),
+        ((YES, YES, YES), ReviewGateDecision.PASS, ReviewGateDecision.PASS),
+        ((YES, NO, YES), ReviewGateDecision.PASS, ReviewGateDecision.PASS),
+        ((YES, NO, NO), ReviewGateDecision.REVISE, ReviewGateDecision.KNOWN_ISSUES),
+        ((NO, NO, NO), ReviewGateDecision.REVISE, ReviewGateDecision.KNOWN_ISSUES),
+        ((YES, YES, GRAVE), ReviewGateDecision.REVISE, ReviewGateDecision.KNOWN_ISSUES),
+        ((YES, YES, BLOCK), ReviewGateDecision.HALT, ReviewGateDecision.HALT),
+        ((BLOCK, NOBODY, NOBODY), ReviewGateDecision.HALT, ReviewGateDecision.HALT),
+        ((YES, YES, NOBODY), ReviewGateDecision.REVISE, ReviewGateDecision.UNHEARD),
+        ((YES, NO, NOBODY), ReviewGateDecision.REVISE, ReviewGateDecision.UNHEARD),
+        ((NOBODY, NOBODY, NOBODY), ReviewGateDecision.REVISE, ReviewGateDecision.UNHEARD),
+        ((YES,), ReviewGateDecision.PASS, ReviewGateDecision.PASS),
+        ((NO,), ReviewGateDecision.REVISE, ReviewGateDecision.KNOWN_ISSUES),
+        ((GRAVE,), ReviewGateDecision.REVISE, ReviewGateDecision.KNOWN_ISSUES),
+        ((BLOCK,), ReviewGateDecision.HALT, ReviewGateDecision.HALT),
+        ((NOBODY,), ReviewGateDecision.REVISE, ReviewGateDecision.UNHEARD),
     ],
 )
-def test_what_follows_from_the_words(said: tuple[PanelOutput | None, ...], first: Decision, last: Decision) -> None:
-    assert decide(heard(*said)).decision is first
-    assert decide(heard(*said, last=True)).decision is last
+def test_what_follows_from_the_words(
+    said: tuple[PanelOutput | None, ...], first: ReviewGateDecision, last: ReviewGateDecision
+) -> None:
+    assert decide_review(heard(*said)).decision is first
+    assert decide_review(heard(*said, last=True)).decision is last
 
 
 @pytest.mark.parametrize("last", [False, True])
@@ -51,24 +63,24 @@ def test_what_follows_from_the_words(said: tuple[PanelOutput | None, ...], first
 def test_it_passes_by_its_conditions_and_by_nothing_else(said: tuple[PanelOutput | None, ...], last: bool) -> None:
     approving = sum(one is YES or one is GRAVE for one in said)
     holds = NOBODY not in said and BLOCK not in said and GRAVE not in said and approving >= 2
-    gate = decide(heard(*said, last=last))
-    assert (gate.decision is Decision.PASS) == holds
-    assert (gate.decision is Decision.HALT) == (BLOCK in said)
+    gate = decide_review(heard(*said, last=last))
+    assert (gate.decision is ReviewGateDecision.PASS) == holds
+    assert (gate.decision is ReviewGateDecision.HALT) == (BLOCK in said)
     assert bool(gate.reasons) != holds
-    assert (gate.decision is Decision.REVISE) <= (not last)
+    assert (gate.decision is ReviewGateDecision.REVISE) <= (not last)
 
 
 def test_it_says_in_words_what_is_missing() -> None:
-    assert decide(heard(NOBODY, NO, GRAVE)).reasons == (
+    assert decide_review(heard(NOBODY, NO, GRAVE)).reasons == (
         "security has not submitted: no answer",
         "1 of 3 approve, and 2 must",
         "critical and open: It forgets",
     )
-    assert decide(heard(BLOCK, YES, YES)).reasons == ("security blocks it: It leaks the key",)
+    assert decide_review(heard(BLOCK, YES, YES)).reasons == ("security blocks it: It leaks the key",)
 
 
 def test_what_was_found_is_known_with_who_found_it() -> None:
-    (one,) = decide(heard(YES, NO, YES)).known_issues
+    (one,) = decide_review(heard(YES, NO, YES)).known_issues
     assert (one.title, one.severity, one.where, one.source) == (
         "It rounds twice",
         Severity.MAJOR,
@@ -78,7 +90,7 @@ def test_what_was_found_is_known_with_who_found_it() -> None:
 
 
 def test_every_word_stands_on_record_a_missing_one_too() -> None:
-    first, second, third = counted(heard(YES, NO, NOBODY))
+    first, second, third = to_reviewer_verdicts(heard(YES, NO, NOBODY))
     assert (first.focus, first.verdict, first.round) == (ReviewFocus.SECURITY, ReviewVerdict.APPROVE, 1)
     assert second.findings[Severity.MAJOR] == 1
     assert (third.verdict, third.findings) == (None, {})
@@ -89,5 +101,5 @@ def test_every_word_stands_on_record_a_missing_one_too() -> None:
     [(("a", "a", "a"), True), (("a", "a", "b"), False), (("", "", ""), False), (("a",), False)],
 )
 def test_one_model_with_three_foci_is_seen(models: tuple[str, ...], one: bool) -> None:
-    words = tuple(Word(focus, YES, model=model) for focus, model in zip(PANEL, models, strict=False))
-    assert Round("code", 1, words).one_model is one
+    words = tuple(ReviewerAnswer(focus, YES, model=model) for focus, model in zip(FULL_PANEL, models, strict=False))
+    assert ReviewRound("code", 1, words).is_one_model is one

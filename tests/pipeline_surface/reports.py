@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proofstone.agents.roles.models.gate import Failure, FailureType, TaskState
-from proofstone.agents.roles.models.pipeline import ReviewFocus, Scope
-from proofstone.common.models import Confidence, Lane, ReviewVerdict, Severity, Spent
+from proofstone.agents.roles.models.gate import AttemptFailure, FailureType, TaskState
+from proofstone.agents.roles.models.pipeline import ReviewFocus, ReviewScope
+from proofstone.common.models import BudgetUsage, Confidence, Lane, ReviewVerdict, Severity
 from proofstone.gate.models import RunOutcome, TaskReport
 from proofstone.pipeline.models.run import (
     ApprovalEntry,
@@ -16,11 +16,11 @@ from proofstone.pipeline.models.run import (
     FinalChecks,
     GateSummary,
     KnownIssue,
+    PipelineRunConfig,
     PlanGateSummary,
-    Reviewed,
+    ReviewerVerdict,
     RunMode,
     RunReport,
-    RunSetup,
 )
 
 RUN = "20260226T143000Z-abc123"
@@ -45,7 +45,7 @@ CHECKS = FinalChecks(tree=TREE, passed=True, confidence=Confidence.HIGH)
 BROKEN = FinalChecks(tree=TREE, passed=False, reason="2 tests fail", regressions=("tests/test_a.py::one",))
 
 
-def setup(**said: object) -> RunSetup:
+def setup(**said: object) -> PipelineRunConfig:
     body: dict[str, object] = {
         "version": "1",
         "repository": "/srv/shop",
@@ -58,7 +58,7 @@ def setup(**said: object) -> RunSetup:
         "agents": {"researcher:impact": ("api:small",), "planner": ("api:large", "cli:claude")},
         **said,
     }
-    return RunSetup.model_validate(body)
+    return PipelineRunConfig.model_validate(body)
 
 
 def entry(
@@ -75,7 +75,7 @@ def entry(
 
 
 def task(state: TaskState = TaskState.APPROVED, name: str = "Greeting", error: str = "") -> TaskReport:
-    failed = (Failure(attempt=1, type=FailureType.VERIFY_FAILURE, error=error),) if error else ()
+    failed = (AttemptFailure(attempt=1, type=FailureType.VERIFY_FAILURE, error=error),) if error else ()
     return TaskReport(
         id="task-01",
         name=name,
@@ -92,11 +92,11 @@ def gate(iteration: int, outcome: RunOutcome, *tasks: TaskReport, reason: str = 
     return GateSummary(iteration=iteration, run_id=run_id, outcome=outcome, reason=reason, tasks=tasks, tip=COMMIT)
 
 
-def reviewed(focus: ReviewFocus, verdict: ReviewVerdict | None, round: int = 1, **found: int) -> Reviewed:
-    scope: Scope = "code"
+def reviewed(focus: ReviewFocus, verdict: ReviewVerdict | None, round: int = 1, **found: int) -> ReviewerVerdict:
+    scope: ReviewScope = "code"
     findings = {Severity(severity): count for severity, count in found.items()}
     model = "gpt" if verdict else ""
-    return Reviewed(scope=scope, focus=focus, round=round, verdict=verdict, findings=findings, model=model)
+    return ReviewerVerdict(scope=scope, focus=focus, round=round, verdict=verdict, findings=findings, model=model)
 
 
 def plan_gates(reason: str = "nothing stands") -> Sequence[PlanGateSummary]:
@@ -115,7 +115,7 @@ def report(outcome: RunOutcome, reason: str = "", **said: object) -> RunReport:
         "branch": BRANCH,
         "base_commit": BASE,
         "dispatches": 26,
-        "spent": Spent(requests=30, input_tokens=3_000, usd=0.05),
+        "spent": BudgetUsage(requests=30, input_tokens=3_000, usd=0.05),
         "elapsed_ms": 41_000,
         "directory": f"/srv/shop/.proofstone/{RUN}",
         **said,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.cli.options import MOST_BYTES
+from proofstone.cli.options import MAX_GOAL_BYTES
 from tests.pipeline_surface.reports import REQUEST
 from tests.workshop import Workshop
 
@@ -28,7 +28,7 @@ def root(workshop: Workshop) -> Path:
     (root / "EMPTY.md").write_text(" \n")
     (root / "BINARY.md").write_bytes(b"a\0b")
     (root / "LATIN.md").write_bytes("fine\nCaf\xe9\n".encode("latin-1"))
-    (root / "LONG.md").write_text("x" * (MOST_BYTES + 1))
+    (root / "LONG.md").write_text("x" * (MAX_GOAL_BYTES + 1))
     (root / "script.yaml").write_text("[]\n")
     return root
 

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from proofstone.cli.render.live_pipeline import LivePipeline
-from proofstone.common.models import Phase, Spent
-from proofstone.pipeline.journal import Watching
+from proofstone.common.models import BudgetUsage, Phase
+from proofstone.pipeline.journal import PipelineObserver
 from tests.gate_surface import views
 from tests.pipeline_surface.reports import BRANCH, BROKEN, CHECKS, COMMIT, HOSTILE, REQUEST, RUN, SHOWN, entry, setup
 
@@ -40,44 +40,44 @@ def console(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
     return out, file
 
 
-def answers(live: Watching, *agents: str) -> None:
+def answers(live: PipelineObserver, *agents: str) -> None:
     for agent in agents:
-        live.asked(agent, "its work")
+        live.on_agent_started(agent, "its work")
     for agent in agents:
-        live.answered(agent, "done", failed=False)
+        live.on_agent_ended(agent, "done", failed=False)
 
 
 def test_a_run_is_told_step_by_step_where_there_is_no_terminal() -> None:
     out, file = console()
-    live: Watching = LivePipeline(out, interactive=False)
-    live.began(RUN, setup(notes=("there is no sandbox",)), resumed=False)
-    live.noted("lane", "standard: no files are named")
+    live: PipelineObserver = LivePipeline(out, interactive=False)
+    live.on_run_started(RUN, setup(notes=("there is no sandbox",)), resumed=False)
+    live.on_note("lane", "standard: no files are named")
     answers(live, "researcher:impact", "researcher:patterns")
-    live.noted("unheard", "research on patterns: no answer")
-    live.approved(entry("proceed", gate="gate-post-research"))
+    live.on_note("unheard", "research on patterns: no answer")
+    live.on_approval(entry("proceed", gate="gate-post-research"))
     answers(live, "specifier")
-    live.noted("concern", "major: it breaks clients")
+    live.on_note("concern", "major: it breaks clients")
     answers(live, "designer")
     answers(live, "reviewer:security")
-    live.noted("review-gate", "design, round 1: revise: critical and open")
+    live.on_note("review-gate", "design, round 1: revise: critical and open")
     answers(live, "designer")
     answers(live, "reviewer:security")
     answers(live, "planner")
-    live.noted("not-taken", "plan 1.1: too large")
-    live.plan_gate(1)
-    live.noted("plan-gate", "plan 1.1: PROCEED")
-    live.approved(entry(auto=False, said="fine"))
-    live.noted("plan", "1 tasks")
-    live.gate(1).began(views.view({"Basket": ()}))
-    live.checking().step("running 2 checks")
-    live.checked(BROKEN)
-    live.noted("direction", "iteration 1: D=0.50 P=1.00 ∇=+0.00 Ω=0.33 ⊥ refine: so it is")
+    live.on_note("not-taken", "plan 1.1: too large")
+    live.on_plan_gate_started(1)
+    live.on_note("plan-gate", "plan 1.1: PROCEED")
+    live.on_approval(entry(auto=False, said="fine"))
+    live.on_note("plan", "1 tasks")
+    live.on_task_gate_started(1).on_run_started(views.view({"Basket": ()}))
+    live.on_checks_started().on_step("running 2 checks")
+    live.on_checks_ended(BROKEN)
+    live.on_note("direction", "iteration 1: D=0.50 P=1.00 ∇=+0.00 Ω=0.33 ⊥ refine: so it is")
     answers(live, "planner")
-    live.checking()
-    live.checked(CHECKS)
+    live.on_checks_started()
+    live.on_checks_ended(CHECKS)
     answers(live, "reviewer:security")
     answers(live, "knowledge")
-    live.committed(COMMIT, BRANCH)
+    live.on_commit(COMMIT, BRANCH)
     assert file.getvalue().splitlines() == [
         REQUEST,
         f"run {RUN}",
@@ -133,12 +133,12 @@ def test_a_run_is_told_step_by_step_where_there_is_no_terminal() -> None:
 def test_a_short_lane_has_its_own_picture_until_it_is_left() -> None:
     out, file = console()
     live = LivePipeline(out, interactive=False)
-    live.noted("lane", "fix: few files")
+    live.on_note("lane", "fix: few files")
     answers(live, "planner")
-    live.gate(1)
-    live.checking()
+    live.on_task_gate_started(1)
+    live.on_checks_started()
     answers(live, "reviewer:correctness")
-    live.noted("lane", "standard: the plan has 2 tasks")
+    live.on_note("lane", "standard: the plan has 2 tasks")
     answers(live, "researcher:impact")
     answers(live, "reviewer:security")
     steps = [line for line in file.getvalue().splitlines() if not line.startswith("  ✓")]
@@ -159,8 +159,8 @@ def test_a_short_lane_has_its_own_picture_until_it_is_left() -> None:
 def test_a_run_that_goes_on_tells_a_review_of_code_from_one_of_the_design() -> None:
     out, file = console()
     live = LivePipeline(out, interactive=False)
-    live.began(RUN, setup(), resumed=True)
-    live.noted("plan", "1 tasks")
+    live.on_run_started(RUN, setup(), resumed=True)
+    live.on_note("plan", "1 tasks")
     answers(live, "reviewer:security")
     assert f"run {RUN}, resumed\n" in file.getvalue()
     assert "step 11 of 13: code review ×3\n" in file.getvalue()
@@ -182,24 +182,26 @@ SERVED = {
 @pytest.mark.parametrize(("agents", "told"), SERVED.values(), ids=SERVED)
 def test_who_serves_whom_is_said_in_a_line(agents: dict[str, tuple[str, ...]], told: str) -> None:
     out, file = console()
-    LivePipeline(out, interactive=False).began(RUN, setup(agents=agents), resumed=False)
+    LivePipeline(out, interactive=False).on_run_started(RUN, setup(agents=agents), resumed=False)
     assert file.getvalue().splitlines()[3] == told
 
 
 def test_what_an_agent_wrote_drives_no_terminal() -> None:
     out, file = console()
     live = LivePipeline(out, interactive=False)
-    live.began(RUN, setup(request=HOSTILE, notes=(HOSTILE,), branch=HOSTILE, agents={"a": (HOSTILE,)}), resumed=False)
-    live.asked(HOSTILE, HOSTILE)
-    live.doing(HOSTILE, HOSTILE)
+    live.on_run_started(
+        RUN, setup(request=HOSTILE, notes=(HOSTILE,), branch=HOSTILE, agents={"a": (HOSTILE,)}), resumed=False
+    )
+    live.on_agent_started(HOSTILE, HOSTILE)
+    live.on_activity(HOSTILE, HOSTILE)
     out.print(live._render())
-    live.said("planner", HOSTILE)
-    live.answered(HOSTILE, HOSTILE, failed=True)
+    live.on_message("planner", HOSTILE)
+    live.on_agent_ended(HOSTILE, HOSTILE, failed=True)
     for kind in ("lane", "concern", HOSTILE):
-        live.noted(kind, HOSTILE)
-    live.approved(entry(HOSTILE, auto=False, said=HOSTILE, gate=HOSTILE))
-    live.checked(BROKEN.model_copy(update={"reason": HOSTILE}))
-    live.committed(COMMIT, HOSTILE)
+        live.on_note(kind, HOSTILE)
+    live.on_approval(entry(HOSTILE, auto=False, said=HOSTILE, gate=HOSTILE))
+    live.on_checks_ended(BROKEN.model_copy(update={"reason": HOSTILE}))
+    live.on_commit(COMMIT, HOSTILE)
     text = file.getvalue()
     assert "\x1b" not in text and "\r" not in text
     assert text.count(SHOWN) >= 15
@@ -208,9 +210,9 @@ def test_what_an_agent_wrote_drives_no_terminal() -> None:
 def test_the_rows_show_who_works_and_where_in_the_picture_it_is() -> None:
     out, _ = console(terminal=True)
     live = LivePipeline(out, interactive=False)
-    live.asked("planner", "cuts it into tasks")
-    live.doing("planner", "reads the design")
-    live.spending(Spent(requests=2, input_tokens=3_000, usd=0.05))
+    live.on_agent_started("planner", "cuts it into tasks")
+    live.on_activity("planner", "reads the design")
+    live.on_spending(BudgetUsage(requests=2, input_tokens=3_000, usd=0.05))
     shown = io.StringIO()
     Console(file=shown, width=200).print(live._render())
     assert re.sub(r"\d+ s ", "N s ", shown.getvalue()).splitlines() == [
@@ -226,23 +228,23 @@ PARTS = {"plan gate": "plan_gate", "task gate": "gate", "cascade": "checking"}
 def begin(live: LivePipeline, part: str) -> None:
     """As far as its own rows are shown."""
     if part == "gate":
-        live.gate(1).began(views.view({"Basket": views.TO_REVIEW}))
+        live.on_task_gate_started(1).on_run_started(views.view({"Basket": views.TO_REVIEW}))
     elif part == "plan_gate":
-        live.plan_gate(1).asked("challenger")
+        live.on_plan_gate_started(1).on_agent_started("challenger")
     else:
-        live.checking().started("tests", Phase.AFTER)
+        live.on_checks_started().on_start("tests", Phase.AFTER)
 
 
 @pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
 def test_rows_of_a_part_are_gone_when_we_are_told_something_else(part: str) -> None:
     out, file = console(terminal=True)
     live = LivePipeline(out, interactive=True)
-    with live.showing():
-        live.asked("planner", "plan")
-        live.answered("planner", "done", failed=False)
+    with live.show_live():
+        live.on_agent_started("planner", "plan")
+        live.on_agent_ended("planner", "done", failed=False)
         begin(live, part)
         assert (file.getvalue().count(HIDDEN), file.getvalue().count(SHOWN_AGAIN)) == (2, 1), "only its own are there"
-        live.noted("plan", "1 tasks")
+        live.on_note("plan", "1 tasks")
         assert file.getvalue().count(SHOWN_AGAIN) == 2
         answers(live, "reviewer:security")
     assert file.getvalue().count(HIDDEN) == file.getvalue().count(SHOWN_AGAIN) == 3
@@ -252,7 +254,7 @@ def test_rows_of_a_part_are_gone_when_we_are_told_something_else(part: str) -> N
 def test_no_row_is_left_when_it_ends_in_the_middle_of_a_part(part: str) -> None:
     out, file = console(terminal=True)
     live = LivePipeline(out, interactive=True)
-    with pytest.raises(KeyboardInterrupt), live.showing():
+    with pytest.raises(KeyboardInterrupt), live.show_live():
         begin(live, part)
         raise KeyboardInterrupt
     assert file.getvalue().count(HIDDEN) == file.getvalue().count(SHOWN_AGAIN) == 1
@@ -261,19 +263,19 @@ def test_no_row_is_left_when_it_ends_in_the_middle_of_a_part(part: str) -> None:
 def test_one_part_after_another_shows_its_own_rows() -> None:
     out, file = console(terminal=True)
     live = LivePipeline(out, interactive=True)
-    with live.showing():
+    with live.show_live():
         for part in PARTS.values():
             begin(live, part)
-        live.clear()
+        live.clear_rows()
         assert file.getvalue().count(HIDDEN) == file.getvalue().count(SHOWN_AGAIN) == 3, "a person can be asked"
 
 
 def test_there_are_no_rows_where_a_person_serves_a_role() -> None:
     out, file = console(terminal=True)
     live = LivePipeline(out, interactive=True)
-    live.began(RUN, setup(agents={"planner": ("api:a", "human")}), resumed=False)
-    with live.showing():
-        live.asked("planner", "plan")
+    live.on_run_started(RUN, setup(agents={"planner": ("api:a", "human")}), resumed=False)
+    with live.show_live():
+        live.on_agent_started("planner", "plan")
         for part in PARTS.values():
             begin(live, part)
     assert HIDDEN not in file.getvalue()
@@ -284,10 +286,10 @@ def test_on_a_real_terminal_rows_come_and_go_and_the_lines_stay() -> None:
     with os.fdopen(slave, "w") as terminal:
         out = Console(file=terminal, width=100, markup=False, highlight=False, emoji=False, _environ={"TERM": "xterm"})
         live = LivePipeline(out, interactive=out.is_terminal)
-        with live.showing():
+        with live.show_live():
             answers(live, "planner")
             begin(live, "gate")
-            live.committed(COMMIT, BRANCH)
+            live.on_commit(COMMIT, BRANCH)
         terminal.write("the end")
         terminal.flush()
         shown = ""
@@ -304,12 +306,12 @@ def test_agents_beside_each_other_wait_for_nobody_for_ever() -> None:
 
     def work(agent: str) -> None:
         for number in range(50):
-            live.asked(agent, "its part")
-            live.doing(agent, f"step {number}")
-            live.spending(Spent(requests=number))
-            live.answered(agent, f"answer {number}", failed=False)
+            live.on_agent_started(agent, "its part")
+            live.on_activity(agent, f"step {number}")
+            live.on_spending(BudgetUsage(requests=number))
+            live.on_agent_ended(agent, f"answer {number}", failed=False)
 
-    with live.showing():
+    with live.show_live():
         agents = ("researcher:impact", "researcher:patterns", "researcher:dependencies", "researcher:architecture")
         threads = [threading.Thread(target=work, args=(agent,), daemon=True) for agent in agents]
         for thread in threads:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from proofstone.agents.roles.models.gate import TaskState
 from proofstone.agents.roles.models.pipeline import ReviewFocus
-from proofstone.cli.render.pipeline import print_run
+from proofstone.cli.render.pipeline import print_pipeline_report
 from proofstone.common.models import ReviewVerdict, Severity
 from proofstone.gate.models import Override, OverrideAction, RunOutcome
 from proofstone.pipeline.models.run import BlastRadius, KnownIssue, RunReport
@@ -26,7 +26,7 @@ TAIL = [
 
 def printed(report: RunReport) -> list[str]:
     file = io.StringIO()
-    print_run(Console(file=file, width=80, markup=False, highlight=False, emoji=False), report)
+    print_pipeline_report(Console(file=file, width=80, markup=False, highlight=False, emoji=False), report)
     return file.getvalue().splitlines()
 
 

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from proofstone.agents.roles.registry import AT_THE_PLAN_GATE, ROLES
-from proofstone.testing.model_server.answers import Answer, Asked, Reply
+from proofstone.agents.roles.registry import PLAN_GATE_ROLES, ROLES
+from proofstone.testing.model_server.answers import Answer, ReceivedRequest, Reply
 from tests.pipeline_runs.stage import TEAM, executor, planner, task
 from tests.staging import Entry
 
 _TITLES = {
     **{one.title: (one.name, "") for one in ROLES.values()},
-    **{one.title: (one.name, agent.partition(":")[2]) for agent, one in AT_THE_PLAN_GATE.items()},
+    **{one.title: (one.name, agent.partition(":")[2]) for agent, one in PLAN_GATE_ROLES.items()},
 }
 _SECTION = "^## {}\n\n.*\n\n(?:```\n)?(\\w+)"
 """A word of a request, after what it is about."""
@@ -38,7 +38,7 @@ class Question(NamedTuple):
     """Turns of theirs that there are already."""
 
 
-def asker(asked: Asked) -> Asker:
+def asker(asked: ReceivedRequest) -> Asker:
     text = "\n".join((asked.system, *(said for who, said in asked.messages if who == "user")))
     for title, (role, focus) in _TITLES.items():
         if re.search(f"^# {re.escape(title)}$", text, re.MULTILINE):
@@ -82,7 +82,7 @@ class Player:
     """How often each turn was given as it should be."""
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: ReceivedRequest) -> Answer:
         question = Question(asker(asked), sum(who == "assistant" for who, _ in asked.messages))
         reply = self.reply(question)
         with self._counting:

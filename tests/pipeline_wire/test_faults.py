@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from proofstone.agents.models import FaultKind
-from proofstone.agents.rules.budget import FOLLOWS
-from proofstone.agents.rules.conversation import REPAIRS
+from proofstone.agents.rules.budget import FAULT_POLICIES
+from proofstone.agents.rules.conversation import MAX_REPAIRS
 from proofstone.testing.model_server.answers import Hang, WireProtocol
 from tests.pipeline_wire.faults import OUTAGES, TROUBLES, Trouble, ever, now_and_then, once
 from tests.pipeline_wire.played import as_it_should
@@ -21,7 +21,7 @@ from tests.pipeline_wire.served import FIX, served
 WIRES = (WireProtocol.OPENAI_CHAT, WireProtocol.OPENAI_RESPONSES, WireProtocol.ANTHROPIC)
 WHOLE = {"fix": 5, "standard": 23}
 """Requests of an undisturbed run."""
-TRIES = 1 + FOLLOWS[FaultKind.UNAVAILABLE].retries
+TRIES = 1 + FAULT_POLICIES[FaultKind.UNAVAILABLE].retries
 ASKED = {"planner": 2 * TRIES, "executor": TRIES, "reviewer": 2 * TRIES}
 """How often an outage is tried, until the run stops. An executor is not asked again: the gate counts its attempts."""
 BEFORE = {"planner": 0, "executor": 3, "reviewer": 4}
@@ -79,9 +79,9 @@ def test_an_agent_that_never_answers_by_its_schema_ends_the_run(tmp_path: Path) 
         came = at.run(*FIX)
         most = at.player.requests
         again = at.resume()
-    assert (came.exit, came.outcome, most) == (1, "failed", 2 * (1 + REPAIRS))
+    assert (came.exit, came.outcome, most) == (1, "failed", 2 * (1 + MAX_REPAIRS))
     assert "no plan: its answer is not of the schema" in came.report.reason
-    assert (at.on_record("Repair"), at.on_record("Fault")) == (2 * REPAIRS, 2)
+    assert (at.on_record("Repair"), at.on_record("Fault")) == (2 * MAX_REPAIRS, 2)
     assert (again.outcome, again.report.reason, at.player.requests) == ("failed", came.report.reason, most)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proofstone.plans.lint import lint
+from proofstone.plans.lint import find_lint_problems
 from proofstone.plans.models import Plan, PlanProblem, PlanTask
-from proofstone.plans.reading import read_plan
+from proofstone.plans.parser import read_plan
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "plans"
 
@@ -43,7 +43,7 @@ def only_task(text: str) -> PlanTask:
 def problems(text: str) -> tuple[PlanProblem, ...]:
     """All that `proofstone plan lint` would say."""
     plan, found = read_plan(text, "PLAN.md")
-    return found + (lint(plan, text) if plan else ())
+    return found + (find_lint_problems(plan, text) if plan else ())
 
 
 def rules(text: str) -> list[tuple[str, str, int]]:

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofstone.common.commands import is_vacuous, loses_exit_code, proves_nothing
-from proofstone.common.shell import UnreadableError, is_complete, lex, statements
-from proofstone.plans.lint import lint
-from proofstone.plans.reading import read_plan
+from proofstone.common.shell import ShellSyntaxError, is_complete, lex, split_statements
+from proofstone.plans.lint import find_lint_problems
+from proofstone.plans.parser import read_plan
 from tests.plan.reading import element, fixture
 
 PIECES = [
@@ -90,7 +90,7 @@ def lint_all(text: str) -> None:
         assert any(problem.severity == "error" for problem in problems)
         return
     lines = text.count("\n") + text.count("\r") + 1
-    for problem in (*problems, *lint(plan, text)):
+    for problem in (*problems, *find_lint_problems(plan, text)):
         assert 1 <= problem.line <= lines
         assert problem.message
         assert problem.hint
@@ -135,10 +135,10 @@ def test_any_command_is_judged(text: str) -> None:
     is_complete(text)
     try:
         pieces = lex(text)
-    except UnreadableError:
+    except ShellSyntaxError:
         return
-    assert all(text.startswith(piece.text, piece.start) for piece in pieces if not piece.operator)
-    assert "".join("".join(statements(text)).split()) == "".join(text.split())
+    assert all(text.startswith(piece.text, piece.start) for piece in pieces if not piece.is_operator)
+    assert "".join("".join(split_statements(text)).split()) == "".join(text.split())
 
 
 @pytest.mark.few(40)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from proofstone.errors import InputError
-from proofstone.machine.files import load_plan
+from proofstone.machine.files import read_plan_file
 from tests.cli.running import proofstone
 from tests.plan.reading import FIXTURES, element, fixture
 
@@ -81,7 +81,7 @@ def test_what_cannot_be_a_plan_is_refused(tmp_path: Path, content: bytes, said: 
     path = tmp_path / "PLAN.md"
     path.write_bytes(content)
     with pytest.raises(InputError, match=said) as raised:
-        load_plan(path)
+        read_plan_file(path)
     assert raised.value.hint
     assert lint(tmp_path, "PLAN.md")[0] == 2
 
@@ -91,7 +91,7 @@ def test_a_file_of_fifty_megabytes_is_not_read_whole(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(50 * 1024 * 1024 * 1024)  # a hole: nobody could read it all
     with pytest.raises(InputError, match=r"larger than 2 MiB|not text"):
-        load_plan(path)
+        read_plan_file(path)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_a_file_of_fifty_megabytes_is_not_read_whole(tmp_path: Path) -> None:
 def test_what_is_no_file_is_refused(tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "PLAN.md").write_text("x")
     with pytest.raises(InputError, match=said):
-        load_plan(tmp_path / name)
+        read_plan_file(tmp_path / name)
 
 
 def test_bytes_stay_as_they_are_and_text_gets_plain_line_ends(tmp_path: Path) -> None:
     path = tmp_path / "PLAN.md"
     path.write_bytes(b"\xef\xbb\xbfa\r\nb\rc\n")
-    assert load_plan(path) == (b"\xef\xbb\xbfa\r\nb\rc\n", "a\nb\nc\n")
+    assert read_plan_file(path) == (b"\xef\xbb\xbfa\r\nb\rc\n", "a\nb\nc\n")
 
 
 def test_a_wrong_folder_is_named(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.plans.fields import criteria, dedented, paths, references
+from proofstone.plans.fields import dedent_element, parse_criteria, parse_paths, parse_references
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from proofstone.plans.fields import criteria, dedented, paths, references
     ],
 )
 def test_paths_as_people_list_them(text: str, found: tuple[str, ...]) -> None:
-    assert paths(text) == found
+    assert parse_paths(text) == found
 
 
 @pytest.mark.parametrize(
@@ -53,21 +53,21 @@ def test_paths_as_people_list_them(text: str, found: tuple[str, ...]) -> None:
     ],
 )
 def test_criteria_are_split_by_line_and_semicolon(text: str, found: tuple[str, ...]) -> None:
-    assert criteria(text) == found
+    assert parse_criteria(text) == found
 
 
 def test_references_come_with_or_without_brackets() -> None:
-    assert references("[1, 'Task 2', \"x y\"]") == ("1", "Task 2", "x y")
-    assert references(" none ") == references("[]") == references("") == ()
+    assert parse_references("[1, 'Task 2', \"x y\"]") == ("1", "Task 2", "x y")
+    assert parse_references(" none ") == parse_references("[]") == parse_references("") == ()
 
 
 def test_an_element_loses_its_own_indentation_only() -> None:
-    assert dedented("a\n    b\n      c") == "a\nb\n  c"
-    assert dedented("\n    b\n      c") == "\nb\n  c"
-    assert dedented("  a\n  b") == "a\nb"
+    assert dedent_element("a\n    b\n      c") == "a\nb\n  c"
+    assert dedent_element("\n    b\n      c") == "\nb\n  c"
+    assert dedent_element("  a\n  b") == "a\nb"
 
 
 def test_a_criterion_wrapped_over_very_many_lines_is_one() -> None:
     """By construction: what copied it again for each line would take minutes here."""
-    [one] = criteria("- a\n" + "  b c\n" * 100_000)
+    [one] = parse_criteria("- a\n" + "  b c\n" * 100_000)
     assert one == "a" + " b c" * 100_000

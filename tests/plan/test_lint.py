@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.plans.lint import errors, lint
+from proofstone.plans.lint import find_lint_problems, select_errors
 from tests.plan.reading import element, problems, read, rules
 
 
@@ -89,7 +89,7 @@ def test_paths_that_cannot_be_meant(path: str, told: list[tuple[str, str]]) -> N
 
 def test_where_the_repository_lies_is_no_way_out() -> None:
     text = element(files="/home/user/project/src/a.py", verify="cd /home/user/project && pytest -q tests/test_a.py")
-    found = lint(read(text), text, "/home/user/project/")
+    found = find_lint_problems(read(text), text, "/home/user/project/")
     assert [(problem.rule, problem.hint) for problem in found] == [("bad-path", "write src/a.py")]
 
 
@@ -127,4 +127,4 @@ def test_must_haves_that_cannot_be_looked_at() -> None:
 def test_each_problem_names_its_line_and_its_task() -> None:
     [problem] = problems("\n" + element(verify="\n    echo done\n  "))
     assert (problem.line, problem.task) == (7, "task-01")
-    assert errors([problem]) == (problem,)
+    assert select_errors([problem]) == (problem,)

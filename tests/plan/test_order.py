@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.plans.order import Wanted, dependencies, may_run_together, waves
+from proofstone.plans.order import TaskOrdering, compute_task_waves, find_concurrent_tasks, resolve_dependencies
 from tests.plan.reading import element, fixture, read, rules
 
 
@@ -72,18 +72,18 @@ def test_impossible_dependencies_are_errors(first: str, second: str, rule: str) 
 
 def test_each_circle_is_told_once_and_what_waits_behind_it_is_not_one() -> None:
     tasks = [
-        Wanted("a", "a", 1, after=("b",)),
-        Wanted("b", "b", 2, after=("c",)),
-        Wanted("c", "c", 3, after=("b",)),
-        Wanted("d", "d", 4, after=("e",)),
-        Wanted("e", "e", 5, after=("d",)),
-        Wanted("f", "f", 6),
+        TaskOrdering("a", "a", 1, depends_on=("b",)),
+        TaskOrdering("b", "b", 2, depends_on=("c",)),
+        TaskOrdering("c", "c", 3, depends_on=("b",)),
+        TaskOrdering("d", "d", 4, depends_on=("e",)),
+        TaskOrdering("e", "e", 5, depends_on=("d",)),
+        TaskOrdering("f", "f", 6),
     ]
-    edges, found = dependencies(tasks)
+    edges, found = resolve_dependencies(tasks)
     assert [(problem.rule, problem.line) for problem in found] == [("cycle", 2), ("cycle", 4)]
-    assert waves(edges)["f"] == 1
+    assert compute_task_waves(edges)["f"] == 1
 
 
 def test_who_may_run_beside_whom() -> None:
-    together = may_run_together({"a": (), "b": ("a",), "c": ("b",), "d": ("a",)})
+    together = find_concurrent_tasks({"a": (), "b": ("a",), "c": ("b",), "d": ("a",)})
     assert together == {"a": frozenset(), "b": {"d"}, "c": {"d"}, "d": {"b", "c"}}

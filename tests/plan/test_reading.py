@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from proofstone.plans.models import KeyLink, RequiredArtifact, TaskType
-from proofstone.plans.reading import read_plan
+from proofstone.plans.parser import read_plan
 from tests.plan.reading import element, fixture, only_task, problems, read, rules
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.plans.fields import is_command, is_plainly_command
-from proofstone.plans.verify import Verify
+from proofstone.plans.fields import is_clearly_command, is_command
+from proofstone.plans.verify import VerifyParser
 
 
 def read(content: str) -> tuple[list[str], list[tuple[str, str, int]]]:
-    verify = Verify("task-01")
+    verify = VerifyParser("task-01")
     verify.read(content, 1)
     return verify.commands, [(found.severity.value, found.rule, found.line) for found in verify.problems]
 
@@ -59,7 +59,7 @@ def test_prose_is_an_error_with_a_suggestion(line: str) -> None:
 
 
 def test_the_suggestion_is_the_command_that_was_meant() -> None:
-    verify = Verify("task-01")
+    verify = VerifyParser("task-01")
     verify.read("npm run build succeeds without errors", 1)
     assert "`npm run build`" in verify.problems[0].hint
 
@@ -68,7 +68,7 @@ def test_the_suggestion_is_the_command_that_was_meant() -> None:
     "code", ["isReady", ".env.local", "src/x.ts", "export", "@google/genai", "npm", 'href="/x"', "KEY="]
 )
 def test_a_name_quoted_in_a_sentence_is_no_command(code: str) -> None:
-    assert not is_plainly_command(code)
+    assert not is_clearly_command(code)
 
 
 @pytest.mark.parametrize(
@@ -158,9 +158,9 @@ def test_no_line_of_a_script_fails_unheard(tmp_path: Path, content: str, passes:
 
 
 def test_lines_that_can_only_succeed_do_not_count_beside_others() -> None:
-    verify = Verify("task-01")
+    verify = VerifyParser("task-01")
     verify.read("echo start\npytest -q a.py", 1)
-    assert verify.only_those_that_tell() == ("pytest -q a.py",)
-    verify = Verify("task-01")
+    assert verify.select_conclusive() == ("pytest -q a.py",)
+    verify = VerifyParser("task-01")
     verify.read("echo start", 1)
-    assert verify.only_those_that_tell() == ("echo start",)
+    assert verify.select_conclusive() == ("echo start",)

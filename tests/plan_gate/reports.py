@@ -7,13 +7,13 @@ from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
     ChallengeConfidence,
     ChallengeLine,
+    ChallengeOrigin,
     ChallengeStatus,
     ClaimKind,
     Convergence,
     ConvergenceStatus,
     IterationState,
-    LookedUp,
-    Origin,
+    LookupResult,
     PlanQuality,
     PlanSeverity,
     ProbedRisk,
@@ -29,18 +29,18 @@ from proofstone.agents.roles.models.plan_gate_records import (
     UnknownResolution,
     UnknownType,
 )
-from proofstone.common.models import Spent
+from proofstone.common.models import BudgetUsage
 from proofstone.plan_gate.models import (
     Complexity,
-    EventKind,
-    HeldAgainst,
+    FalseClaim,
     OpenQuestion,
-    PersonsAnswer,
     PlanEvent,
+    PlanEventKind,
     PlanReport,
     PlanVerdict,
     QualityScore,
     ScoreLine,
+    UserAnswer,
 )
 
 RUN = "20260226T143000Z-a1b2c3"
@@ -56,7 +56,7 @@ def challenge(
     id: str, severity: PlanSeverity = SIGNIFICANT, status: ChallengeStatus = OPEN, **said: object
 ) -> Challenge:
     body: dict[str, object] = {
-        "origin": Origin.CHALLENGER,
+        "origin": ChallengeOrigin.CHALLENGER,
         "claim": f"The plan assumes that basket {id} fits in a cookie",
         "concern": "A cookie holds 4 KiB, and a basket with 60 lines is larger",
         "failure_scenario": "A customer adds line 61, the cookie is dropped, and the basket is empty",
@@ -114,11 +114,11 @@ RISK = ProbedRisk(
     probability="MED",
     severity=MINOR,
 )
-FALSE = HeldAgainst(
+FALSE = FalseClaim(
     agent="researcher:resolve",
     iteration=1,
     about="U2",
-    looked=LookedUp(
+    looked=LookupResult(
         claim=RepositoryClaim(kind=ClaimKind.SYMBOL, name="Basket.load", path="src/shop/basket.py"),
         holds=False,
         saw="src/shop/basket.py defines no Basket.load",
@@ -133,8 +133,8 @@ SCORE = QualityScore(
 )
 CHALLENGES = (
     challenge("C1", BLOCKING, RESOLVED, resolution="the basket moves to the server", mitigation="a session table"),
-    challenge("C2", mitigation="Write a migration for open baskets", origin=Origin.SURFACED),
-    challenge("C3", MINOR, ChallengeStatus.DEFERRED, resolution="still open at the end", origin=Origin.RULES),
+    challenge("C2", mitigation="Write a migration for open baskets", origin=ChallengeOrigin.SURFACED),
+    challenge("C3", MINOR, ChallengeStatus.DEFERRED, resolution="still open at the end", origin=ChallengeOrigin.RULES),
 )
 STATES = (
     state(1, tuple(one.model_copy(update={"status": OPEN}) for one in CHALLENGES), ConvergenceStatus.CONTINUE),
@@ -169,10 +169,10 @@ def report(**said: object) -> PlanReport:
         "disputes": ("C1: the challenger thinks that the table is not enough",),
         "audit": "Better than it was.",
         "against": (FALSE,),
-        "events": (PlanEvent(iteration=1, kind=EventKind.REFUSED, text="C2 → DEFERRED was not allowed"),),
+        "events": (PlanEvent(iteration=1, kind=PlanEventKind.REFUSED, text="C2 → DEFERRED was not allowed"),),
         "next_step": f"take the mitigations into {PLAN}, then verify it again",
         "dispatches": 9,
-        "spent": Spent(requests=12, input_tokens=30_000, output_tokens=4_000, usd=0.42),
+        "spent": BudgetUsage(requests=12, input_tokens=30_000, output_tokens=4_000, usd=0.42),
     }
     return PlanReport.model_validate({**body, **said})
 
@@ -197,7 +197,7 @@ def proceed() -> PlanReport:
         events=(),
         next_step="",
         dispatches=0,
-        spent=Spent(),
+        spent=BudgetUsage(),
     )
 
 
@@ -242,5 +242,5 @@ def rethink() -> PlanReport:
             state(2, challenges, ConvergenceStatus.CONTINUE),
             state(3, challenges, ConvergenceStatus.FORCED_EXIT),
         ),
-        answers=(PersonsAnswer(challenge="C1", text="its owner", iteration=1),),
+        answers=(UserAnswer(challenge="C1", text="its owner", iteration=1),),
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from proofstone.agents.models import ToolResult
 from proofstone.plan_gate.models import PlanReport
-from proofstone.plan_gate.rules.report import page
+from proofstone.plan_gate.rules.report import render_report
 from tests.gate.site import FILES, plan, task
 from tests.staging import DONE, Entry, Staged
 from tests.workshop import Workshop
@@ -158,7 +158,7 @@ class Verified:
     @property
     def masked(self) -> str:
         """The whole page, without what differs from run to run."""
-        return masked(page(self.report), self.folder)
+        return masked(render_report(self.report), self.folder)
 
     @property
     def masked_document(self) -> str:

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from proofstone.agents.models import Completion, CompletionStatus
 from proofstone.agents.roles.models.plan_gate import (
     ChallengeDraft,
+    ChallengeRuling,
     ChallengesOutput,
     Dimension,
     DimensionScore,
@@ -21,13 +22,12 @@ from proofstone.agents.roles.models.plan_gate import (
     DirectiveKind,
     DirectiveReason,
     Dispute,
-    Mode,
     PlanAuditOutput,
     ProbeOutput,
     QuestionDraft,
+    ResearchMode,
     ResolveOutput,
     RiskDraft,
-    Ruling,
     SurfacedDraft,
     SurfaceOutput,
     SynthesisOutput,
@@ -37,12 +37,12 @@ from proofstone.agents.roles.models.plan_gate import (
 from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
     ChallengeConfidence,
+    ChallengeOrigin,
     ChallengeStatus,
     ClaimKind,
     ConvergenceStatus,
     IterationState,
-    LookedUp,
-    Origin,
+    LookupResult,
     PlanQuality,
     PlanSeverity,
     RepositoryClaim,
@@ -52,32 +52,32 @@ from proofstone.agents.roles.models.plan_gate_records import (
     UnknownResolution,
     UnknownType,
 )
-from proofstone.common.models import Contract
-from proofstone.plan_gate.models import EventKind, PlanVerdict
-from proofstone.plan_gate.rules.board import Entering
+from proofstone.common.models import FrozenModel
+from proofstone.plan_gate.models import PlanEventKind, PlanVerdict
+from proofstone.plan_gate.rules.board import NewChallenge
 from proofstone.plan_gate.rules.effects import (
-    Answered,
-    AskAudit,
     AskChallenges,
-    AskPerson,
-    AskResearch,
+    AskPlanAudit,
+    AskPlanQuestions,
+    AskPlanResearch,
     AskSynthesis,
-    Ended,
-    Failed,
-    Heard,
-    Iterated,
-    Need,
-    Noted,
-    Sent,
-    Subject,
+    PlanAcknowledgement,
+    PlanAgentFailure,
+    PlanAgentReply,
+    PlanAnswers,
+    PlanEffect,
+    PlanEffectResult,
+    PlanLoopResult,
+    PlanSubject,
+    RecordIteration,
 )
-from proofstone.plan_gate.rules.loop import verify
+from proofstone.plan_gate.rules.loop import run_plan_loop
 
 BLOCKING, SIGNIFICANT, MINOR = PlanSeverity.BLOCKING, PlanSeverity.SIGNIFICANT, PlanSeverity.MINOR
 HIGH, MED, LOW = ChallengeConfidence.HIGH, ChallengeConfidence.MED, ChallengeConfidence.LOW
 DONE = Completion(status=CompletionStatus.DONE, summary="done")
-FAILS = Failed("no answer within 60 seconds")
-UNREADABLE = Failed("no object in it", unreadable=True)
+FAILS = PlanAgentFailure("no answer within 60 seconds")
+UNREADABLE = PlanAgentFailure("no object in it", is_unreadable=True)
 
 
 # Claims, and what the engine saw of them.
@@ -91,9 +91,9 @@ HERE, GONE, BEYOND = about("here/a.py"), about("gone/a.py"), about("beyond/a.py"
 _HOLDS = {"here": True, "gone": False, "beyond": None}
 
 
-def look(claim: RepositoryClaim) -> LookedUp:
+def look(claim: RepositoryClaim) -> LookupResult:
     holds = _HOLDS[claim.path.split("/")[0]]
-    return LookedUp(claim=claim, holds=holds, saw=f"{claim.path}: {holds}")
+    return LookupResult(claim=claim, holds=holds, saw=f"{claim.path}: {holds}")
 
 
 def claims_in(value: object) -> Iterator[RepositoryClaim]:
@@ -107,9 +107,9 @@ def claims_in(value: object) -> Iterator[RepositoryClaim]:
             yield from claims_in(part)
 
 
-def heard(output: Contract, *refusals: str) -> Heard:
+def heard(output: FrozenModel, *refusals: str) -> PlanAgentReply:
     """With everything looked up that is claimed in it."""
-    return Heard(output, tuple(map(look, dict.fromkeys(claims_in(output)))), refusals)
+    return PlanAgentReply(output, tuple(map(look, dict.fromkeys(claims_in(output)))), refusals)
 
 
 # What agents answer.
@@ -137,14 +137,14 @@ def draft(
 def entering(
     severity: PlanSeverity = SIGNIFICANT,
     *evidence: RepositoryClaim,
-    origin: Origin = Origin.CHALLENGER,
+    origin: ChallengeOrigin = ChallengeOrigin.CHALLENGER,
     confidence: ChallengeConfidence = HIGH,
     mitigation: str = "",
     final: bool = False,
     line: int | None = None,
-) -> Entering:
+) -> NewChallenge:
     brought = draft(severity, *evidence, confidence=confidence, mitigation=mitigation)
-    return Entering(brought, origin, tuple(map(look, evidence)), line=line, final=final)
+    return NewChallenge(brought, origin, tuple(map(look, evidence)), line=line, is_final=final)
 
 
 def challenges(*drafts: ChallengeDraft | PlanSeverity, withdraws: tuple[str, ...] = ()) -> ChallengesOutput:
@@ -218,8 +218,8 @@ def ruling(
     *evidence: str,
     resolution: str = "it was looked into",
     mitigation: str = "",
-) -> Ruling:
-    return Ruling.model_validate(
+) -> ChallengeRuling:
+    return ChallengeRuling.model_validate(
         {
             "challenge": challenge,
             "status": status.value,
@@ -230,12 +230,12 @@ def ruling(
     )
 
 
-def resolving(*ids: str) -> tuple[Ruling, ...]:
+def resolving(*ids: str) -> tuple[ChallengeRuling, ...]:
     """By a mitigation, which may settle anything."""
     return tuple(ruling(id, mitigation="Import into a table of its own.") for id in ids)
 
 
-def unresolving(*ids: str) -> tuple[Ruling, ...]:
+def unresolving(*ids: str) -> tuple[ChallengeRuling, ...]:
     return tuple(ruling(id, ChallengeStatus.UNRESOLVED) for id in ids)
 
 
@@ -243,12 +243,12 @@ def directive(kind: DirectiveKind, reason: DirectiveReason | None = None) -> Dir
     return Directive(kind=kind, reason=reason, text="the store")
 
 
-def raising(mode: Mode | None = Mode.RESOLVE, tool: str = "Read", by: int = 2) -> Directive:
+def raising(mode: ResearchMode | None = ResearchMode.RESOLVE, tool: str = "Read", by: int = 2) -> Directive:
     return Directive(kind=DirectiveKind.RAISE_BUDGET, text="more to read", mode=mode, tool=tool, by=by)
 
 
 def synthesis(
-    *rulings: Ruling,
+    *rulings: ChallengeRuling,
     directives: tuple[Directive, ...] = (),
     questions: tuple[QuestionDraft, ...] = (),
     scores: tuple[DimensionScore, ...] = (),
@@ -276,75 +276,75 @@ def audit(*scores: DimensionScore, disputes: tuple[Dispute, ...] = ()) -> PlanAu
 
 
 def subject(
-    *rules: Entering, team: TeamMode | None = TeamMode.BASE, answers: Mapping[str, str] | None = None
-) -> Subject:
-    return Subject("plans/PLAN.md", PlanQuality.ADEQUATE, team, rules, answers or {})
+    *rules: NewChallenge, team: TeamMode | None = TeamMode.BASE, answers: Mapping[str, str] | None = None
+) -> PlanSubject:
+    return PlanSubject("plans/PLAN.md", PlanQuality.ADEQUATE, team, rules, answers or {})
 
 
-def name_of(need: Need) -> str:
+def name_of(need: PlanEffect) -> str:
     """Who is asked and in which iteration: `challenger 1`, `resolve 2`, `person 1`."""
     match need:
-        case AskChallenges(origin=origin, seen=seen):
+        case AskChallenges(origin=origin, snapshot=seen):
             return f"{origin} {seen.iteration}"
-        case AskResearch(mode=mode, seen=seen):
+        case AskPlanResearch(mode=mode, snapshot=seen):
             return f"{mode} {seen.iteration}"
-        case AskSynthesis(seen=seen):
+        case AskSynthesis(snapshot=seen):
             return f"synthesis {seen.iteration}"
-        case AskAudit(seen=seen):
+        case AskPlanAudit(snapshot=seen):
             return f"audit {seen.iteration}"
-        case AskPerson(progress=progress):
+        case AskPlanQuestions(progress=progress):
             return f"person {len(progress.iterations)}"
-        case Iterated(state=state):
+        case RecordIteration(state=state):
             return f"iterated {state.iteration}"
 
 
-def challenges_of(need: Need) -> tuple[Challenge, ...]:
+def challenges_of(need: PlanEffect) -> tuple[Challenge, ...]:
     """As they are when it is asked."""
     match need:
-        case Iterated(challenges=shown):
+        case RecordIteration(challenges=shown):
             return shown
-        case AskPerson(progress=progress):
+        case AskPlanQuestions(progress=progress):
             return progress.challenges
         case _:
-            return need.seen.challenges
+            return need.snapshot.challenges
 
 
-_NOTHING_FOUND = {Mode.RESOLVE: resolved(), Mode.SURFACE: surfaced(), Mode.PROBE: probed()}
+_NOTHING_FOUND = {ResearchMode.RESOLVE: resolved(), ResearchMode.SURFACE: surfaced(), ResearchMode.PROBE: probed()}
 
 
-def nothing(need: Need) -> Sent:
+def nothing(need: PlanEffect) -> PlanEffectResult:
     """What somebody answers who has nothing to say."""
     match need:
         case AskChallenges():
             return heard(challenges())
-        case AskResearch(mode=mode):
+        case AskPlanResearch(mode=mode):
             return heard(_NOTHING_FOUND[mode])
         case AskSynthesis():
             return heard(synthesis())
-        case AskAudit():
+        case AskPlanAudit():
             return heard(audit())
-        case AskPerson(questions=questions):
-            return Answered({one.challenge: "go on" for one in questions})
-        case Iterated():
-            return Noted()
+        case AskPlanQuestions(questions=questions):
+            return PlanAnswers({one.challenge: "go on" for one in questions})
+        case RecordIteration():
+            return PlanAcknowledgement()
 
 
 @dataclass
 class Talk:
     """All that was said, and what came of it."""
 
-    needs: list[tuple[Need, ...]] = field(default_factory=list)
-    sent: list[tuple[Sent, ...]] = field(default_factory=list)
-    ended: Ended | None = None
+    needs: list[tuple[PlanEffect, ...]] = field(default_factory=list)
+    sent: list[tuple[PlanEffectResult, ...]] = field(default_factory=list)
+    ended: PlanLoopResult | None = None
 
     @property
-    def end(self) -> Ended:
+    def end(self) -> PlanLoopResult:
         assert self.ended is not None
         return self.ended
 
     @property
     def asked(self) -> list[str]:
-        return [name_of(need) for needs in self.needs for need in needs if not isinstance(need, Iterated)]
+        return [name_of(need) for needs in self.needs for need in needs if not isinstance(need, RecordIteration)]
 
     def asked_in(self, iteration: int) -> list[str]:
         return [name.split()[0] for name in self.asked if name.endswith(f" {iteration}")]
@@ -354,7 +354,7 @@ class Talk:
         """How it came out."""
         return self.end.decision.status, self.end.decision.verdict
 
-    def need(self, name: str) -> Need:
+    def need(self, name: str) -> PlanEffect:
         return next(need for needs in self.needs for need in needs if name_of(need) == name)
 
     def seen(self, name: str) -> dict[str, Challenge]:
@@ -373,12 +373,12 @@ class Talk:
     def statuses(self) -> dict[str, str]:
         return {one.id: one.status.value for one in self.end.progress.challenges}
 
-    def events(self, kind: EventKind) -> list[str]:
+    def events(self, kind: PlanEventKind) -> list[str]:
         return [one.text for one in self.end.progress.events if one.kind is kind]
 
 
-def converse(about: Subject, answer: Callable[[Need], Sent]) -> Talk:
-    talk, loop = Talk(), verify(about)
+def converse(about: PlanSubject, answer: Callable[[PlanEffect], PlanEffectResult]) -> Talk:
+    talk, loop = Talk(), run_plan_loop(about)
     try:
         needs = next(loop)
         while True:
@@ -391,16 +391,16 @@ def converse(about: Subject, answer: Callable[[Need], Sent]) -> Talk:
     return talk
 
 
-Scripted = Contract | Sent | Mapping[str, str]
+Scripted = FrozenModel | PlanEffectResult | Mapping[str, str]
 Script = Mapping[str, Scripted | list[Scripted]]
 """By name of who is asked, what each says, in turn if it is a list. Nobody else has anything to say."""
 
 
-def follow(about: Subject, script: Script | None = None) -> Talk:
+def follow(about: PlanSubject, script: Script | None = None) -> Talk:
     """All of the script must be used."""
     left = {name: [*said] if isinstance(said, list) else [said] for name, said in (script or {}).items()}
 
-    def answer(need: Need) -> Sent:
+    def answer(need: PlanEffect) -> PlanEffectResult:
         name = name_of(need)
         return _as_sent(left[name].pop(0)) if left.get(name) else nothing(need)
 
@@ -410,7 +410,7 @@ def follow(about: Subject, script: Script | None = None) -> Talk:
     return talk
 
 
-def _as_sent(said: Scripted) -> Sent:
-    if isinstance(said, Contract):
+def _as_sent(said: Scripted) -> PlanEffectResult:
+    if isinstance(said, FrozenModel):
         return heard(said)
-    return Answered(said) if isinstance(said, Mapping) else said
+    return PlanAnswers(said) if isinstance(said, Mapping) else said

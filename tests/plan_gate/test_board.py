@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.agents.roles.models.plan_gate import Ruling
+from proofstone.agents.roles.models.plan_gate import ChallengeRuling
 from proofstone.agents.roles.models.plan_gate_records import (
     ChallengeConfidence,
+    ChallengeOrigin,
     ChallengeStatus,
-    Origin,
     PlanSeverity,
     RepositoryClaim,
 )
-from proofstone.plan_gate.models import EventKind
-from proofstone.plan_gate.rules.board import MOST_ACTIVE, PERSON, Board, Entering, Exhibit, dangling, too_weak
+from proofstone.plan_gate.models import PlanEventKind
+from proofstone.plan_gate.rules.board import (
+    MAX_ACTIVE,
+    PERSON_EVIDENCE,
+    ChallengeBoard,
+    Exhibit,
+    NewChallenge,
+    find_unknown_ids,
+    is_too_weak,
+)
 from tests.plan_gate.talk import (
     BEYOND,
     BLOCKING,
@@ -32,21 +40,21 @@ from tests.plan_gate.talk import (
 OPEN, RESOLVED, UNRESOLVED = ChallengeStatus.OPEN, ChallengeStatus.RESOLVED, ChallengeStatus.UNRESOLVED
 DEFERRED, WITHDRAWN = ChallengeStatus.DEFERRED, ChallengeStatus.WITHDRAWN
 PUT_OFF = ChallengeStatus.DEFERRED_SURFACED
-SHOWN = {"U1": Exhibit("U1"), "U2": Exhibit("U2", verified=True)}
+SHOWN = {"U1": Exhibit("U1"), "U2": Exhibit("U2", is_verified=True)}
 """U1 is an agent's word; the engine has seen U2 itself."""
 
 
-def board_of(*brought: Entering | PlanSeverity, most: int = 99) -> Board:
-    board = Board()
-    board.admit([one if isinstance(one, Entering) else entering(one) for one in brought], most)
+def board_of(*brought: NewChallenge | PlanSeverity, most: int = 99) -> ChallengeBoard:
+    board = ChallengeBoard()
+    board.admit([one if isinstance(one, NewChallenge) else entering(one) for one in brought], most)
     return board
 
 
-def with_status(board: Board, status: ChallengeStatus) -> list[str]:
+def with_status(board: ChallengeBoard, status: ChallengeStatus) -> list[str]:
     return [one.id for one in board.all if one.status is status]
 
 
-def told(board: Board, kind: EventKind) -> list[str]:
+def told(board: ChallengeBoard, kind: PlanEventKind) -> list[str]:
     return [one.text for one in board.events if one.kind is kind]
 
 
@@ -65,14 +73,16 @@ def test_ids_are_given_in_the_order_in_which_challenges_came_whatever_becomes_of
 
 
 def test_what_was_brought_is_kept_to_the_letter() -> None:
-    board = Board()
+    board = ChallengeBoard()
     board.begin(2)
-    brought = entering(SIGNIFICANT, HERE, origin=Origin.PROBED, confidence=MED, mitigation="Keep two stores.", line=7)
+    brought = entering(
+        SIGNIFICANT, HERE, origin=ChallengeOrigin.PROBED, confidence=MED, mitigation="Keep two stores.", line=7
+    )
     board.admit([brought], 1)
     (one,) = board.all
     for field in ("claim", "concern", "failure_scenario", "alternative", "severity", "confidence", "mitigation"):
         assert getattr(one, field) == getattr(brought.draft, field)
-    assert (one.origin, one.status, one.iteration_introduced) == (Origin.PROBED, OPEN, 2)
+    assert (one.origin, one.status, one.iteration_introduced) == (ChallengeOrigin.PROBED, OPEN, 2)
     assert (board.lines, board.evidence) == ({"C1": 7}, {"C1": "here/a.py: True"})
 
 
@@ -93,9 +103,9 @@ def test_beyond_a_cap_the_gravest_then_the_surest_then_the_first_are_taken(
     board = board_of(*(entering(severity, confidence=confidence) for severity, confidence in brought), most=most)
     assert with_status(board, OPEN) == taken
     left = with_status(board, PUT_OFF)
-    assert len(left) == len(brought) - len(taken) == len(told(board, EventKind.OVERFLOW))
+    assert len(left) == len(brought) - len(taken) == len(told(board, PlanEventKind.OVERFLOW))
     assert all(board.challenges[id].resolution == f"put off: no more than {most} could be taken" for id in left)
-    assert board.created == len(taken)
+    assert board.created_count == len(taken)
 
 
 @pytest.mark.parametrize("there", PlanSeverity)
@@ -103,15 +113,15 @@ def test_beyond_a_cap_the_gravest_then_the_surest_then_the_first_are_taken(
 def test_when_eight_are_active_only_a_graver_one_comes_in(there: PlanSeverity, newcomer: PlanSeverity) -> None:
     board = board_of(*[there] * 8)
     board.admit([entering(newcomer)], 5)
-    assert len(board.active) == MOST_ACTIVE == 8
+    assert len(board.active) == MAX_ACTIVE == 8
     if newcomer.rank < there.rank:
         assert with_status(board, PUT_OFF) == ["C8"]
-        assert told(board, EventKind.DISPLACED) == [
+        assert told(board, PlanEventKind.DISPLACED) == [
             f"C8 ({there}) was put off: C9, which is {newcomer}, took its place"
         ]
     else:
         assert with_status(board, PUT_OFF) == ["C9"]
-        assert told(board, EventKind.OVERFLOW) == [f"C9 ({newcomer}) was put off: 8 are active already"]
+        assert told(board, PlanEventKind.OVERFLOW) == [f"C9 ({newcomer}) was put off: 8 are active already"]
 
 
 def test_a_surer_one_is_not_a_graver_one() -> None:
@@ -120,7 +130,7 @@ def test_a_surer_one_is_not_a_graver_one() -> None:
     assert with_status(board, PUT_OFF) == ["C9"]
 
 
-DISPLACED: list[tuple[list[Entering], str]] = [
+DISPLACED: list[tuple[list[NewChallenge], str]] = [
     ([*[entering(SIGNIFICANT)] * 7, entering(MINOR)], "C8"),
     ([entering(MINOR), *[entering(SIGNIFICANT)] * 7], "C1"),
     ([entering(SIGNIFICANT), entering(SIGNIFICANT, confidence=LOW), *[entering(SIGNIFICANT)] * 6], "C2"),
@@ -130,13 +140,13 @@ DISPLACED: list[tuple[list[Entering], str]] = [
 
 
 @pytest.mark.parametrize(("there", "weakest"), DISPLACED)
-def test_a_blocking_one_takes_the_place_of_the_weakest(there: list[Entering], weakest: str) -> None:
+def test_a_blocking_one_takes_the_place_of_the_weakest(there: list[NewChallenge], weakest: str) -> None:
     board = board_of(*there)
     board.admit([entering(BLOCKING, confidence=LOW)], 1)
     assert (with_status(board, PUT_OFF), len(board.active)) == ([weakest], 8)
     assert board.challenges["C9"].status is OPEN
     assert board.challenges[weakest].resolution == "put off: C9, which is BLOCKING, took its place"
-    assert len(told(board, EventKind.DISPLACED)) == 1 and not told(board, EventKind.OVERFLOW)
+    assert len(told(board, PlanEventKind.DISPLACED)) == 1 and not told(board, PlanEventKind.OVERFLOW)
 
 
 def test_what_is_unresolved_is_active_and_what_is_settled_is_not() -> None:
@@ -152,13 +162,13 @@ def test_a_blocking_one_that_was_put_off_comes_in_when_there_is_room() -> None:
     board = board_of(*[BLOCKING] * 9)
     board.readmit()
     assert with_status(board, PUT_OFF) == ["C9"]
-    assert len(told(board, EventKind.OVERFLOW)) == 1, "it is told once"
+    assert len(told(board, PlanEventKind.OVERFLOW)) == 1, "it is told once"
     board.rule(ruling("C1", mitigation="Keep another store."), SHOWN)
     board.begin(2)
     board.readmit()
     assert board.challenges["C9"].status is OPEN
     assert board.challenges["C9"].resolution == "", "it is not put off any more"
-    assert board.created == 0, "it is not new"
+    assert board.created_count == 0, "it is not new"
 
 
 def test_a_blocking_one_that_was_put_off_comes_in_for_a_weaker_one() -> None:
@@ -197,7 +207,7 @@ def test_a_challenge_that_rests_on_nothing_true_is_withdrawn_at_once_unless_it_b
     if withdrawn:
         assert board.challenges["C1"].resolution == "what it rests on is not true: gone/a.py: False"
     assert ("C1" in board.evidence) == (bool(evidence) and GONE not in evidence)
-    assert (board.created, board.settled) == (1, 0), "what is refuted takes no place"
+    assert (board.created_count, board.settled_count) == (1, 0), "what is refuted takes no place"
 
 
 @pytest.mark.parametrize(
@@ -218,12 +228,12 @@ def test_a_devils_advocate_never_brings_what_is_minor_or_unsure(
     severity: PlanSeverity, confidence: ChallengeConfidence
 ) -> None:
     expected = severity is MINOR or confidence is LOW
-    assert too_weak(draft(severity, confidence=confidence)) == expected
+    assert is_too_weak(draft(severity, confidence=confidence)) == expected
 
 
 # What becomes of them.
 
-SETTLING: list[tuple[str, PlanSeverity, Ruling, bool]] = [
+SETTLING: list[tuple[str, PlanSeverity, ChallengeRuling, bool]] = [
     ("a MINOR one by words", MINOR, ruling("C1"), True),
     ("but there must be some", MINOR, ruling("C1", resolution=" "), False),
     ("also for a withdrawal", MINOR, ruling("C1", WITHDRAWN, resolution=""), False),
@@ -246,8 +256,8 @@ SETTLING: list[tuple[str, PlanSeverity, Ruling, bool]] = [
     ("a BLOCKING one by what the engine saw", BLOCKING, ruling("C1", RESOLVED, "U1", "U2"), True),
     ("or withdrawn by it", BLOCKING, ruling("C1", WITHDRAWN, "U2"), True),
     ("a BLOCKING one by a mitigation", BLOCKING, ruling("C1", mitigation="Keep two stores."), True),
-    ("not by a person who has said nothing", BLOCKING, ruling("C1", RESOLVED, PERSON), False),
-    ("nor a SIGNIFICANT one", SIGNIFICANT, ruling("C1", RESOLVED, PERSON), False),
+    ("not by a person who has said nothing", BLOCKING, ruling("C1", RESOLVED, PERSON_EVIDENCE), False),
+    ("nor a SIGNIFICANT one", SIGNIFICANT, ruling("C1", RESOLVED, PERSON_EVIDENCE), False),
     ("anything may be UNRESOLVED without words", BLOCKING, ruling("C1", UNRESOLVED, resolution=""), True),
     ("or stay OPEN", SIGNIFICANT, ruling("C1", OPEN, resolution=""), True),
 ]
@@ -256,18 +266,18 @@ SETTLING: list[tuple[str, PlanSeverity, Ruling, bool]] = [
 @pytest.mark.parametrize(
     ("severity", "said", "allowed"), [row[1:] for row in SETTLING], ids=[row[0] for row in SETTLING]
 )
-def test_what_a_ruling_may_do(severity: PlanSeverity, said: Ruling, allowed: bool) -> None:
+def test_what_a_ruling_may_do(severity: PlanSeverity, said: ChallengeRuling, allowed: bool) -> None:
     board = board_of(severity)
     before = board.challenges["C1"]
     board.rule(said, SHOWN)
     after = board.challenges["C1"]
-    refused = told(board, EventKind.REFUSED)
+    refused = told(board, PlanEventKind.REFUSED)
     if allowed:
         assert (after.status, after.resolution, refused) == (said.status, said.resolution.strip(), [])
         assert board.evidence.get("C1", "") == ", ".join(said.evidence)
-        assert board.settled == (after.status in (RESOLVED, WITHDRAWN))
+        assert board.settled_count == (after.status in (RESOLVED, WITHDRAWN))
     else:
-        assert (after, board.evidence, board.settled) == (before, {}, 0)
+        assert (after, board.evidence, board.settled_count) == (before, {}, 0)
         assert len(refused) == 1 and refused[0].startswith(f"C1 → {said.status} was not allowed: ")
 
 
@@ -276,11 +286,11 @@ def test_what_a_ruling_may_do(severity: PlanSeverity, said: Ruling, allowed: boo
     [
         (Exhibit("U1"), SIGNIFICANT, True),
         (Exhibit("U1"), BLOCKING, False),
-        (Exhibit("U1", verified=True), BLOCKING, True),
-        (Exhibit("U1", about="C1", verified=True), BLOCKING, True),
-        (Exhibit("U1", about="C2", verified=True), BLOCKING, False),
+        (Exhibit("U1", is_verified=True), BLOCKING, True),
+        (Exhibit("U1", about="C1", is_verified=True), BLOCKING, True),
+        (Exhibit("U1", about="C2", is_verified=True), BLOCKING, False),
         (Exhibit("U1", about="C2"), SIGNIFICANT, False),
-        (Exhibit("S1", against="C1", verified=True), BLOCKING, False),
+        (Exhibit("S1", against="C1", is_verified=True), BLOCKING, False),
         (Exhibit("S1", against="C1"), SIGNIFICANT, False),
         (Exhibit("S1", against="C2"), SIGNIFICANT, True),
     ],
@@ -300,18 +310,18 @@ def test_an_exhibit_settles_what_it_is_about_and_never_what_came_of_it(
         (ruling("C1", RESOLVED, "U1"), False),
         (ruling("C1", RESOLVED, "U2"), True),
         (ruling("C1", WITHDRAWN, "U2"), True),
-        (ruling("C1", RESOLVED, PERSON), True),
+        (ruling("C1", RESOLVED, PERSON_EVIDENCE), True),
     ],
 )
 @pytest.mark.parametrize("severity", [BLOCKING, SIGNIFICANT])
 def test_what_the_rules_found_in_the_text_is_not_settled_by_words_that_are_not_in_it(
-    said: Ruling, allowed: bool, severity: PlanSeverity
+    said: ChallengeRuling, allowed: bool, severity: PlanSeverity
 ) -> None:
-    board = board_of(entering(severity, origin=Origin.RULES))
-    board.heard("C1", "It is empty.")
+    board = board_of(entering(severity, origin=ChallengeOrigin.RULES))
+    board.record_answer("C1", "It is empty.")
     board.rule(said, SHOWN)
     assert (board.challenges["C1"].status is OPEN) != allowed
-    assert bool(told(board, EventKind.REFUSED)) != allowed
+    assert bool(told(board, PlanEventKind.REFUSED)) != allowed
 
 
 def test_a_mitigation_that_came_with_the_challenge_is_not_a_ruling_and_is_kept() -> None:
@@ -328,11 +338,11 @@ def test_the_persons_answer_settles_the_challenge_that_it_is_about_and_no_other(
     board = board_of(BLOCKING, BLOCKING)
     for id in ("C1", "C2"):
         board.rule(ruling(id, UNRESOLVED), SHOWN)
-    board.heard("C1", "The store is emptied by hand.")
+    board.record_answer("C1", "The store is emptied by hand.")
     assert board.challenges["C1"].resolution == "the person says: The store is emptied by hand."
     assert [one.status for one in board.all] == [OPEN, UNRESOLVED]
     for id in ("C1", "C2"):
-        board.rule(ruling(id, RESOLVED, PERSON), SHOWN)
+        board.rule(ruling(id, RESOLVED, PERSON_EVIDENCE), SHOWN)
     assert [one.status for one in board.all] == [RESOLVED, UNRESOLVED]
 
 
@@ -344,8 +354,8 @@ def test_what_is_settled_stays_settled_to_the_letter(status: ChallengeStatus, la
     before = board.challenges["C1"]
     board.rule(ruling("C1", later, "U1", resolution="otherwise", mitigation="no"), SHOWN)
     assert (board.challenges["C1"], board.evidence) == (before, {"C1": "U2"})
-    assert board.settled == (status is not DEFERRED)
-    assert len(told(board, EventKind.REFUSED)) == (later is not status), "to say it again is no offence"
+    assert board.settled_count == (status is not DEFERRED)
+    assert len(told(board, PlanEventKind.REFUSED)) == (later is not status), "to say it again is no offence"
 
 
 def test_what_was_put_off_or_refuted_is_not_ruled_on() -> None:
@@ -353,49 +363,51 @@ def test_what_was_put_off_or_refuted_is_not_ruled_on() -> None:
     for id in ("C2", "C3", "C4"):
         board.rule(ruling(id, mitigation="Keep two stores."), SHOWN)
     assert [one.status for one in board.all] == [OPEN, PUT_OFF, WITHDRAWN]
-    assert len(told(board, EventKind.REFUSED)) == 3
-    assert "there is no such challenge" in told(board, EventKind.REFUSED)[2]
+    assert len(told(board, PlanEventKind.REFUSED)) == 3
+    assert "there is no such challenge" in told(board, PlanEventKind.REFUSED)[2]
 
 
 @pytest.mark.parametrize("status", [OPEN, RESOLVED, UNRESOLVED, DEFERRED, WITHDRAWN])
 def test_what_stands_in_the_plans_text_is_settled_by_an_edit_only(status: ChallengeStatus) -> None:
-    board = board_of(entering(MINOR, final=True, origin=Origin.RULES), MINOR)
+    board = board_of(entering(MINOR, final=True, origin=ChallengeOrigin.RULES), MINOR)
     board.rule(ruling("C1", status, "U2", mitigation="x"), SHOWN)
     assert board.challenges["C1"].status is OPEN
-    assert "only an edit settles it" in told(board, EventKind.REFUSED)[0]
+    assert "only an edit settles it" in told(board, PlanEventKind.REFUSED)[0]
     assert [one.id for one in board.open_to_discussion] == ["C2"]
 
 
 def test_a_challenge_that_was_unresolved_may_be_settled_later() -> None:
     board = board_of(SIGNIFICANT)
     board.rule(ruling("C1", UNRESOLVED), SHOWN)
-    assert board.settled == 0
+    assert board.settled_count == 0
     board.rule(ruling("C1", RESOLVED, "U1"), SHOWN)
-    assert (board.challenges["C1"].status, board.settled) == (RESOLVED, 1)
+    assert (board.challenges["C1"].status, board.settled_count) == (RESOLVED, 1)
 
 
 WITHDRAWALS = [
-    ("C1", Origin.CHALLENGER, True),
-    ("C1", Origin.DEVILS_ADVOCATE, False),
-    ("C2", Origin.DEVILS_ADVOCATE, True),
-    ("C3", Origin.CHALLENGER, False),
-    ("C4", Origin.CHALLENGER, False),
-    ("C5", Origin.CHALLENGER, False),
+    ("C1", ChallengeOrigin.CHALLENGER, True),
+    ("C1", ChallengeOrigin.DEVILS_ADVOCATE, False),
+    ("C2", ChallengeOrigin.DEVILS_ADVOCATE, True),
+    ("C3", ChallengeOrigin.CHALLENGER, False),
+    ("C4", ChallengeOrigin.CHALLENGER, False),
+    ("C5", ChallengeOrigin.CHALLENGER, False),
 ]
 
 
 @pytest.mark.parametrize(("id", "by", "allowed"), WITHDRAWALS)
-def test_whoever_brought_an_open_challenge_can_take_it_back(id: str, by: Origin, allowed: bool) -> None:
-    board = board_of(entering(BLOCKING), entering(BLOCKING, origin=Origin.DEVILS_ADVOCATE), MINOR, MINOR, most=3)
+def test_whoever_brought_an_open_challenge_can_take_it_back(id: str, by: ChallengeOrigin, allowed: bool) -> None:
+    board = board_of(
+        entering(BLOCKING), entering(BLOCKING, origin=ChallengeOrigin.DEVILS_ADVOCATE), MINOR, MINOR, most=3
+    )
     board.rule(ruling("C3"), SHOWN)
-    board.settled = 0
+    board.settled_count = 0
     board.withdraw(id, "it was a misreading", by)
     if allowed:
         one = board.challenges[id]
-        assert (one.status, one.resolution, board.settled) == (WITHDRAWN, "it was a misreading", 1)
+        assert (one.status, one.resolution, board.settled_count) == (WITHDRAWN, "it was a misreading", 1)
     else:
         refused = [f"{by} cannot withdraw {id}: it is not an open challenge of its own"]
-        assert (told(board, EventKind.REFUSED), board.settled) == (refused, 0)
+        assert (told(board, PlanEventKind.REFUSED), board.settled_count) == (refused, 0)
         assert with_status(board, WITHDRAWN) == []
 
 
@@ -422,10 +434,10 @@ def test_at_the_end_what_was_said_of_a_minor_one_is_kept() -> None:
 
 def test_where_nobody_else_is_asked_the_persons_word_settles_a_challenge() -> None:
     board = board_of(BLOCKING)
-    board.settled_by_person("C1", "The store is emptied by hand.")
+    board.settle_by_answer("C1", "The store is emptied by hand.")
     one = board.challenges["C1"]
     assert (one.status, one.resolution) == (RESOLVED, "the person says: The store is emptied by hand.")
-    assert (board.evidence, board.settled) == ({"C1": PERSON}, 1)
+    assert (board.evidence, board.settled_count) == ({"C1": PERSON_EVIDENCE}, 1)
 
 
 @pytest.mark.parametrize(
@@ -441,18 +453,18 @@ def test_where_nobody_else_is_asked_the_persons_word_settles_a_challenge() -> No
 def test_what_a_person_can_answer(id: str, why: str) -> None:
     board = board_of(BLOCKING, entering(BLOCKING, final=True), BLOCKING, MINOR, most=3)
     board.rule(ruling("C3", mitigation="Keep two stores."), SHOWN)
-    assert board.can_be_answered(id) == why
+    assert board.explain_unanswerable(id) == why
 
 
 def test_an_iteration_begins_with_nothing_created_and_nothing_settled() -> None:
     board = board_of(MINOR, MINOR)
     board.rule(ruling("C1"), SHOWN)
-    assert (board.created, board.settled) == (2, 1)
+    assert (board.created_count, board.settled_count) == (2, 1)
     board.begin(2)
-    assert (board.created, board.settled) == (0, 0)
+    assert (board.created_count, board.settled_count) == (0, 0)
     board.rule(ruling("C9"), SHOWN)
     assert [one.iteration for one in board.events] == [2]
 
 
 def test_references_that_lead_nowhere_are_named_once() -> None:
-    assert dangling(["C1", "C9", "U1", "C9"], {"C1", "U1"}) == ["C9"]
+    assert find_unknown_ids(["C1", "C9", "U1", "C9"], {"C1", "U1"}) == ["C9"]

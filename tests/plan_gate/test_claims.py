@@ -15,11 +15,11 @@ import pytest
 from proofstone.agents.memory.models import MemoryEntry, MemoryType
 from proofstone.agents.memory.store import FileMemory
 from proofstone.agents.models import RefusalRule, ToolResult
-from proofstone.agents.roles.models.plan_gate_records import ClaimKind, LookedUp, RepositoryClaim
+from proofstone.agents.roles.models.plan_gate_records import ClaimKind, LookupResult, RepositoryClaim
 from proofstone.agents.tools.models import Tool
-from proofstone.agents.tools.tool_context import Ground
-from proofstone.agents.web.pages import results_in
-from proofstone.plan_gate.claims import Place, look_up
+from proofstone.agents.tools.tool_context import ToolContext
+from proofstone.agents.web.pages import format_results
+from proofstone.plan_gate.claims import ClaimContext, look_up_claim
 from tests.gate_git.place import Place as Repository
 from tests.workshop import Workshop
 
@@ -61,7 +61,7 @@ def repository(folder: Path) -> Iterator[Repository]:
 
 
 @pytest.fixture(scope="module")
-def place(repository: Repository, folder: Path) -> Place:
+def place(repository: Repository, folder: Path) -> ClaimContext:
     """At a base with three commits, and a side branch that is none of its history."""
     workshop, root = repository.workshop, repository.root
     repository.git("checkout", "-q", "-b", "side")
@@ -81,7 +81,7 @@ def place(repository: Repository, folder: Path) -> Place:
     memory = FileMemory(folder / "memory" / "entries.jsonl")
     for number in range(12):
         memory.write(entry(f"m{number}", f"Retries were\nbounded, number {number}."))
-    return Place(Ground(files=root, git=repository.store.git(), commit=repository.head), memory)
+    return ClaimContext(ToolContext(files=root, git=repository.store.git(), commit=repository.head), memory)
 
 
 def entry(id: str, content: str) -> MemoryEntry:
@@ -117,8 +117,8 @@ SHOWN = (
     tool("https://evil.example/?u=https://docs.example/asked\n\nIt is safe."),
     tool("https://short.example/1\nhttps://far.example/page\n\nFar away from here."),
     tool("https://shop.example/find?q=it-is-all-safe\n\nThere is nothing of the kind."),
-    tool(results_in(json.dumps(FOUND)), Tool.WEB_SEARCH),
-    tool(results_in("https://plain.example/a\nIt is plainly safe."), Tool.WEB_SEARCH),
+    tool(format_results(json.dumps(FOUND)), Tool.WEB_SEARCH),
+    tool(format_results("https://plain.example/a\nIt is plainly safe."), Tool.WEB_SEARCH),
     tool("https://docs.example/read\n\nsaid this there", Tool.READ),
     tool("https://docs.example/gone\n\nnot there any more", ok=False),
     tool("https://docs.example/refused\n\nrefused in words", refused=RefusalRule.BUDGET),
@@ -298,13 +298,13 @@ ROWS: list[Row] = [
 IDS = [f"{kind}-{'-'.join(filter(None, given.values()))[:60]!r}" for kind, given, *_ in ROWS]
 
 
-def looked(place: Place, kind: str, given: dict[str, str], *, absent: bool = False) -> LookedUp:
-    return look_up(RepositoryClaim.model_validate({"kind": kind, "absent": absent, **given}), place, SHOWN)
+def looked(place: ClaimContext, kind: str, given: dict[str, str], *, absent: bool = False) -> LookupResult:
+    return look_up_claim(RepositoryClaim.model_validate({"kind": kind, "absent": absent, **given}), place, SHOWN)
 
 
 @pytest.mark.parametrize(("kind", "given", "holds", "absent", "saw"), ROWS, ids=IDS)
 def test_what_is_claimed_is_looked_up(
-    place: Place, kind: str, given: dict[str, str], holds: bool | None, absent: bool | None, saw: str
+    place: ClaimContext, kind: str, given: dict[str, str], holds: bool | None, absent: bool | None, saw: str
 ) -> None:
     found, opposite = looked(place, kind, given), looked(place, kind, given, absent=True)
     assert saw in found.saw
@@ -318,12 +318,12 @@ def test_the_table_has_each_kind_that_holds_and_that_does_not() -> None:
     assert {row[0] for row in ROWS if row[2] is True} == {row[0] for row in ROWS if row[2] is False} == set(ClaimKind)
 
 
-def test_a_commit_without_a_parent_is_looked_up(place: Place) -> None:
+def test_a_commit_without_a_parent_is_looked_up(place: ClaimContext) -> None:
     found = looked(place, "commit", {"revision": "HEAD~3", "text": "Call `frobnicate`"})
     assert (found.holds, found.saw) == (True, 'commit HEAD~3 changes "Call `frobnicate`"')
 
 
-def test_what_stands_only_beside_a_change_is_not_changed(place: Place, repository: Repository) -> None:
+def test_what_stands_only_beside_a_change_is_not_changed(place: ClaimContext, repository: Repository) -> None:
     """A commit without secret files in it, so that all of it is shown."""
     root, workshop = repository.root, repository.workshop
     workshop.write(root, {"poem.txt": "roses\nviolets\nsugar\nroses\n"})
@@ -336,7 +336,7 @@ def test_what_stands_only_beside_a_change_is_not_changed(place: Place, repositor
     assert looked(place, "commit", {"revision": "HEAD", "text": "Say nothing"}).holds  # HEAD is the base's
 
 
-def test_a_commit_beside_the_history_is_not_looked_at(place: Place, repository: Repository) -> None:
+def test_a_commit_beside_the_history_is_not_looked_at(place: ClaimContext, repository: Repository) -> None:
     given = {"revision": repository.git("rev-parse", "side"), "text": CANARY}
     found = looked(place, "commit", given)
     assert found.holds is False and "it is not in the history" in found.saw
@@ -351,15 +351,15 @@ def test_a_commit_beside_the_history_is_not_looked_at(place: Place, repository: 
     ],
 )
 def test_without_history_or_memory_nothing_can_be_told(
-    place: Place, kind: str, given: dict[str, str], saw: str
+    place: ClaimContext, kind: str, given: dict[str, str], saw: str
 ) -> None:
-    bare = Place(Ground(files=place.ground.files))
+    bare = ClaimContext(ToolContext(files=place.ground.files))
     found = looked(bare, kind, given)
     assert (found.holds, found.saw) == (None, saw)
     assert looked(bare, kind, given, absent=True).holds is None
 
 
-def test_a_persons_own_patterns_hide_files(place: Place) -> None:
+def test_a_persons_own_patterns_hide_files(place: ClaimContext) -> None:
     hidden = replace(place, ground=replace(place.ground, secret=("src/**",)))
     assert looked(hidden, "text", {"path": "src/app.py", "text": "LIMIT = 40"}).holds is None
     for path in ("", "src", "src/app.py"):
@@ -375,7 +375,7 @@ def test_a_persons_own_patterns_hide_files(place: Place) -> None:
         ("commit", {"revision": "HEAD", "text": "whatever"}),
     ],
 )
-def test_nobody_is_blamed_when_the_work_is_stopped(place: Place, kind: str, given: dict[str, str]) -> None:
+def test_nobody_is_blamed_when_the_work_is_stopped(place: ClaimContext, kind: str, given: dict[str, str]) -> None:
     cancel = threading.Event()
     cancel.set()
     stopped = replace(place, ground=replace(place.ground, cancel=cancel))
@@ -383,7 +383,7 @@ def test_nobody_is_blamed_when_the_work_is_stopped(place: Place, kind: str, give
 
 
 @pytest.mark.parametrize("kind", ["damaged", "forbidden"])
-def test_nobody_is_blamed_for_a_memory_that_cannot_be_read(place: Place, tmp_path: Path, kind: str) -> None:
+def test_nobody_is_blamed_for_a_memory_that_cannot_be_read(place: ClaimContext, tmp_path: Path, kind: str) -> None:
     file = tmp_path / "entries.jsonl"
     if kind == "damaged":
         file.write_text("not JSON\n")
@@ -413,14 +413,14 @@ LONGEST: list[tuple[bool | None, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("holds", "given"), LONGEST, ids=[json.dumps(one)[:40] for _, one in LONGEST])
 def test_whatever_is_written_is_answered_in_one_short_line(
-    place: Place, holds: bool | None, given: dict[str, Any]
+    place: ClaimContext, holds: bool | None, given: dict[str, Any]
 ) -> None:
-    found = look_up(RepositoryClaim.model_validate(given), place, SHOWN)
+    found = look_up_claim(RepositoryClaim.model_validate(given), place, SHOWN)
     assert found.holds is holds
     assert len(found.saw) <= 1001 and found.saw.isprintable()
 
 
-def test_what_was_not_shown_is_held_against_nobody(place: Place) -> None:
+def test_what_was_not_shown_is_held_against_nobody(place: ClaimContext) -> None:
     """One who has no web tool may know a page all the same."""
     claim = RepositoryClaim(kind=ClaimKind.WEB, url="https://docs.example/api/v2", text="deprecated since 2.1")
-    assert look_up(claim, place).holds is None
+    assert look_up_claim(claim, place).holds is None

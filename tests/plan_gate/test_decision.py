@@ -8,7 +8,7 @@ import pytest
 
 from proofstone.agents.roles.models.plan_gate_records import ChallengeStatus, ConvergenceStatus, PlanSeverity
 from proofstone.plan_gate.models import PlanVerdict
-from proofstone.plan_gate.rules.decision import TABLE, Standing, decide, standing_of
+from proofstone.plan_gate.rules.decision import DECISION_TABLE, OpenChallengeCounts, count_open_challenges, decide_plan
 from tests.plan_gate.reports import challenge
 
 CONTINUE, CONVERGED = ConvergenceStatus.CONTINUE, ConvergenceStatus.CONVERGED
@@ -19,52 +19,57 @@ PROCEED, REVISE, RETHINK = PlanVerdict.PROCEED, PlanVerdict.REVISE, PlanVerdict.
 @pytest.mark.parametrize(
     ("standing", "row", "status", "verdict"),
     [
-        (Standing(blocking_open=1, last=True), 0, FORCED, RETHINK),
-        (Standing(blocking_unresolved=1, last=True), 0, FORCED, RETHINK),
-        (Standing(blocking_unresolved=1), 1, BLOCKED, None),
-        (Standing(blocking_unresolved=1, blocking_open=1, significant_open=1), 1, BLOCKED, None),
-        (Standing(blocking_open=1), 2, CONTINUE, None),
-        (Standing(significant_open=1), 2, CONTINUE, None),
-        (Standing(), 3, CONVERGED, PROCEED),
-        (Standing(last=True), 3, CONVERGED, PROCEED),
-        (Standing(significant_unresolved=1), 4, CONVERGED, REVISE),
-        (Standing(significant_unresolved=2), 4, CONVERGED, REVISE),
-        (Standing(significant_unresolved=1, unmitigated=1), 4, CONVERGED, REVISE),
-        (Standing(significant_open=2, last=True), 4, CONVERGED, REVISE),
-        (Standing(significant_unresolved=3), 5, CONVERGED, REVISE),
-        (Standing(significant_unresolved=3, unmitigated=1), 6, CONTINUE, None),
-        (Standing(significant_unresolved=3, unmitigated=1, last=True), 7, FORCED, RETHINK),
-        (Standing(significant_open=2, significant_unresolved=1, unmitigated=3, last=True), 7, FORCED, RETHINK),
+        (OpenChallengeCounts(blocking_open=1, is_last=True), 0, FORCED, RETHINK),
+        (OpenChallengeCounts(blocking_unresolved=1, is_last=True), 0, FORCED, RETHINK),
+        (OpenChallengeCounts(blocking_unresolved=1), 1, BLOCKED, None),
+        (OpenChallengeCounts(blocking_unresolved=1, blocking_open=1, significant_open=1), 1, BLOCKED, None),
+        (OpenChallengeCounts(blocking_open=1), 2, CONTINUE, None),
+        (OpenChallengeCounts(significant_open=1), 2, CONTINUE, None),
+        (OpenChallengeCounts(), 3, CONVERGED, PROCEED),
+        (OpenChallengeCounts(is_last=True), 3, CONVERGED, PROCEED),
+        (OpenChallengeCounts(significant_unresolved=1), 4, CONVERGED, REVISE),
+        (OpenChallengeCounts(significant_unresolved=2), 4, CONVERGED, REVISE),
+        (OpenChallengeCounts(significant_unresolved=1, unmitigated=1), 4, CONVERGED, REVISE),
+        (OpenChallengeCounts(significant_open=2, is_last=True), 4, CONVERGED, REVISE),
+        (OpenChallengeCounts(significant_unresolved=3), 5, CONVERGED, REVISE),
+        (OpenChallengeCounts(significant_unresolved=3, unmitigated=1), 6, CONTINUE, None),
+        (OpenChallengeCounts(significant_unresolved=3, unmitigated=1, is_last=True), 7, FORCED, RETHINK),
+        (
+            OpenChallengeCounts(significant_open=2, significant_unresolved=1, unmitigated=3, is_last=True),
+            7,
+            FORCED,
+            RETHINK,
+        ),
     ],
 )
 def test_the_first_row_that_holds_decides(
-    standing: Standing, row: int, status: ConvergenceStatus, verdict: PlanVerdict | None
+    standing: OpenChallengeCounts, row: int, status: ConvergenceStatus, verdict: PlanVerdict | None
 ) -> None:
-    decision = decide(standing)
-    assert decision.reason == TABLE[row].when
+    decision = decide_plan(standing)
+    assert decision.reason == DECISION_TABLE[row].when
     assert (decision.status, decision.verdict) == (status, verdict)
-    assert decision.strong == (row == 5)
+    assert decision.is_strong == (row == 5)
 
 
 def test_every_row_of_the_table_can_be_reached() -> None:
     reached = {
-        decide(replace(standing, last=last)).reason
+        decide_plan(replace(standing, is_last=last)).reason
         for standing in (
-            Standing(blocking_open=1),
-            Standing(blocking_unresolved=1),
-            Standing(),
-            Standing(significant_unresolved=1),
-            Standing(significant_unresolved=3),
-            Standing(significant_unresolved=3, unmitigated=2),
+            OpenChallengeCounts(blocking_open=1),
+            OpenChallengeCounts(blocking_unresolved=1),
+            OpenChallengeCounts(),
+            OpenChallengeCounts(significant_unresolved=1),
+            OpenChallengeCounts(significant_unresolved=3),
+            OpenChallengeCounts(significant_unresolved=3, unmitigated=2),
         )
         for last in (False, True)
     }
-    assert reached == {row.when for row in TABLE}
+    assert reached == {row.when for row in DECISION_TABLE}
 
 
 @pytest.mark.parametrize("forced", ["", "the synthesizer gave no answer"])
 def test_what_was_put_off_for_want_of_room_keeps_a_plan_from_proceeding(forced: str) -> None:
-    decision = decide(Standing(undiscussed=1), forced=forced)
+    decision = decide_plan(OpenChallengeCounts(undiscussed=1), forced=forced)
     assert decision.verdict is REVISE
     assert "put off" in decision.reason
 
@@ -72,16 +77,16 @@ def test_what_was_put_off_for_want_of_room_keeps_a_plan_from_proceeding(forced: 
 @pytest.mark.parametrize(
     ("standing", "verdict"),
     [
-        (Standing(), REVISE),
-        (Standing(significant_open=1), REVISE),
-        (Standing(significant_open=3), REVISE),
-        (Standing(significant_open=3, unmitigated=1), RETHINK),
-        (Standing(blocking_open=1), RETHINK),
-        (Standing(blocking_unresolved=1), RETHINK),
+        (OpenChallengeCounts(), REVISE),
+        (OpenChallengeCounts(significant_open=1), REVISE),
+        (OpenChallengeCounts(significant_open=3), REVISE),
+        (OpenChallengeCounts(significant_open=3, unmitigated=1), RETHINK),
+        (OpenChallengeCounts(blocking_open=1), RETHINK),
+        (OpenChallengeCounts(blocking_unresolved=1), RETHINK),
     ],
 )
-def test_a_forced_exit_is_never_better_than_revise(standing: Standing, verdict: PlanVerdict) -> None:
-    decision = decide(standing, forced="2 agents gave no answer")
+def test_a_forced_exit_is_never_better_than_revise(standing: OpenChallengeCounts, verdict: PlanVerdict) -> None:
+    decision = decide_plan(standing, forced="2 agents gave no answer")
     assert (decision.status, decision.verdict) == (FORCED, verdict)
     assert decision.reason.startswith("2 agents gave no answer")
 
@@ -89,7 +94,7 @@ def test_a_forced_exit_is_never_better_than_revise(standing: Standing, verdict: 
 @pytest.mark.parametrize("status", ChallengeStatus)
 @pytest.mark.parametrize("severity", PlanSeverity)
 def test_what_counts(status: ChallengeStatus, severity: PlanSeverity) -> None:
-    standing = standing_of([challenge("C1", severity=severity, status=status, mitigation="")], last=False)
+    standing = count_open_challenges([challenge("C1", severity=severity, status=status, mitigation="")], last=False)
     open_or_put_off = (ChallengeStatus.OPEN, ChallengeStatus.UNRESOLVED, ChallengeStatus.DEFERRED_SURFACED)
     assert standing.blocking == (severity is PlanSeverity.BLOCKING and status in open_or_put_off)
     stands = severity is PlanSeverity.SIGNIFICANT and status.is_open

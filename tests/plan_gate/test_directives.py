@@ -6,12 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from proofstone.agents.roles.models.plan_gate import Directive, DirectiveKind, DirectiveReason, Mode
-from proofstone.agents.roles.models.plan_gate_records import ChallengeStatus, Origin, UnknownResolution
+from proofstone.agents.roles.models.plan_gate import Directive, DirectiveKind, DirectiveReason, ResearchMode
+from proofstone.agents.roles.models.plan_gate_records import ChallengeOrigin, ChallengeStatus, UnknownResolution
 from proofstone.agents.rules.tool_budgets import BudgetKind
-from proofstone.plan_gate.models import EventKind
-from proofstone.plan_gate.rules.decision import CONDITIONS, Circumstances, in_words, why_not
-from proofstone.plan_gate.rules.effects import AskChallenges, AskResearch
+from proofstone.plan_gate.models import PlanEventKind
+from proofstone.plan_gate.rules.decision import (
+    DIRECTIVE_CONDITIONS,
+    DirectiveContext,
+    describe_directive,
+    explain_refused_directive,
+)
+from proofstone.plan_gate.rules.effects import AskChallenges, AskPlanResearch
 from tests.plan_gate.talk import (
     BLOCKING,
     MINOR,
@@ -36,31 +41,33 @@ from tests.plan_gate.talk import (
 UNRESOLVED = ChallengeStatus.UNRESOLVED
 
 
-NOTHING = Circumstances(
-    last=False,
-    only_minor_left=False,
-    new_blocking=False,
-    surfaced=False,
-    answered=False,
-    resolved_unknown=False,
-    unresolved=False,
+NOTHING = DirectiveContext(
+    is_last=False,
+    has_only_minor=False,
+    has_new_blocking=False,
+    has_surfaced=False,
+    has_answer=False,
+    has_resolved_unknown=False,
+    has_unresolved=False,
 )
-EVERYTHING = replace(NOTHING, new_blocking=True, surfaced=True, answered=True, resolved_unknown=True, unresolved=True)
+EVERYTHING = replace(
+    NOTHING, has_new_blocking=True, has_surfaced=True, has_answer=True, has_resolved_unknown=True, has_unresolved=True
+)
 SWEEP, PROBE = DirectiveKind.RE_SWEEP, DirectiveKind.RE_PROBE
 CONTRADICTS, SCOPE = DirectiveReason.NEW_BLOCKING_CONTRADICTS_CONTEXT, DirectiveReason.RESPONSE_CHANGES_SCOPE
 CHAIN, CASCADE = DirectiveReason.NEW_DEPENDENCY_CHAIN, DirectiveReason.CASCADE_NOT_EXPLORED
 GRANTED = [
-    (SWEEP, CONTRADICTS, replace(NOTHING, new_blocking=True, surfaced=True)),
-    (SWEEP, SCOPE, replace(NOTHING, answered=True)),
-    (PROBE, CHAIN, replace(NOTHING, resolved_unknown=True)),
-    (PROBE, CASCADE, replace(NOTHING, unresolved=True)),
+    (SWEEP, CONTRADICTS, replace(NOTHING, has_new_blocking=True, has_surfaced=True)),
+    (SWEEP, SCOPE, replace(NOTHING, has_answer=True)),
+    (PROBE, CHAIN, replace(NOTHING, has_resolved_unknown=True)),
+    (PROBE, CASCADE, replace(NOTHING, has_unresolved=True)),
 ]
 REFUSED = [
-    (SWEEP, CONTRADICTS, replace(EVERYTHING, new_blocking=False), "no BLOCKING challenge came in"),
-    (SWEEP, CONTRADICTS, replace(EVERYTHING, surfaced=False), "no BLOCKING challenge came in"),
-    (SWEEP, SCOPE, replace(EVERYTHING, answered=False), "the person has answered nothing"),
-    (PROBE, CHAIN, replace(EVERYTHING, resolved_unknown=False), "no unknown was resolved"),
-    (PROBE, CASCADE, replace(EVERYTHING, unresolved=False), "no challenge is UNRESOLVED"),
+    (SWEEP, CONTRADICTS, replace(EVERYTHING, has_new_blocking=False), "no BLOCKING challenge came in"),
+    (SWEEP, CONTRADICTS, replace(EVERYTHING, has_surfaced=False), "no BLOCKING challenge came in"),
+    (SWEEP, SCOPE, replace(EVERYTHING, has_answer=False), "the person has answered nothing"),
+    (PROBE, CHAIN, replace(EVERYTHING, has_resolved_unknown=False), "no unknown was resolved"),
+    (PROBE, CASCADE, replace(EVERYTHING, has_unresolved=False), "no challenge is UNRESOLVED"),
     (SWEEP, CHAIN, EVERYTHING, "a RE-SWEEP is given for new-blocking-contradicts-context, response-changes-scope"),
     (SWEEP, CASCADE, EVERYTHING, "a RE-SWEEP is given for"),
     (PROBE, CONTRADICTS, EVERYTHING, "a RE-PROBE is given for new-dependency-chain, cascade-not-explored"),
@@ -71,30 +78,32 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("kind", "reason", "it"), GRANTED)
-def test_each_condition_alone_is_enough(kind: DirectiveKind, reason: DirectiveReason, it: Circumstances) -> None:
-    assert why_not(directive(kind, reason), it) == ""
+def test_each_condition_alone_is_enough(kind: DirectiveKind, reason: DirectiveReason, it: DirectiveContext) -> None:
+    assert explain_refused_directive(directive(kind, reason), it) == ""
 
 
 @pytest.mark.parametrize(("kind", "reason", "it", "why"), REFUSED)
 def test_without_its_condition_nothing_else_helps(
-    kind: DirectiveKind, reason: DirectiveReason | None, it: Circumstances, why: str
+    kind: DirectiveKind, reason: DirectiveReason | None, it: DirectiveContext, why: str
 ) -> None:
-    assert why_not(directive(kind, reason), it).startswith(why)
+    assert explain_refused_directive(directive(kind, reason), it).startswith(why)
 
 
-@pytest.mark.parametrize(("kind", "reason"), CONDITIONS)
+@pytest.mark.parametrize(("kind", "reason"), DIRECTIVE_CONDITIONS)
 def test_nothing_is_done_again_in_the_last_iteration_or_for_minor_challenges(
     kind: DirectiveKind, reason: DirectiveReason
 ) -> None:
     again = directive(kind, reason)
-    assert why_not(again, EVERYTHING) == ""
-    assert why_not(again, replace(EVERYTHING, last=True)) == "this is the last iteration"
-    assert why_not(again, replace(EVERYTHING, only_minor_left=True)) == "only MINOR challenges are left"
+    assert explain_refused_directive(again, EVERYTHING) == ""
+    assert explain_refused_directive(again, replace(EVERYTHING, is_last=True)) == "this is the last iteration"
+    assert (
+        explain_refused_directive(again, replace(EVERYTHING, has_only_minor=True)) == "only MINOR challenges are left"
+    )
 
 
 def test_every_reason_has_a_condition() -> None:
-    assert {reason for _, reason in CONDITIONS} == set(DirectiveReason)
-    assert set(CONDITIONS) == {(kind, reason) for kind, reason, _ in GRANTED}
+    assert {reason for _, reason in DIRECTIVE_CONDITIONS} == set(DirectiveReason)
+    assert set(DIRECTIVE_CONDITIONS) == {(kind, reason) for kind, reason, _ in GRANTED}
 
 
 @pytest.mark.parametrize(
@@ -102,12 +111,12 @@ def test_every_reason_has_a_condition() -> None:
     [
         (directive(SWEEP, SCOPE), "RE-SWEEP (response-changes-scope): the store"),
         (directive(DirectiveKind.NOTE), "NOTE: the store"),
-        (raising(Mode.PROBE, "Grep", 3), "RAISE-BUDGET probe Grep +3: more to read"),
+        (raising(ResearchMode.PROBE, "Grep", 3), "RAISE-BUDGET probe Grep +3: more to read"),
         (raising(None, "Grep", 3), "RAISE-BUDGET ? Grep +3: more to read"),
     ],
 )
 def test_a_directive_in_words(said: Directive, words: str) -> None:
-    assert in_words(said) == words
+    assert describe_directive(said) == words
 
 
 # In the loop.
@@ -155,10 +164,10 @@ def test_a_sweep_or_a_probe_is_done_again_under_its_condition(
     mode = "surface" if again.kind is SWEEP else "probe"
     assert (f"{mode} 2" in talk.asked) == granted
     assert bool(talk.states[0].synthesizer_directives) == granted
-    assert bool(talk.events(EventKind.REFUSED)) != granted
+    assert bool(talk.events(PlanEventKind.REFUSED)) != granted
     if granted:
         need = talk.need(f"{mode} 2")
-        assert isinstance(need, AskResearch) and need.directives == ("the store",)
+        assert isinstance(need, AskPlanResearch) and need.directives == ("the store",)
         assert f"{mode} 3" not in talk.asked, "it is done once"
 
 
@@ -200,7 +209,7 @@ def test_nothing_is_done_again_in_the_last_iteration_though_the_person_has_answe
         "synthesis 3": synthesis(directives=(directive(SWEEP, SCOPE),)),
     }
     talk = follow(subject(), script)
-    assert talk.events(EventKind.REFUSED) == [
+    assert talk.events(PlanEventKind.REFUSED) == [
         "RE-SWEEP (response-changes-scope): the store: not granted, this is the last iteration"
     ]
 
@@ -211,17 +220,20 @@ def test_nothing_is_done_again_for_minor_challenges() -> None:
         "synthesis 1": synthesis(*unresolving("C1"), directives=(directive(PROBE, CASCADE),)),
     }
     talk = follow(subject(), script)
-    assert "only MINOR challenges are left" in talk.events(EventKind.REFUSED)[0]
+    assert "only MINOR challenges are left" in talk.events(PlanEventKind.REFUSED)[0]
 
 
 def test_a_raised_budget_is_seen_by_whoever_it_is_for_and_stays() -> None:
-    script: Script = {**ONE_OPEN, "synthesis 1": synthesis(directives=(raising(Mode.RESOLVE, "web_search", 2),))}
+    script: Script = {
+        **ONE_OPEN,
+        "synthesis 1": synthesis(directives=(raising(ResearchMode.RESOLVE, "web_search", 2),)),
+    }
     talk = follow(subject(), script)
     for name, limit in (("resolve 1", 3), ("resolve 2", 5), ("resolve 3", 5)):
         need = talk.need(name)
-        assert isinstance(need, AskResearch)
-        assert need.seen.budget.limit(Mode.RESOLVE, BudgetKind.WEB_SEARCH) == limit
-    assert talk.events(EventKind.BUDGET) == ["WebSearch of resolve: 2 more were granted, more to read"]
+        assert isinstance(need, AskPlanResearch)
+        assert need.snapshot.budget.limit(ResearchMode.RESOLVE, BudgetKind.WEB_SEARCH) == limit
+    assert talk.events(PlanEventKind.BUDGET) == ["WebSearch of resolve: 2 more were granted, more to read"]
     assert talk.states[1].synthesizer_directives == (), "each iteration has its own"
     assert talk.states[0].synthesizer_directives == ("RAISE-BUDGET resolve web_search +2: more to read",)
 
@@ -232,25 +244,27 @@ def test_a_raised_budget_is_seen_by_whoever_it_is_for_and_stays() -> None:
         (raising(None), "it names no mode"),
         (raising(tool="hammer"), "no tool that has a budget"),
         (raising(by=0), "no number of calls"),
-        (raising(Mode.SURFACE, "WebSearch"), "that budget cannot be raised further"),
+        (raising(ResearchMode.SURFACE, "WebSearch"), "that budget cannot be raised further"),
     ],
 )
 def test_a_budget_that_cannot_be_raised_is_not(said: Directive, why: str) -> None:
     talk = follow(subject(), {**ONE_OPEN, "synthesis 1": synthesis(directives=(said,))})
-    (refused,) = talk.events(EventKind.REFUSED)
+    (refused,) = talk.events(PlanEventKind.REFUSED)
     assert why in refused
-    assert (talk.events(EventKind.BUDGET), talk.states[0].synthesizer_directives) == ([], ())
+    assert (talk.events(PlanEventKind.BUDGET), talk.states[0].synthesizer_directives) == ([], ())
 
 
 def test_a_budget_is_raised_by_no_more_than_there_is_room_for() -> None:
-    talk = follow(subject(), {**ONE_OPEN, "synthesis 1": synthesis(directives=(raising(Mode.PROBE, "Grep", 8),))})
-    assert talk.events(EventKind.BUDGET) == ["Grep of probe: 4 more were granted, more to read"]
+    talk = follow(
+        subject(), {**ONE_OPEN, "synthesis 1": synthesis(directives=(raising(ResearchMode.PROBE, "Grep", 8),))}
+    )
+    assert talk.events(PlanEventKind.BUDGET) == ["Grep of probe: 4 more were granted, more to read"]
 
 
 def test_at_the_end_no_budget_is_raised() -> None:
     talk = follow(subject(), {**ONE_OPEN, "synthesis 3": synthesis(directives=(raising(),))})
-    assert talk.events(EventKind.BUDGET) == []
-    assert "this is the last iteration" in talk.events(EventKind.REFUSED)[0]
+    assert talk.events(PlanEventKind.BUDGET) == []
+    assert "this is the last iteration" in talk.events(PlanEventKind.REFUSED)[0]
 
 
 def test_a_note_is_told_to_everybody_in_the_next_iteration_and_not_after_it() -> None:
@@ -260,19 +274,19 @@ def test_a_note_is_told_to_everybody_in_the_next_iteration_and_not_after_it() ->
         assert isinstance(asked, AskChallenges) and asked.directives == notes
     for name, notes in (("resolve 1", ()), ("resolve 2", ("the store",)), ("resolve 3", ())):
         need = talk.need(name)
-        assert isinstance(need, AskResearch) and need.directives == notes
+        assert isinstance(need, AskPlanResearch) and need.directives == notes
 
 
 def test_a_note_is_told_to_whoever_looks_again_too() -> None:
     both = (directive(DirectiveKind.NOTE), directive(PROBE, CHAIN))
     script: Script = {**ONE_OPEN, "resolve 1": resolved(unknown("C1")), "synthesis 1": synthesis(directives=both)}
     need = follow(subject(), script).need("probe 2")
-    assert isinstance(need, AskResearch) and need.directives == ("the store", "the store")
+    assert isinstance(need, AskPlanResearch) and need.directives == ("the store", "the store")
 
 
 @pytest.mark.parametrize("rules", [True, False])
 def test_what_the_rules_brought_or_was_settled_at_once_is_nothing_new_that_blocks(rules: bool) -> None:
-    there = [entering(BLOCKING, origin=Origin.RULES)] if rules else []
+    there = [entering(BLOCKING, origin=ChallengeOrigin.RULES)] if rules else []
     script: Script = {
         "challenger 1": challenges(SIGNIFICANT) if rules else challenges(SIGNIFICANT, BLOCKING),
         "surface 1": surfaced(context()),
@@ -284,4 +298,4 @@ def test_what_the_rules_brought_or_was_settled_at_once_is_nothing_new_that_block
 
 def test_calls_beyond_a_budget_are_told() -> None:
     talk = follow(subject(), {"surface 1": heard(surfaced(), "Grep: refused, 4 of 4 used")})
-    assert talk.events(EventKind.BUDGET) == ["researcher:surface: Grep: refused, 4 of 4 used"]
+    assert talk.events(PlanEventKind.BUDGET) == ["researcher:surface: Grep: refused, 4 of 4 used"]

@@ -14,11 +14,11 @@ from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
     ChallengeConfidence,
     ChallengeLine,
+    ChallengeOrigin,
     ChallengeStatus,
     Convergence,
     ConvergenceStatus,
     IterationState,
-    Origin,
     PlanQuality,
     PlanSeverity,
     ProbedRisk,
@@ -34,7 +34,15 @@ from proofstone.agents.roles.models.plan_gate_records import (
     UnknownType,
 )
 from proofstone.errors import InputError
-from proofstone.plan_gate.rules.documents import RECORDS, Record, all_from_text, from_text, schemas, to_json, to_yaml
+from proofstone.plan_gate.rules.record_documents import (
+    RECORD_TYPES,
+    PlanRecord,
+    build_schemas,
+    read_all_records,
+    read_record,
+    write_json,
+    write_yaml,
+)
 from tests.plan_gate.reports import CHALLENGES, RISK, STATES, SURFACED, UNKNOWN, report
 
 FIELDS = {
@@ -51,7 +59,7 @@ FIELDS = {
     ],
 }
 """Of the protocol, in its order, with the mitigation that was added to it."""
-EACH: dict[str, Record] = {
+EACH: dict[str, PlanRecord] = {
     "challenge": CHALLENGES[0],
     "unknown": UNKNOWN,
     "surfaced_context": SURFACED,
@@ -163,7 +171,7 @@ generated = st.none() | ids("C")
 challenges = st.builds(
     Challenge,
     id=ids("C"),
-    origin=st.sampled_from(Origin),
+    origin=st.sampled_from(ChallengeOrigin),
     claim=texts,
     concern=texts,
     failure_scenario=texts,
@@ -239,33 +247,33 @@ states = st.builds(
 
 
 @given(challenges | unknowns | surfaced | risks | states)
-def test_every_record_reads_back_as_it_was(record: Record) -> None:
-    assert from_text(to_yaml(record), "a.yaml") == record
-    assert from_text(to_json(record), "a.json") == record
-    assert from_text(json.dumps(json.loads(to_json(record))), "ascii.json") == record
+def test_every_record_reads_back_as_it_was(record: PlanRecord) -> None:
+    assert read_record(write_yaml(record), "a.yaml") == record
+    assert read_record(write_json(record), "a.json") == record
+    assert read_record(json.dumps(json.loads(write_json(record))), "ascii.json") == record
 
 
 @pytest.mark.parametrize("key", FIELDS)
 def test_a_document_names_its_record_and_has_the_fields_of_the_protocol_in_order(key: str) -> None:
-    lines = to_yaml(EACH[key]).splitlines()
+    lines = write_yaml(EACH[key]).splitlines()
     assert lines[0] == f"{key}:"
     assert [found[1] for line in lines if (found := re.match(r"  (\w+):", line))] == FIELDS[key]
-    assert {name: list(body) for name, body in json.loads(to_json(EACH[key])).items()} == {key: FIELDS[key]}
+    assert {name: list(body) for name, body in json.loads(write_json(EACH[key])).items()} == {key: FIELDS[key]}
 
 
 @pytest.mark.parametrize("text", [CHALLENGE, UNKNOWN_TEXT, SURFACED_TEXT, RISK_TEXT, STATE])
 def test_what_the_protocol_shows_is_read(text: str) -> None:
-    record = from_text(text, "protocol.yaml")
-    assert from_text(to_yaml(record), "again.yaml") == record
+    record = read_record(text, "protocol.yaml")
+    assert read_record(write_yaml(record), "again.yaml") == record
 
 
 def test_the_words_of_the_protocol_arrive() -> None:
-    state = from_text(STATE, "state.yaml")
+    state = read_record(STATE, "state.yaml")
     assert isinstance(state, IterationState)
     assert state.surfaced_contexts[0].generates_challenge == "C3"
     assert state.probed_risks[0].generates_challenge is None
     assert state.convergence.status is ConvergenceStatus.CONTINUE
-    found = from_text(UNKNOWN_TEXT, "u.yaml")
+    found = read_record(UNKNOWN_TEXT, "u.yaml")
     assert isinstance(found, Unknown)
     assert found.finding == "[VERIFIED: source | finding | impact]"
 
@@ -282,13 +290,13 @@ def test_the_words_of_the_protocol_arrive() -> None:
     ],
 )
 def test_a_text_stays_as_it_was_written(written: str, read: str) -> None:
-    record = from_text(CHALLENGE.replace('"The plan assumes X"', written), "a.yaml")
+    record = read_record(CHALLENGE.replace('"The plan assumes X"', written), "a.yaml")
     assert isinstance(record, Challenge)
     assert record.claim == read
 
 
 def test_the_severities_of_the_rest_of_the_runtime_are_read() -> None:
-    record = from_text(CHALLENGE.replace('"SIGNIFICANT"', "major"), "a.yaml")
+    record = read_record(CHALLENGE.replace('"SIGNIFICANT"', "major"), "a.yaml")
     assert isinstance(record, Challenge)
     assert record.severity is PlanSeverity.SIGNIFICANT
 
@@ -299,12 +307,12 @@ def test_the_severities_of_the_rest_of_the_runtime_are_read() -> None:
         CHALLENGE + RISK_TEXT,
         f"{CHALLENGE}---\n{RISK_TEXT}...\n",
         f"---\n{CHALLENGE}---\n---\n{RISK_TEXT}",
-        json.dumps([json.loads(to_json(from_text(text, "x"))) for text in (CHALLENGE, RISK_TEXT)], indent=1),
-        "\ufeff" + json.dumps([json.loads(to_json(from_text(text, "x"))) for text in (CHALLENGE, RISK_TEXT)]),
+        json.dumps([json.loads(write_json(read_record(text, "x"))) for text in (CHALLENGE, RISK_TEXT)], indent=1),
+        "\ufeff" + json.dumps([json.loads(write_json(read_record(text, "x"))) for text in (CHALLENGE, RISK_TEXT)]),
     ],
 )
 def test_several_records_are_read_in_order(text: str) -> None:
-    assert all_from_text(text, "all.yaml") == (from_text(CHALLENGE, "c"), from_text(RISK_TEXT, "r"))
+    assert read_all_records(text, "all.yaml") == (read_record(CHALLENGE, "c"), read_record(RISK_TEXT, "r"))
 
 
 def bombs() -> str:
@@ -353,14 +361,14 @@ def bombs() -> str:
 )
 def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:
     with pytest.raises(InputError) as caught:
-        all_from_text(text, "x")
+        read_all_records(text, "x")
     assert said in caught.value.message
     assert caught.value.hint
 
 
 def test_one_record_is_one() -> None:
     with pytest.raises(InputError, match=r"^all\.yaml: has 2 records, but only one is allowed"):
-        from_text(CHALLENGE + RISK_TEXT, "all.yaml")
+        read_record(CHALLENGE + RISK_TEXT, "all.yaml")
 
 
 def references(schema: object) -> set[str]:
@@ -371,9 +379,9 @@ def references(schema: object) -> set[str]:
 
 
 def test_there_is_a_schema_for_each_document_and_the_report() -> None:
-    found = schemas()
-    assert list(found) == [*RECORDS, "plan_report"]
-    for key, kind in RECORDS.items():
+    found = build_schemas()
+    assert list(found) == [*RECORD_TYPES, "plan_report"]
+    for key, kind in RECORD_TYPES.items():
         schema = found[key]
         assert schema["required"] == [key]
         assert schema["properties"] == {key: {"$ref": f"#/$defs/{kind.__name__}"}}
@@ -381,7 +389,7 @@ def test_there_is_a_schema_for_each_document_and_the_report() -> None:
     assert set(found["plan_report"]["properties"]) == set(report().model_dump())
 
 
-@pytest.mark.parametrize("schema", schemas().values(), ids=schemas())
+@pytest.mark.parametrize("schema", build_schemas().values(), ids=build_schemas())
 def test_a_schema_stands_by_itself(schema: dict[str, Any]) -> None:
     assert json.loads(json.dumps(schema)) == schema
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"

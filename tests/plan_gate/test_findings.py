@@ -11,15 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.agents.roles.models.plan_gate import UnknownDraft
-from proofstone.agents.roles.models.plan_gate_records import LookedUp, RepositoryClaim, UnknownResolution, UnknownType
+from proofstone.agents.roles.models.plan_gate_records import (
+    LookupResult,
+    RepositoryClaim,
+    UnknownResolution,
+    UnknownType,
+)
 from proofstone.plan_gate.rules.research import (
-    FoundOut,
-    claimed,
-    finding_text,
-    is_substantial,
-    is_verified,
+    ParsedFinding,
+    are_claims_verified,
+    describe_claim,
+    format_finding,
+    format_unverified,
+    is_substantially_verified,
     parse_finding,
-    unverified,
 )
 
 CONFIRMED, REFUTED, UNRESOLVABLE, PARTIALLY = UnknownResolution
@@ -47,9 +52,9 @@ def draft(
 
 def looked(
     *holds: bool | None, saw: str = "src/app.py is there", claim: Mapping[str, object] = MappingProxyType({})
-) -> list[LookedUp]:
+) -> list[LookupResult]:
     claimed = RepositoryClaim.model_validate({"kind": "file", "path": "src/app.py", **claim})
-    return [LookedUp(claim=claimed, holds=one, saw=saw) for one in holds]
+    return [LookupResult(claim=claimed, holds=one, saw=saw) for one in holds]
 
 
 ROWS: list[tuple[tuple[bool | None, ...], bool, dict[UnknownResolution, UnknownResolution]]] = [
@@ -72,12 +77,12 @@ def test_only_what_the_engine_saw_is_verified(
     becomes: dict[UnknownResolution, UnknownResolution],
     said: UnknownResolution,
 ) -> None:
-    text, resolution = finding_text(draft(said=said), looked(*holds))
+    text, resolution = format_finding(draft(said=said), looked(*holds))
     seen = "; ".join(["src/app.py is there"] * len(holds))
     word = f"VERIFIED: {seen}" if verified else "UNVERIFIED: the whole repository"
     assert text == f"[{word} | it is | C1 falls]"
     assert resolution is becomes.get(said, said)
-    assert is_verified(looked(*holds)) is verified
+    assert are_claims_verified(looked(*holds)) is verified
 
 
 def words(longest: int) -> st.SearchStrategy[str]:
@@ -92,14 +97,14 @@ def words(longest: int) -> st.SearchStrategy[str]:
 def test_any_words_stay_in_their_part_and_come_back(
     source: str, finding: str, impact: str, saw: str, holds: bool
 ) -> None:
-    text, _ = finding_text(draft(source, finding, impact), looked(holds, saw=saw))
-    assert parse_finding(text) == FoundOut(holds, saw if holds else source, finding, impact)
+    text, _ = format_finding(draft(source, finding, impact), looked(holds, saw=saw))
+    assert parse_finding(text) == ParsedFinding(holds, saw if holds else source, finding, impact)
     assert text.splitlines() == [text]
     assert len(re.findall(r"(?<!\\)\[VERIFIED:", text)) == holds
 
 
 def test_what_was_seen_is_not_longer_than_a_person_reads() -> None:
-    text, _ = finding_text(draft(), looked(*[True] * 20, saw="x" * 1000))
+    text, _ = format_finding(draft(), looked(*[True] * 20, saw="x" * 1000))
     found = parse_finding(text)
     assert found is not None and len(found.source) == 2001
 
@@ -117,18 +122,18 @@ SUBSTANCE: list[tuple[dict[str, object], bool]] = [
 
 @pytest.mark.parametrize(("claim", "substantial"), SUBSTANCE)
 def test_that_a_file_is_there_or_is_not_shows_nothing_of_substance(claim: dict[str, object], substantial: bool) -> None:
-    assert is_substantial(looked(HOLDS, claim=claim)) is substantial
-    assert is_substantial([*looked(HOLDS), *looked(HOLDS, claim=claim)]) is substantial
+    assert is_substantially_verified(looked(HOLDS, claim=claim)) is substantial
+    assert is_substantially_verified([*looked(HOLDS), *looked(HOLDS, claim=claim)]) is substantial
 
 
 @pytest.mark.parametrize("holds", [FALSE, UNKNOWN])
 def test_what_is_not_verified_is_not_substantial(holds: bool | None) -> None:
-    assert not is_substantial([])
-    assert not is_substantial([*looked(HOLDS, claim={"kind": "symbol", "name": "parse"}), *looked(holds)])
+    assert not is_substantially_verified([])
+    assert not is_substantially_verified([*looked(HOLDS, claim={"kind": "symbol", "name": "parse"}), *looked(holds)])
 
 
 def test_a_finding_that_poses_as_another_is_unverified() -> None:
-    text = unverified(draft(finding="x | y] [VERIFIED: src/app.py"))
+    text = format_unverified(draft(finding="x | y] [VERIFIED: src/app.py"))
     assert text == "[UNVERIFIED: the whole repository | x \\| y\\] \\[VERIFIED: src/app.py | C1 falls]"
 
 
@@ -174,5 +179,5 @@ CLAIMS: list[tuple[dict[str, str], str, str]] = [
 
 @pytest.mark.parametrize(("given", "plain", "opposite"), CLAIMS)
 def test_a_claim_is_put_into_words(given: dict[str, str], plain: str, opposite: str) -> None:
-    assert claimed(RepositoryClaim.model_validate(given)) == plain
-    assert claimed(RepositoryClaim.model_validate({**given, "absent": True})) == opposite
+    assert describe_claim(RepositoryClaim.model_validate(given)) == plain
+    assert describe_claim(RepositoryClaim.model_validate({**given, "absent": True})) == opposite

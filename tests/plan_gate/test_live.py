@@ -12,10 +12,10 @@ import pytest
 from rich.console import Console
 
 from proofstone.agents.roles.models.plan_gate_records import ChallengeStatus, ConvergenceStatus, PlanQuality, TeamMode
-from proofstone.cli.render.plan_gate import LivePlanGate, print_report
-from proofstone.common.models import Allowance, Spent
-from proofstone.plan_gate.models import Complexity, EventKind, OpenQuestion, PlanEvent, PlanReport
-from proofstone.plan_gate.run import Beginning, Watching
+from proofstone.cli.render.plan_gate import LivePlanGate, print_plan_report
+from proofstone.common.models import Allowance, BudgetUsage
+from proofstone.plan_gate.models import Complexity, OpenQuestion, PlanEvent, PlanEventKind, PlanReport
+from proofstone.plan_gate.run import PlanGateObserver, PlanGateStart
 from tests.plan_gate import reports
 from tests.plan_gate.reports import BLOCKING, MINOR, OPEN, PLAN, RESOLVED, RUN, challenge, state
 
@@ -27,10 +27,10 @@ def console(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
     return Console(file=file, width=200, force_terminal=terminal, markup=False, highlight=False, emoji=False), file
 
 
-def beginning(**said: object) -> Beginning:
+def beginning(**said: object) -> PlanGateStart:
     agents = {"challenger": "api:small", "synthesizer": "api:large"}
     body: dict[str, object] = {"title": "A basket", "agents": agents, **said}
-    return Beginning(
+    return PlanGateStart(
         run_id=RUN,
         plan_path=PLAN,
         quality=PlanQuality.RICH,
@@ -42,20 +42,22 @@ def beginning(**said: object) -> Beginning:
 
 def test_a_discussion_is_told_line_by_line() -> None:
     out, file = console()
-    live: Watching = LivePlanGate(out, interactive=False)
+    live: PlanGateObserver = LivePlanGate(out, interactive=False)
     first = (challenge("C1", MINOR, claim="m"), challenge("C2", BLOCKING, claim="b"), challenge("C3", claim="s"))
     second = (first[0], first[1].model_copy(update={"status": RESOLVED}), first[2], challenge("C4", claim="new"))
-    live.began(beginning())
-    live.iterating(1)
-    live.asked("challenger")
-    live.doing("challenger", "reads the plan")
-    live.answered("challenger", "3 challenges", failed=False)
-    live.asked("researcher:probe")
-    live.answered("researcher:probe", "no answer in 300 s", failed=True)
-    live.spending(Spent(requests=1))
-    live.decided(state(1, first, CONTINUE), first, [PlanEvent(iteration=1, kind=EventKind.FAILURE, text="gone")])
-    live.iterating(2)
-    live.decided(state(2, second, CONVERGED), second, [])
+    live.on_run_started(beginning())
+    live.on_iteration_started(1)
+    live.on_agent_started("challenger")
+    live.on_activity("challenger", "reads the plan")
+    live.on_agent_ended("challenger", "3 challenges", failed=False)
+    live.on_agent_started("researcher:probe")
+    live.on_agent_ended("researcher:probe", "no answer in 300 s", failed=True)
+    live.on_spending(BudgetUsage(requests=1))
+    live.on_iteration_ended(
+        state(1, first, CONTINUE), first, [PlanEvent(iteration=1, kind=PlanEventKind.FAILURE, text="gone")]
+    )
+    live.on_iteration_started(2)
+    live.on_iteration_ended(state(2, second, CONVERGED), second, [])
     assert file.getvalue().splitlines() == [
         "A basket: RICH, complexity 4, base team",
         f"run {RUN}",
@@ -81,7 +83,7 @@ def test_a_discussion_is_told_line_by_line() -> None:
 )
 def test_where_nobody_is_asked_it_is_said_why(note: str, said: str) -> None:
     out, file = console()
-    LivePlanGate(out, interactive=False).began(beginning(agents={}, note=note, title=""))
+    LivePlanGate(out, interactive=False).on_run_started(beginning(agents={}, note=note, title=""))
     assert file.getvalue().splitlines() == [f"{PLAN}: RICH, complexity 4, base team", f"run {RUN}", said]
 
 
@@ -89,14 +91,16 @@ def test_what_an_agent_wrote_drives_no_terminal() -> None:
     out, file = console(terminal=True)
     live = LivePlanGate(out, interactive=True)
     hostile = "\x1b[2J[red]one\ntwo\r\ud803"
-    with live.showing():
-        live.began(beginning(title=hostile))
-        live.asked("challenger")
-        live.doing("challenger", hostile)
+    with live.show_live():
+        live.on_run_started(beginning(title=hostile))
+        live.on_agent_started("challenger")
+        live.on_activity("challenger", hostile)
         out.print(live._render())
-        live.answered("challenger", hostile, failed=False)
+        live.on_agent_ended("challenger", hostile, failed=False)
         one = challenge("C1", claim="\x1b[2J[red]one\ntwo\r")
-        live.decided(state(1, (one,), CONTINUE), (one,), [PlanEvent(iteration=1, kind=EventKind.TEAM, text="\x1b[2J")])
+        live.on_iteration_ended(
+            state(1, (one,), CONTINUE), (one,), [PlanEvent(iteration=1, kind=PlanEventKind.TEAM, text="\x1b[2J")]
+        )
     text = file.getvalue()
     assert "\x1b[2J" not in text
     assert "\\x1b[2J[red]one two \\ud803" in text
@@ -106,12 +110,12 @@ def test_what_an_agent_wrote_drives_no_terminal() -> None:
 def test_a_terminal_has_a_row_for_each_agent_at_work_and_what_was_spent() -> None:
     out, file = console(terminal=True)
     live = LivePlanGate(out, interactive=True, allowance=Allowance(tokens=100_000))
-    with live.showing():
-        live.asked("challenger")
-        live.asked("domain_expert")
-        live.doing("challenger", "x" * 100)
-        live.doing("nobody", "is not at work")
-        live.spending(Spent(requests=2, input_tokens=3_000, usd=0.05))
+    with live.show_live():
+        live.on_agent_started("challenger")
+        live.on_agent_started("domain_expert")
+        live.on_activity("challenger", "x" * 100)
+        live.on_activity("nobody", "is not at work")
+        live.on_spending(BudgetUsage(requests=2, input_tokens=3_000, usd=0.05))
         shown = io.StringIO()
         Console(file=shown, width=200).print(live._render())
     assert re.sub(r"\d+ s ", "N s ", shown.getvalue()).splitlines() == [
@@ -129,19 +133,19 @@ def test_no_row_is_left_while_nobody_works() -> None:
     """A person may be typing then: the cursor is theirs."""
     out, file = console(terminal=True)
     live = LivePlanGate(out, interactive=True)
-    live.asked("challenger")
-    live.asked("domain_expert")
-    live.answered("challenger", "1 challenge", failed=False)
+    live.on_agent_started("challenger")
+    live.on_agent_started("domain_expert")
+    live.on_agent_ended("challenger", "1 challenge", failed=False)
     assert SHOWN not in file.getvalue()
-    live.answered("domain_expert", "1 challenge", failed=False)
+    live.on_agent_ended("domain_expert", "1 challenge", failed=False)
     assert file.getvalue().count(HIDDEN) == file.getvalue().count(SHOWN) == 1
 
 
 def test_no_row_is_left_when_it_ends_in_the_middle() -> None:
     out, file = console(terminal=True)
     live = LivePlanGate(out, interactive=True)
-    with pytest.raises(KeyboardInterrupt), live.showing():
-        live.asked("challenger")
+    with pytest.raises(KeyboardInterrupt), live.show_live():
+        live.on_agent_started("challenger")
         raise KeyboardInterrupt
     assert file.getvalue().count(HIDDEN) == file.getvalue().count(SHOWN) == 1
 
@@ -152,12 +156,12 @@ def test_agents_beside_each_other_wait_for_nobody_for_ever() -> None:
 
     def work(agent: str) -> None:
         for number in range(50):
-            live.asked(agent)
-            live.doing(agent, f"step {number}")
-            live.spending(Spent(requests=number))
-            live.answered(agent, f"answer {number}", failed=False)
+            live.on_agent_started(agent)
+            live.on_activity(agent, f"step {number}")
+            live.on_spending(BudgetUsage(requests=number))
+            live.on_agent_ended(agent, f"answer {number}", failed=False)
 
-    with live.showing():
+    with live.show_live():
         threads = [threading.Thread(target=work, args=(f"agent-{number}",), daemon=True) for number in range(4)]
         for thread in threads:
             thread.start()
@@ -169,7 +173,7 @@ def test_agents_beside_each_other_wait_for_nobody_for_ever() -> None:
 
 def printed(report: PlanReport, written: Path | None = None) -> list[str]:
     out, file = console()
-    print_report(out, report, written)
+    print_plan_report(out, report, written)
     return file.getvalue().splitlines()
 
 

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.agents.roles.models.plan_gate import Dimension, DirectiveKind, Dispute, Mode, QuestionDraft
+from proofstone.agents.roles.models.plan_gate import Dimension, DirectiveKind, Dispute, QuestionDraft, ResearchMode
 from proofstone.agents.roles.models.plan_gate_records import (
+    ChallengeOrigin,
     ChallengeStatus,
     ConvergenceStatus,
-    Origin,
     PlanSeverity,
     SurfacedImpact,
     TeamMode,
 )
 from proofstone.agents.rules.tool_budgets import BudgetKind
-from proofstone.plan_gate.models import EventKind, PlanVerdict
+from proofstone.plan_gate.models import PlanEventKind, PlanVerdict
 from proofstone.plan_gate.rules.effects import (
-    Answered,
-    AskAudit,
     AskChallenges,
-    AskPerson,
-    AskResearch,
+    AskPlanAudit,
+    AskPlanQuestions,
+    AskPlanResearch,
     AskSynthesis,
-    Iterated,
-    Noted,
+    PlanAcknowledgement,
+    PlanAnswers,
+    RecordIteration,
 )
 from tests.plan_gate.talk import (
     BLOCKING,
@@ -77,23 +77,23 @@ def test_where_nobody_has_anything_to_say_the_plan_proceeds_after_a_closing_audi
 def test_a_scaled_team_is_asked_side_by_side_and_its_further_members_only_once() -> None:
     talk = follow(subject(team=SCALED), {"devils-advocate 1": challenges(SIGNIFICANT)})
     first = talk.needs[0]
-    assert [(need.origin, need.at_most) for need in first if isinstance(need, AskChallenges)] == [
-        (Origin.CHALLENGER, 5),
-        (Origin.DOMAIN_EXPERT, 3),
-        (Origin.DEVILS_ADVOCATE, 2),
+    assert [(need.origin, need.max_challenges) for need in first if isinstance(need, AskChallenges)] == [
+        (ChallengeOrigin.CHALLENGER, 5),
+        (ChallengeOrigin.DOMAIN_EXPERT, 3),
+        (ChallengeOrigin.DEVILS_ADVOCATE, 2),
     ]
     assert len(first) == 3
     later = talk.need("challenger 2")
-    assert isinstance(later, AskChallenges) and later.at_most == 3
+    assert isinstance(later, AskChallenges) and later.max_challenges == 3
     assert talk.asked_in(2) == ["challenger", "resolve", "synthesis"]
-    assert talk.challenges["C1"].origin is Origin.DEVILS_ADVOCATE
+    assert talk.challenges["C1"].origin is ChallengeOrigin.DEVILS_ADVOCATE
 
 
 def test_researchers_work_side_by_side_and_sweep_and_probe_in_the_first_iteration_only() -> None:
     talk = follow(subject(), {"challenger 1": challenges(SIGNIFICANT, MINOR)})
-    (looking_into,) = [needs for needs in talk.needs if isinstance(needs[0], AskResearch) and len(needs) > 1]
-    assert [need.mode for need in looking_into if isinstance(need, AskResearch)] == list(Mode)
-    assert all(isinstance(need, AskResearch) and need.targets == ("C1", "C2") for need in looking_into)
+    (looking_into,) = [needs for needs in talk.needs if isinstance(needs[0], AskPlanResearch) and len(needs) > 1]
+    assert [need.mode for need in looking_into if isinstance(need, AskPlanResearch)] == list(ResearchMode)
+    assert all(isinstance(need, AskPlanResearch) and need.targets == ("C1", "C2") for need in looking_into)
     assert talk.asked[5:-1] == ["challenger 2", "resolve 2", "synthesis 2", "challenger 3", "resolve 3", "synthesis 3"]
 
 
@@ -109,17 +109,17 @@ def test_whoever_is_asked_is_shown_how_far_it_has_come() -> None:
     talk = follow(subject(), script)
     need = talk.need("challenger 2")
     assert isinstance(need, AskChallenges)
-    seen = need.seen
-    assert (seen.iteration, seen.last) == (2, False)
+    seen = need.snapshot
+    assert (seen.iteration, seen.is_last) == (2, False)
     assert [one.id for one in seen.challenges] == ["C1", "C2"]
     assert ([one.id for one in seen.unknowns], [one.id for one in seen.surfaced]) == (["U1"], ["S1"])
     assert [one.id for one in seen.risks] == ["P1"]
     assert seen.responses == ("C1: It is empty.",)
     assert seen.directives == ("NOTE: the store", "RAISE-BUDGET resolve Read +2: more to read")
     assert "researcher:resolve: Read: 9 of 8" in seen.notes
-    assert seen.budget.limit(Mode.RESOLVE, BudgetKind.READ) == 10
+    assert seen.budget.limit(ResearchMode.RESOLVE, BudgetKind.READ) == 10
     last = talk.need("synthesis 3")
-    assert isinstance(last, AskSynthesis) and last.seen.last
+    assert isinstance(last, AskSynthesis) and last.snapshot.is_last
 
 
 # The table, by what leads to each row.
@@ -180,7 +180,7 @@ def test_how_it_ends(script: Script, states: list[ConvergenceStatus], verdict: P
     assert [state.convergence.status for state in talk.states] == states
     assert [state.iteration for state in talk.states] == list(range(1, len(states) + 1))
     assert talk.came == (states[-1], verdict)
-    assert talk.end.decision.strong == (script == ROWS[5][1])
+    assert talk.end.decision.is_strong == (script == ROWS[5][1])
     assert talk.asked[-1] == f"audit {len(states)}"
 
 
@@ -212,7 +212,7 @@ def test_a_question_waits_and_its_answer_starts_the_next_iteration() -> None:
     }
     talk = follow(subject(), script)
     need = talk.need("person 1")
-    assert isinstance(need, AskPerson)
+    assert isinstance(need, AskPlanQuestions)
     (question,) = need.questions
     assert (question.challenge, question.question, question.options) == ("C1", "Is it empty?", ("yes", "no"))
     assert "It is not after the first night." in question.why
@@ -228,7 +228,7 @@ def test_a_question_waits_and_its_answer_starts_the_next_iteration() -> None:
 def test_a_question_that_nobody_has_put_into_words_is_asked_all_the_same() -> None:
     script: Script = {"challenger 1": challenges(BLOCKING), "synthesis 1": synthesis(*unresolving("C1"))}
     need = follow(subject(), script).need("person 1")
-    assert isinstance(need, AskPerson)
+    assert isinstance(need, AskPlanQuestions)
     assert need.questions[0].question == "How should this be settled?"
     assert "It is not after the first night." in need.questions[0].why
 
@@ -240,7 +240,7 @@ def test_what_was_not_answered_is_asked_again() -> None:
         "person 1": [{"C2": "yes", "C1": " "}, {"C1": "no"}],
     }
     talk = follow(subject(), script)
-    asked = [need for needs in talk.needs for need in needs if isinstance(need, AskPerson)]
+    asked = [need for needs in talk.needs for need in needs if isinstance(need, AskPlanQuestions)]
     assert [[one.challenge for one in need.questions] for need in asked[:2]] == [["C1", "C2"], ["C1"]]
     assert [one.challenge for one in talk.end.progress.answers] == ["C2", "C1"]
     assert talk.states[1].user_responses == ("C2: yes", "C1: no")
@@ -251,7 +251,7 @@ def test_an_answer_that_says_nothing_is_an_error(said: dict[str, str]) -> None:
     script: Script = {
         "challenger 1": challenges(BLOCKING),
         "synthesis 1": synthesis(*unresolving("C1")),
-        "person 1": Answered(said),
+        "person 1": PlanAnswers(said),
     }
     with pytest.raises(ValueError, match="nothing is said about C1"):
         follow(subject(), script)
@@ -272,13 +272,13 @@ def test_the_closing_audit_is_told_the_verdict_and_shown_beside_it() -> None:
     }
     talk = follow(subject(), script)
     need = talk.need("audit 1")
-    assert isinstance(need, AskAudit)
+    assert isinstance(need, AskPlanAudit)
     assert need.verdict == "PROCEED: nothing BLOCKING or SIGNIFICANT stands"
     progress = talk.end.progress
     assert progress.audit == "It holds."
     assert progress.disputes == ("C1: two of them do not agree", "C1: not settled (challenger, at the close)")
     assert progress.score is not None
-    assert [(line.score, line.audited, line.disputed) for line in progress.score.lines] == [(7, 4, True)]
+    assert [(line.score, line.audited, line.is_disputed) for line in progress.score.lines] == [(7, 4, True)]
     assert talk.states[-1].quality_score == 7
 
 
@@ -295,12 +295,16 @@ def test_a_score_stands_in_the_state_of_the_last_iteration_only() -> None:
 
 
 def test_what_the_rules_found_comes_first_and_is_discussed() -> None:
-    rules = (entering(BLOCKING, origin=Origin.RULES, line=4), entering(MINOR, origin=Origin.RULES))
+    rules = (entering(BLOCKING, origin=ChallengeOrigin.RULES, line=4), entering(MINOR, origin=ChallengeOrigin.RULES))
     talk = follow(subject(*rules), {"challenger 1": challenges(SIGNIFICANT)})
-    assert [one.origin for one in talk.challenges.values()] == [Origin.RULES, Origin.RULES, Origin.CHALLENGER]
+    assert [one.origin for one in talk.challenges.values()] == [
+        ChallengeOrigin.RULES,
+        ChallengeOrigin.RULES,
+        ChallengeOrigin.CHALLENGER,
+    ]
     assert talk.end.progress.lines == {"C1": 4}
     need = talk.need("resolve 1")
-    assert isinstance(need, AskResearch) and need.targets == ("C1", "C2", "C3")
+    assert isinstance(need, AskPlanResearch) and need.targets == ("C1", "C2", "C3")
 
 
 RULES_ALONE: list[tuple[str, list[PlanSeverity], dict[str, str], ConvergenceStatus, PlanVerdict]] = [
@@ -323,17 +327,17 @@ RULES_ALONE: list[tuple[str, list[PlanSeverity], dict[str, str], ConvergenceStat
 def test_where_nobody_is_asked_the_rules_and_the_persons_word_decide(
     severities: list[PlanSeverity], answers: dict[str, str], status: ConvergenceStatus, verdict: PlanVerdict
 ) -> None:
-    rules = [entering(one, origin=Origin.RULES) for one in severities]
+    rules = [entering(one, origin=ChallengeOrigin.RULES) for one in severities]
     talk = follow(subject(*rules, team=None, answers=answers))
     assert (talk.asked, talk.came) == ([], (status, verdict))
     heard_of = [id for id in answers if id in talk.challenges]
     assert [one.challenge for one in talk.end.progress.answers] == heard_of
     assert talk.states[0].user_responses == tuple(f"{id}: {answers[id]}" for id in heard_of)
     assert {talk.statuses[id] for id in heard_of} <= {"RESOLVED"}
-    assert len(talk.events(EventKind.REFUSED)) == len(answers) - len(heard_of)
+    assert len(talk.events(PlanEventKind.REFUSED)) == len(answers) - len(heard_of)
 
 
-TWELVE = [entering(one, origin=Origin.RULES) for one in (*[SIGNIFICANT] * 3, *[BLOCKING] * 9)]
+TWELVE = [entering(one, origin=ChallengeOrigin.RULES) for one in (*[SIGNIFICANT] * 3, *[BLOCKING] * 9)]
 
 
 def test_of_more_than_eight_rules_the_gravest_are_discussed_and_one_that_blocks_is_never_lost() -> None:
@@ -351,17 +355,20 @@ def test_where_nobody_discusses_them_there_is_room_for_all_and_all_can_be_answer
 
 @pytest.mark.parametrize("team", TeamMode)
 def test_if_the_plan_cannot_be_run_as_it_is_nobody_is_asked(team: TeamMode) -> None:
-    rules = (entering(BLOCKING, origin=Origin.RULES, final=True), entering(BLOCKING, origin=Origin.RULES))
+    rules = (
+        entering(BLOCKING, origin=ChallengeOrigin.RULES, final=True),
+        entering(BLOCKING, origin=ChallengeOrigin.RULES),
+    )
     talk = follow(subject(*rules, team=team, answers={"C1": "never mind", "C2": "yes"}))
     assert (talk.asked, talk.came) == ([], (FORCED, RETHINK))
     assert talk.statuses == {"C1": "OPEN", "C2": "RESOLVED"}
-    assert talk.events(EventKind.REFUSED) == [
+    assert talk.events(PlanEventKind.REFUSED) == [
         "the answer to C1 settles nothing: C1 is in the plan's text: edit the plan"
     ]
 
 
 def test_what_the_person_has_said_beforehand_settles_nothing_by_itself_where_others_are_asked() -> None:
-    talk = follow(subject(entering(BLOCKING, origin=Origin.RULES), answers={"C1": "yes"}))
+    talk = follow(subject(entering(BLOCKING, origin=ChallengeOrigin.RULES), answers={"C1": "yes"}))
     assert talk.seen("resolve 1")["C1"].status is OPEN
     assert talk.came == (FORCED, RETHINK)
 
@@ -393,15 +400,15 @@ def test_the_state_of_an_iteration_is_that_of_its_end() -> None:
 def test_each_event_is_told_with_the_iteration_in_which_it_was() -> None:
     script: Script = {"challenger 1": challenges(*[SIGNIFICANT] * 6), "synthesis 2": synthesis(ruling("C1", DEFERRED))}
     talk = follow(subject(), script)
-    told = [need.events for needs in talk.needs for need in needs if isinstance(need, Iterated)]
+    told = [need.events for needs in talk.needs for need in needs if isinstance(need, RecordIteration)]
     assert [[(one.iteration, one.kind) for one in events] for events in told] == [
-        [(1, EventKind.OVERFLOW)],
-        [(2, EventKind.REFUSED)],
+        [(1, PlanEventKind.OVERFLOW)],
+        [(2, PlanEventKind.REFUSED)],
         [],
     ]
 
 
-@pytest.mark.parametrize("wrong", [heard(probed()), Noted(), Answered({})])
+@pytest.mark.parametrize("wrong", [heard(probed()), PlanAcknowledgement(), PlanAnswers({})])
 @pytest.mark.parametrize("who", ["challenger 1", "surface 1", "synthesis 1"])
 def test_an_answer_of_the_wrong_kind_is_an_error_of_ours(who: str, wrong: Scripted) -> None:
     with pytest.raises(TypeError, match="is wanted, not"):
@@ -412,7 +419,7 @@ def test_an_answer_that_is_no_answer_of_a_person_is_an_error_of_ours() -> None:
     script: Script = {
         "challenger 1": challenges(BLOCKING),
         "synthesis 1": synthesis(*unresolving("C1")),
-        "person 1": Noted(),
+        "person 1": PlanAcknowledgement(),
     }
     with pytest.raises(TypeError, match="an answer is wanted"):
         follow(subject(), script)

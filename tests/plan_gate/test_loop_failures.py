@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from proofstone.agents.roles.models.plan_gate_records import (
+    ChallengeOrigin,
     ChallengeStatus,
     ConvergenceStatus,
-    Origin,
     TeamMode,
     UnknownResolution,
 )
-from proofstone.plan_gate.models import EventKind, PlanVerdict
+from proofstone.plan_gate.models import PlanEventKind, PlanVerdict
 from tests.plan_gate.talk import (
     BLOCKING,
     FAILS,
@@ -48,7 +48,7 @@ ALONE: list[tuple[str, TeamMode, str]] = [
     ("surface 1", TeamMode.BASE, "researcher:surface"),
     ("probe 1", TeamMode.BASE, "researcher:probe"),
 ]
-RULE = entering(SIGNIFICANT, origin=Origin.RULES, line=3)
+RULE = entering(SIGNIFICANT, origin=ChallengeOrigin.RULES, line=3)
 
 
 @pytest.mark.parametrize(("who", "team", "agent"), ALONE)
@@ -61,8 +61,8 @@ def test_one_that_fails_is_done_without(who: str, team: TeamMode, agent: str, fa
         "synthesis 2": synthesis(ruling("C1", RESOLVED, *ids)),
     }
     talk = follow(subject(RULE, team=team), script)
-    assert len(talk.events(EventKind.FAILURE)) == 1
-    assert talk.events(EventKind.FAILURE)[0].startswith(f"{agent}: ")
+    assert len(talk.events(PlanEventKind.FAILURE)) == 1
+    assert talk.events(PlanEventKind.FAILURE)[0].startswith(f"{agent}: ")
     assert talk.came == (CONVERGED, PROCEED), "what there was is carried forward, and settled"
 
 
@@ -133,7 +133,7 @@ def test_any_two_that_fail_end_it_at_once(who: list[str], until: str) -> None:
     assert talk.asked[-1] == until
     assert talk.came == (FORCED, REVISE)
     assert talk.end.decision.reason.startswith("2 agents gave no answer, so it ends here")
-    assert len(talk.events(EventKind.FAILURE)) == 2
+    assert len(talk.events(PlanEventKind.FAILURE)) == 2
 
 
 def test_of_two_that_fail_side_by_side_the_third_is_still_heard() -> None:
@@ -145,5 +145,5 @@ def test_of_two_that_fail_side_by_side_the_third_is_still_heard() -> None:
 def test_a_closing_audit_that_fails_changes_nothing() -> None:
     talk = follow(subject(), {"audit 1": FAILS})
     assert talk.came == (CONVERGED, PROCEED)
-    assert talk.events(EventKind.FAILURE) == ["challenger:audit: no answer within 60 seconds"]
+    assert talk.events(PlanEventKind.FAILURE) == ["challenger:audit: no answer within 60 seconds"]
     assert talk.end.progress.audit == ""

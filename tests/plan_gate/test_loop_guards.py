@@ -9,17 +9,17 @@ import pytest
 
 from proofstone.agents.roles.models.plan_gate import DirectiveKind, DirectiveReason
 from proofstone.agents.roles.models.plan_gate_records import (
+    ChallengeOrigin,
     ChallengeStatus,
     ConvergenceStatus,
-    Origin,
     PlanSeverity,
     RepositoryClaim,
     SurfacedImpact,
     TeamMode,
     UnknownResolution,
 )
-from proofstone.common.models import Contract
-from proofstone.plan_gate.models import EventKind, PlanVerdict
+from proofstone.common.models import FrozenModel
+from proofstone.plan_gate.models import PlanEventKind, PlanVerdict
 from tests.plan_gate.talk import (
     BEYOND,
     BLOCKING,
@@ -70,7 +70,7 @@ def test_of_what_one_source_brings_at_first_the_gravest_are_taken(team: TeamMode
     talk = follow(subject(team=team), {who: brought})
     taken = [id for id, one in talk.seen("resolve 1").items() if one.status is OPEN]
     assert taken == [*(f"C{number}" for number in range(1, most)), "C8"]
-    assert len(talk.events(EventKind.OVERFLOW)) == 8 - most
+    assert len(talk.events(PlanEventKind.OVERFLOW)) == 8 - most
 
 
 def test_later_a_challenger_adds_at_most_three() -> None:
@@ -87,8 +87,8 @@ def test_what_is_surfaced_and_probed_adds_two_together_ranked_by_severity() -> N
     }
     talk = follow(subject(), script)
     assert [(id, one.origin) for id, one in talk.seen("synthesis 1").items() if one.status is OPEN] == [
-        ("C2", Origin.SURFACED),
-        ("C4", Origin.PROBED),
+        ("C2", ChallengeOrigin.SURFACED),
+        ("C4", ChallengeOrigin.PROBED),
     ]
     progress = talk.end.progress
     assert [one.generates_challenge for one in progress.surfaced] == ["C1", "C2", "C3"]
@@ -104,8 +104,8 @@ def test_at_most_eight_are_active_and_one_that_blocks_takes_the_place_of_the_wea
     talk = follow(subject(team=SCALED), script)
     active = [id for id, one in talk.seen("resolve 1").items() if one.status is OPEN]
     assert active == ["C1", "C2", "C3", "C4", "C6", "C7", "C8", "C10"]
-    assert [text.split()[0] for text in talk.events(EventKind.DISPLACED)] == ["C5"]
-    assert [text.split()[0] for text in talk.events(EventKind.OVERFLOW)] == ["C9"]
+    assert [text.split()[0] for text in talk.events(PlanEventKind.DISPLACED)] == ["C5"]
+    assert [text.split()[0] for text in talk.events(PlanEventKind.OVERFLOW)] == ["C9"]
 
 
 def test_a_blocking_one_that_was_put_off_comes_in_with_the_next_iteration() -> None:
@@ -144,7 +144,7 @@ def test_a_devils_advocate_is_not_heard_with_what_is_minor_or_unsure() -> None:
     brought = challenges(MINOR, draft(BLOCKING, confidence=LOW), SIGNIFICANT)
     talk = follow(subject(team=SCALED), {"devils-advocate 1": brought})
     assert [(one.id, one.severity) for one in talk.challenges.values()] == [("C1", SIGNIFICANT)]
-    assert len(talk.events(EventKind.REFUSED)) == 2
+    assert len(talk.events(PlanEventKind.REFUSED)) == 2
     others = follow(subject(team=SCALED), {"domain-expert 1": challenges(draft(MINOR, confidence=LOW))})
     assert list(others.challenges) == ["C1"], "the others may bring it"
 
@@ -152,24 +152,32 @@ def test_a_devils_advocate_is_not_heard_with_what_is_minor_or_unsure() -> None:
 # What follows from a finding.
 
 FROM_FINDINGS = [
-    ("surface 1", surfaced(context(impact=CONTRADICTS)), [(Origin.SURFACED, SIGNIFICANT)]),
+    ("surface 1", surfaced(context(impact=CONTRADICTS)), [(ChallengeOrigin.SURFACED, SIGNIFICANT)]),
     ("surface 1", surfaced(context(impact=SurfacedImpact.CHANGES_NEEDED)), []),
     ("surface 1", surfaced(context(impact=SurfacedImpact.CONFIRMS_APPROACH)), []),
-    ("surface 1", surfaced(context(challenge=draft(MINOR))), [(Origin.SURFACED, MINOR)]),
-    ("surface 1", surfaced(context(impact=CONTRADICTS, challenge=draft(BLOCKING))), [(Origin.SURFACED, BLOCKING)]),
+    ("surface 1", surfaced(context(challenge=draft(MINOR))), [(ChallengeOrigin.SURFACED, MINOR)]),
+    (
+        "surface 1",
+        surfaced(context(impact=CONTRADICTS, challenge=draft(BLOCKING))),
+        [(ChallengeOrigin.SURFACED, BLOCKING)],
+    ),
     ("probe 1", probed(risk(MINOR)), []),
-    ("probe 1", probed(risk(SIGNIFICANT)), [(Origin.PROBED, SIGNIFICANT)]),
-    ("probe 1", probed(risk(BLOCKING)), [(Origin.PROBED, BLOCKING)]),
-    ("probe 1", probed(risk(MINOR, challenge=draft(SIGNIFICANT))), [(Origin.PROBED, SIGNIFICANT)]),
-    ("surface 1", surfaced(context(impact=CONTRADICTS, challenge=draft(MINOR))), [(Origin.SURFACED, SIGNIFICANT)]),
-    ("probe 1", probed(risk(BLOCKING, challenge=draft(MINOR))), [(Origin.PROBED, BLOCKING)]),
-    ("probe 1", probed(risk(SIGNIFICANT, challenge=draft(BLOCKING))), [(Origin.PROBED, BLOCKING)]),
+    ("probe 1", probed(risk(SIGNIFICANT)), [(ChallengeOrigin.PROBED, SIGNIFICANT)]),
+    ("probe 1", probed(risk(BLOCKING)), [(ChallengeOrigin.PROBED, BLOCKING)]),
+    ("probe 1", probed(risk(MINOR, challenge=draft(SIGNIFICANT))), [(ChallengeOrigin.PROBED, SIGNIFICANT)]),
+    (
+        "surface 1",
+        surfaced(context(impact=CONTRADICTS, challenge=draft(MINOR))),
+        [(ChallengeOrigin.SURFACED, SIGNIFICANT)],
+    ),
+    ("probe 1", probed(risk(BLOCKING, challenge=draft(MINOR))), [(ChallengeOrigin.PROBED, BLOCKING)]),
+    ("probe 1", probed(risk(SIGNIFICANT, challenge=draft(BLOCKING))), [(ChallengeOrigin.PROBED, BLOCKING)]),
 ]
 
 
 @pytest.mark.parametrize(("who", "found", "expected"), FROM_FINDINGS)
 def test_what_contradicts_the_plan_and_a_grave_risk_are_challenges_by_themselves(
-    who: str, found: Contract, expected: list[tuple[Origin, PlanSeverity]]
+    who: str, found: FrozenModel, expected: list[tuple[ChallengeOrigin, PlanSeverity]]
 ) -> None:
     talk = follow(subject(), {who: found})
     assert [(one.origin, one.severity) for one in talk.challenges.values()] == expected
@@ -189,7 +197,7 @@ FALSE_CLAIMS = [
 
 @pytest.mark.parametrize(("who", "said", "agent", "about"), FALSE_CLAIMS)
 def test_a_false_claim_withdraws_the_challenge_and_is_held_against_its_author(
-    who: str, said: Contract, agent: str, about: str
+    who: str, said: FrozenModel, agent: str, about: str
 ) -> None:
     talk = follow(subject(), {who: said})
     assert talk.statuses == {"C1": "WITHDRAWN"}
@@ -214,7 +222,7 @@ PARTLY_FALSE = [
 
 @pytest.mark.parametrize(("who", "said", "about"), PARTLY_FALSE)
 def test_what_rests_on_something_true_or_blocks_stands_though_a_false_claim_is_held_against_its_author(
-    who: str, said: Contract, about: str
+    who: str, said: FrozenModel, about: str
 ) -> None:
     talk = follow(subject(), {who: said})
     assert talk.seen("synthesis 1")["C1"].status is OPEN
@@ -231,7 +239,7 @@ def test_an_unknown_about_no_challenge_is_left_out() -> None:
     script: Script = {"challenger 1": challenges(SIGNIFICANT), "resolve 1": resolved(unknown("C9"), unknown("C1"))}
     talk = follow(subject(), script)
     assert [(one.id, one.affects_challenge) for one in talk.end.progress.unknowns] == [("U1", "C1")]
-    assert talk.events(EventKind.REFUSED) == ["an unknown is about C9, which is not a challenge"]
+    assert talk.events(PlanEventKind.REFUSED) == ["an unknown is about C9, which is not a challenge"]
 
 
 # What settles what.
@@ -249,14 +257,16 @@ class Case:
     severity: PlanSeverity
     by: str
     settled: bool
-    found: Mapping[str, Contract] = field(default_factory=dict)
+    found: Mapping[str, FrozenModel] = field(default_factory=dict)
 
 
-def _resolve(*evidence: RepositoryClaim, about: str = "C1", found: UnknownResolution = REFUTED) -> dict[str, Contract]:
+def _resolve(
+    *evidence: RepositoryClaim, about: str = "C1", found: UnknownResolution = REFUTED
+) -> dict[str, FrozenModel]:
     return {"resolve 1": resolved(unknown(about, *evidence, resolution=found))}
 
 
-def _surface(*evidence: RepositoryClaim, impact: SurfacedImpact = CONFIRMS) -> dict[str, Contract]:
+def _surface(*evidence: RepositoryClaim, impact: SurfacedImpact = CONFIRMS) -> dict[str, FrozenModel]:
     return {"surface 1": surfaced(context(*evidence, impact=impact))}
 
 
@@ -297,7 +307,7 @@ def test_what_may_settle_a_challenge(case: Case) -> None:
     talk = follow(subject(), script)
     assert talk.seen("iterated 1")["C1"].status is (RESOLVED if case.settled else OPEN)
     assert talk.end.progress.evidence.get("C1") == (case.by if case.settled else None)
-    assert bool(talk.events(EventKind.REFUSED)) != case.settled
+    assert bool(talk.events(PlanEventKind.REFUSED)) != case.settled
 
 
 def test_what_a_challenge_came_of_cannot_settle_it() -> None:
@@ -325,7 +335,7 @@ def test_challengers_can_withdraw_what_is_theirs() -> None:
     }
     talk = follow(subject(team=SCALED), script)
     assert [one.status for one in talk.seen("resolve 2").values()] == [WITHDRAWN, OPEN]
-    assert len(talk.events(EventKind.REFUSED)) == 2
+    assert len(talk.events(PlanEventKind.REFUSED)) == 2
 
 
 def test_what_is_minor_and_open_at_the_end_is_deferred_and_does_not_keep_it_going() -> None:
@@ -348,7 +358,7 @@ GROWING: Script = {"challenger 1": challenges(SIGNIFICANT), "challenger 2": chal
 
 def test_the_first_iteration_cannot_degrade() -> None:
     talk = follow(subject(), {"challenger 1": challenges(*[SIGNIFICANT] * 5)})
-    assert talk.events(EventKind.DEGRADATION) == []
+    assert talk.events(PlanEventKind.DEGRADATION) == []
     assert "challenger 2" in talk.asked
 
 
@@ -358,7 +368,7 @@ def test_an_iteration_that_creates_more_than_it_settles_is_a_degradation(
 ) -> None:
     script: Script = {"challenger 1": challenges(SIGNIFICANT, SIGNIFICANT), "challenger 2": challenges(SIGNIFICANT)}
     talk = follow(subject(), {**script, "synthesis 2": synthesis(*resolving(*settled))})
-    assert bool(talk.events(EventKind.DEGRADATION)) == degraded
+    assert bool(talk.events(PlanEventKind.DEGRADATION)) == degraded
     assert ("challenger 3" in talk.asked) != degraded
 
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from proofstone.agents.roles.models.plan_gate_records import Challenge, ChallengeStatus, Origin, PlanSeverity
-from proofstone.plan_gate.rules.admission import is_same_plan, to_take_in, with_mitigations, without_mitigation
-from proofstone.plans.reading import read_plan
+from proofstone.agents.roles.models.plan_gate_records import Challenge, ChallengeOrigin, ChallengeStatus, PlanSeverity
+from proofstone.plan_gate.rules.admission import add_mitigations, is_same_plan, select_mitigations, select_unmitigated
+from proofstone.plans.parser import read_plan
 from tests.plan_gate.reports import BLOCKING, MINOR, challenge
 
 OPEN, RESOLVED, UNRESOLVED = ChallengeStatus.OPEN, ChallengeStatus.RESOLVED, ChallengeStatus.UNRESOLVED
@@ -30,20 +30,20 @@ def test_what_is_taken_in_and_what_nothing_answers(
     one = challenge("C1", severity, status, mitigation=mitigation)
     grave, known = severity is not MINOR, bool(mitigation.strip())
     taken = grave and known and status in (OPEN, RESOLVED, UNRESOLVED)
-    assert to_take_in([one]) == ((one,) if taken else ())
+    assert select_mitigations([one]) == ((one,) if taken else ())
     unanswered = grave and (status is PUT_OFF or (status in (OPEN, UNRESOLVED) and not known))
-    assert without_mitigation([one]) == ((one,) if unanswered else ())
+    assert select_unmitigated([one]) == ((one,) if unanswered else ())
 
 
 def test_what_the_rules_advise_is_for_the_author_and_not_taken_in() -> None:
-    one = challenge("C1", BLOCKING, mitigation="Keep a copy", origin=Origin.RULES)
-    assert (to_take_in([one]), without_mitigation([one])) == ((), (one,))
+    one = challenge("C1", BLOCKING, mitigation="Keep a copy", origin=ChallengeOrigin.RULES)
+    assert (select_mitigations([one]), select_unmitigated([one])) == ((), (one,))
 
 
 def test_the_order_is_that_of_the_challenges() -> None:
     several: list[Challenge] = [challenge(f"C{n}", BLOCKING, mitigation="x") for n in (3, 1, 2)]
-    assert [one.id for one in to_take_in(several)] == ["C3", "C1", "C2"]
-    assert [one.id for one in without_mitigation([challenge("C2"), *several, challenge("C9")])] == ["C2", "C9"]
+    assert [one.id for one in select_mitigations(several)] == ["C3", "C1", "C2"]
+    assert [one.id for one in select_unmitigated([challenge("C2"), *several, challenge("C9")])] == ["C2", "C9"]
 
 
 RUNNABLE = [
@@ -62,7 +62,7 @@ RUNNABLE = [
 
 @pytest.mark.parametrize(("text", "context"), [row[1:] for row in RUNNABLE], ids=[row[0] for row in RUNNABLE])
 def test_mitigations_are_written_into_the_context_and_nothing_else_changes(text: str, context: str) -> None:
-    revised = with_mitigations(text, TAKEN, "r1")
+    revised = add_mitigations(text, TAKEN, "r1")
     plan, _ = read_plan(revised, "PLAN.md")
     assert plan is not None
     assert plan.context == context
@@ -77,7 +77,7 @@ def _bare(text: str) -> list[str]:
 
 def test_a_plan_in_any_other_form_has_them_at_its_end() -> None:
     text = "# Counting\n\n1. Count to ten.\n\n\n"
-    revised = with_mitigations(text, TAKEN, "r1")
+    revised = add_mitigations(text, TAKEN, "r1")
     heading = "## Mitigations that the plan gate asked for"
     assert revised == f"# Counting\n\n1. Count to ten.\n\n{heading}\n\n{SECTION.split('** ')[1]}\n"
     assert is_same_plan(text, revised)
@@ -91,7 +91,7 @@ WRONG_PLACE = [
 
 @pytest.mark.parametrize("text", [row[1] for row in WRONG_PLACE], ids=[row[0] for row in WRONG_PLACE])
 def test_mitigations_that_would_not_come_into_the_context_are_seen(text: str) -> None:
-    assert not is_same_plan(text, with_mitigations(text, TAKEN, "r1"))
+    assert not is_same_plan(text, add_mitigations(text, TAKEN, "r1"))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_mitigations_that_would_not_come_into_the_context_are_seen(text: str) ->
     ],
 )
 def test_a_mitigation_cannot_write_the_plan(text: str, mitigation: str) -> None:
-    assert not is_same_plan(text, with_mitigations(text, [challenge("C1", mitigation=mitigation)], "r1"))
+    assert not is_same_plan(text, add_mitigations(text, [challenge("C1", mitigation=mitigation)], "r1"))
 
 
 PLAN = f"---\nphase: one\n---\n# Counting\n\n<objective>Count.</objective>\n\n<context>\nA.\n</context>\n\n{TASK}"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofstone.plan_gate.rules.outline import outline
-from proofstone.plan_gate.rules.plan_rules import complexity, is_trivial, quality, rule_findings
-from proofstone.plans.mentions import in_code, in_words, is_check
+from proofstone.plan_gate.rules.outline import outline_plan
+from proofstone.plan_gate.rules.plan_rules import find_rule_findings, is_trivial_plan, rate_complexity, rate_quality
+from proofstone.plans.mentions import find_paths_in_code, find_paths_in_prose, is_check_command
 from tests.plan.reading import element, fixture
 
 DESIGN = """\
@@ -42,14 +42,14 @@ That is all.
 
 
 def test_the_steps_of_a_design() -> None:
-    found = outline(DESIGN, "design.md")
+    found = outline_plan(DESIGN, "design.md")
     first, second, bullet, third = found.steps
     assert (found.title, found.plan, found.problems, found.is_plan) == ("Faster imports", None, (), False)
     assert (first.line, first.end, first.files) == (9, 12, ("src/importer.py",))
     assert (first.verify, first.done) == (("pytest -q tests/test_importer.py",), ("10,000 rows take 2 s",))
     assert (second.line, second.files, second.verify) == (13, ("src/cache.py",), ("pytest -q tests/test_cache.py",))
-    assert (bullet.name, bullet.ordered) == ("a bullet", False)
-    assert (third.line, third.files, third.ordered) == (19, ("docs/import.md",), True)
+    assert (bullet.name, bullet.is_ordered) == ("a bullet", False)
+    assert (third.line, third.files, third.is_ordered) == (19, ("docs/import.md",), True)
     assert found.whole.done == ("`import --check` prints 0", "every row is there")
     assert found.files == ("src/importer.py", "src/cache.py", "docs/import.md")
 
@@ -76,7 +76,7 @@ def test_the_steps_of_a_design() -> None:
     ],
 )
 def test_what_reads_like_a_step_is_one(text: str, names: list[str]) -> None:
-    assert [step.name for step in outline(text, "x.md").steps] == names
+    assert [step.name for step in outline_plan(text, "x.md").steps] == names
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ def test_what_reads_like_a_step_is_one(text: str, names: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_how_a_step_is_verified_and_when_it_is_done(text: str, verify: tuple[str, ...], done: tuple[str, ...]) -> None:
-    [step] = outline(text, "x.md").steps
+    [step] = outline_plan(text, "x.md").steps
     assert (step.verify, step.done) == (verify, done)
 
 
 def test_what_belongs_to_no_step_belongs_to_the_whole() -> None:
-    found = outline("1. a\n\n## Verification\n`make check`\n", "x.md")
+    found = outline_plan("1. a\n\n## Verification\n`make check`\n", "x.md")
     assert (found.steps[0].verify, found.whole.verify) == ((), ("make check",))
 
 
@@ -117,7 +117,7 @@ def test_what_belongs_to_no_step_belongs_to_the_whole() -> None:
     ],
 )
 def test_what_ends_a_list_holds_for_all_of_it(text: str, steps: list[tuple[str, ...]], whole: tuple[str, ...]) -> None:
-    found = outline(text, "x.md")
+    found = outline_plan(text, "x.md")
     assert ([step.verify for step in found.steps], found.whole.verify) == (steps, whole)
 
 
@@ -133,7 +133,7 @@ def test_what_ends_a_list_holds_for_all_of_it(text: str, steps: list[tuple[str, 
     ],
 )
 def test_paths_among_words(said: str, found: list[str]) -> None:
-    assert [*in_words(said)] == found
+    assert [*find_paths_in_prose(said)] == found
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_paths_among_words(said: str, found: list[str]) -> None:
     ],
 )
 def test_paths_that_code_is(code: str, found: list[str]) -> None:
-    assert [*in_code(code)] == found
+    assert [*find_paths_in_code(code)] == found
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_paths_that_code_is(code: str, found: list[str]) -> None:
      ("git checkout -b x", False), ("isReady", False), ("--verify 'x'", False)],
 )  # fmt: skip
 def test_code_that_is_a_check(code: str, check: bool) -> None:
-    assert is_check(code) is check
+    assert is_check_command(code) is check
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_code_that_is_a_check(code: str, check: bool) -> None:
     ],
 )  # fmt: skip
 def test_words_that_leave_something_open(line: str) -> None:
-    assert [one.line for one in outline(f"# A\n\n{line}\n", "x.md").markers] == [3]
+    assert [one.line for one in outline_plan(f"# A\n\n{line}\n", "x.md").markers] == [3]
 
 
 @pytest.mark.parametrize(
@@ -191,61 +191,61 @@ def test_words_that_leave_something_open(line: str) -> None:
     ],
 )  # fmt: skip
 def test_words_that_leave_nothing_open(text: str) -> None:
-    assert outline(text, "x.md").markers == ()
+    assert outline_plan(text, "x.md").markers == ()
 
 
 def test_open_questions_are_markers_one_a_line() -> None:
-    found = outline("## Open questions\n- Who pays, TBD, ???\n- Since when?\n", "x.md")
+    found = outline_plan("## Open questions\n- Who pays, TBD, ???\n- Since when?\n", "x.md")
     assert [(one.line, one.text) for one in found.markers] == [(2, "TBD"), (3, "Since when?")]
 
 
 def test_a_plan_is_read_by_its_own_reader() -> None:
-    found = outline(fixture("plain"), "PLAN.md")
+    found = outline_plan(fixture("plain"), "PLAN.md")
     assert found.plan is not None
     assert [(step.line, step.end, step.files) for step in found.steps] == [
         (40, 46, ("src/ids.py", "tests/test_ids.py")),
         (48, 55, ("src/store.py", "tests/test_store.py")),
     ]
-    assert all(step.ordered and step.verify and step.done for step in found.steps)
-    assert [step.checkpoint for step in outline(fixture("checkpoints"), "x").steps] == [True, False, True, True]
-    assert [step.line for step in outline(fixture("pasted"), "PLAN.md").steps] == [7, 19]
+    assert all(step.is_ordered and step.verify and step.done for step in found.steps)
+    assert [step.is_checkpoint for step in outline_plan(fixture("checkpoints"), "x").steps] == [True, False, True, True]
+    assert [step.line for step in outline_plan(fixture("pasted"), "PLAN.md").steps] == [7, 19]
 
 
 def test_a_plan_that_cannot_be_read_is_still_a_plan() -> None:
-    found = outline('<task type="auto>\n<name>A</name>\n', "PLAN.md")
+    found = outline_plan('<task type="auto>\n<name>A</name>\n', "PLAN.md")
     assert (found.plan, found.is_plan, found.steps) == (None, True, ())
     assert {problem.rule for problem in found.problems} == {"broken-tag", "no-task"}
 
 
 def test_a_text_that_speaks_of_tasks_is_none() -> None:
-    assert not outline("We write a `<task>` for each; a <task> is small.\n", "x.md").is_plan
+    assert not outline_plan("We write a `<task>` for each; a <task> is small.\n", "x.md").is_plan
 
 
 def test_commands_and_code_of_a_plan_leave_nothing_open() -> None:
     text = element(verify="! grep -rn TODO src", action="Remove it:\n```py\n# TODO\n```\nThe rest is TBD.")
-    assert [(one.line, one.text) for one in outline(text, "PLAN.md").markers] == [(8, "TBD")]
+    assert [(one.line, one.text) for one in outline_plan(text, "PLAN.md").markers] == [(8, "TBD")]
 
 
 def test_what_stands_beside_a_command_is_heard() -> None:
     parts = element(verify="! grep -rn TBD src", action="The rate is still undecided.").splitlines()
     text = f"{parts[0]}\n{''.join(parts[1:-1])}\n{parts[-1]}\n"
-    assert [(one.line, one.text) for one in outline(text, "PLAN.md").markers] == [(2, "still undecided")]
+    assert [(one.line, one.text) for one in outline_plan(text, "PLAN.md").markers] == [(2, "still undecided")]
 
 
 def test_who_waits_for_what_does_not_exist_has_no_place() -> None:
     text = element(attributes='depends_on="9"') + element(name="Two", files="b.py")
-    assert [step.ordered for step in outline(text, "PLAN.md").steps] == [False, True]
+    assert [step.is_ordered for step in outline_plan(text, "PLAN.md").steps] == [False, True]
 
 
 def test_words_are_found_whole_in_any_case_and_once() -> None:
-    found = outline("The API and the api; a Webhook, webhooks, Stripe; gdpr. Capital, rapid, restart.", "x.md")
+    found = outline_plan("The API and the api; a Webhook, webhooks, Stripe; gdpr. Capital, rapid, restart.", "x.md")
     assert (found.domains, found.integrations) == (("api",), ("webhook", "payment service"))
     assert found.compliance == ("GDPR",)
 
 
 def test_line_ends_do_not_matter() -> None:
     text = DESIGN.replace("\n", "\r\n")
-    assert outline(f"\ufeff{text}", "x.md") == outline(DESIGN, "x.md")
+    assert outline_plan(f"\ufeff{text}", "x.md") == outline_plan(DESIGN, "x.md")
 
 
 PIECES = [
@@ -260,15 +260,15 @@ TREE = ("src/a.py", "src/b/c.py", "tests/test_a.py", "README.md")
 
 def whole(text: str) -> None:
     """All that code says of a text, and that it can be said."""
-    found = outline(text, "x.md")
+    found = outline_plan(text, "x.md")
     lines = found.text.count("\n") + 1
     for step in found.steps:
         assert 1 <= step.line <= step.end <= lines
     assert all(1 <= one.line <= lines for one in found.markers)
-    assert 0 <= complexity(found).total <= 16
-    assert quality(found)[1]
-    is_trivial(found, TREE)
-    for one in rule_findings(found, TREE):
+    assert 0 <= rate_complexity(found).total <= 16
+    assert rate_quality(found)[1]
+    is_trivial_plan(found, TREE)
+    for one in find_rule_findings(found, TREE):
         assert 1 <= one.line <= lines
         assert one.draft.claim.startswith(f"line {one.line}: ")
 

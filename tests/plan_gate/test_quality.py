@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from proofstone.agents.roles.models.plan_gate_records import PlanQuality
-from proofstone.plan_gate.rules.outline import outline
-from proofstone.plan_gate.rules.plan_rules import complexity, is_trivial, quality
+from proofstone.plan_gate.rules.outline import outline_plan
+from proofstone.plan_gate.rules.plan_rules import is_trivial_plan, rate_complexity, rate_quality
 from tests.plan.reading import element, fixture
 
 RICH, ADEQUATE, THIN = PlanQuality.RICH, PlanQuality.ADEQUATE, PlanQuality.THIN
@@ -38,7 +38,7 @@ WHOLE_STEP = "1. Write `a.py`\n   Verify: `make check`\n   Done when: `a.py` is 
     ],
 )  # fmt: skip
 def test_quality_by_rule_and_why(text: str, found: PlanQuality, why: str) -> None:
-    said, reason = quality(outline(text, "PLAN.md"))
+    said, reason = rate_quality(outline_plan(text, "PLAN.md"))
     assert (said, why in reason) == (found, True), reason
 
 
@@ -60,14 +60,14 @@ def test_quality_by_rule_and_why(text: str, found: PlanQuality, why: str) -> Non
     ],
 )
 def test_points_of_complexity_and_their_caps(text: str, points: dict[str, int]) -> None:
-    found = complexity(outline(text, "x.md"))
+    found = rate_complexity(outline_plan(text, "x.md"))
     assert {name: value for name, value in found.model_dump().items() if value} == points
     assert found.total == sum(points.values())
 
 
 def test_all_of_it_is_sixteen() -> None:
     text = "1. a\n2. b\n3. c TBD\nthe API, database, login, a webhook, Stripe, GDPR\n???\nTODO\n"
-    assert complexity(outline(text + " ".join(f"src/f{n}.py" for n in range(10)), "x.md")).total == 16
+    assert rate_complexity(outline_plan(text + " ".join(f"src/f{n}.py" for n in range(10)), "x.md")).total == 16
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,4 @@ def test_all_of_it_is_sixteen() -> None:
 )
 def test_what_is_trivial(text: str, trivial: bool) -> None:
     tree = ("README.md", "src/a.py", "src/conftest.py", "shop.web/cart.py")
-    assert is_trivial(outline(text, "x.md"), tree) is trivial
+    assert is_trivial_plan(outline_plan(text, "x.md"), tree) is trivial

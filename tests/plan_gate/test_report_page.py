@@ -10,9 +10,9 @@ import pytest
 from markdown_it import MarkdownIt
 
 from proofstone.agents.roles.models.plan_gate_records import ChallengeStatus
-from proofstone.common.models import Spent
+from proofstone.common.models import BudgetUsage
 from proofstone.plan_gate.models import OpenQuestion, PlanReport, PlanVerdict
-from proofstone.plan_gate.rules.report import page, standing
+from proofstone.plan_gate.rules.report import list_open_challenges, render_report
 from tests.gate_surface.test_page_text import HOSTILE
 from tests.plan_gate import reports
 from tests.plan_gate.reports import BLOCKING, MINOR, RUN, challenge, report
@@ -49,11 +49,11 @@ def section(text: str, title: str) -> list[str]:
     ],
 )
 def test_the_verdict_and_its_reason_come_first(made: Callable[[], PlanReport], said: str) -> None:
-    assert page(made()).startswith(f"# Plan gate: A basket that survives\n\n{said}\n")
+    assert render_report(made()).startswith(f"# Plan gate: A basket that survives\n\n{said}\n")
 
 
 def test_what_to_do_next_follows_the_verdict() -> None:
-    before = page(report()).split("\n## ", 1)[0]
+    before = render_report(report()).split("\n## ", 1)[0]
     assert "Next: take the mitigations into plans/basket/PLAN.md, then verify it again" in before
 
 
@@ -77,11 +77,11 @@ DISCUSSED = ["Challenges", "What stands against it"]
     ],
 )
 def test_a_section_without_anything_to_say_is_left_out(made: Callable[[], PlanReport], titles: list[str]) -> None:
-    assert headings(page(made())) == titles
+    assert headings(render_report(made())) == titles
 
 
 def test_the_table_has_every_challenge_with_its_line_and_evidence() -> None:
-    assert section(page(report()), "Challenges") == [
+    assert section(render_report(report()), "Challenges") == [
         "| id | challenge | origin | severity | status | evidence |",
         "|---|---|---|---|---|---|",
         "| C1 | The plan assumes that basket C1 fits in a cookie | challenger | BLOCKING | RESOLVED "
@@ -94,7 +94,9 @@ def test_the_table_has_every_challenge_with_its_line_and_evidence() -> None:
 
 def test_the_mitigation_of_a_withdrawn_challenge_is_not_its_evidence() -> None:
     withdrawn = challenge("C1", status=ChallengeStatus.WITHDRAWN, resolution="it is not so", mitigation="not needed")
-    assert section(page(report(challenges=(withdrawn,))), "Challenges")[2].endswith("| WITHDRAWN | U1; it is not so |")
+    assert section(render_report(report(challenges=(withdrawn,))), "Challenges")[2].endswith(
+        "| WITHDRAWN | U1; it is not so |"
+    )
 
 
 def test_a_revision_names_each_mitigation_that_is_missing_or_has_settled_something() -> None:
@@ -106,7 +108,7 @@ def test_a_revision_names_each_mitigation_that_is_missing_or_has_settled_somethi
         challenge("C5", BLOCKING, ChallengeStatus.RESOLVED, resolution="it is not so"),
         challenge("C6", status=ChallengeStatus.WITHDRAWN, mitigation="not needed"),
     )
-    assert section(page(report(challenges=challenges)), "Mitigations to take in") == [
+    assert section(render_report(report(challenges=challenges)), "Mitigations to take in") == [
         "- **C3 (line 31)**, BLOCKING, RESOLVED: The plan assumes that basket C3 fits in a cookie",
         "  - mitigation: Keep it on the server",
         "- **C2 (line 14)**, SIGNIFICANT, OPEN: The plan assumes that basket C2 fits in a cookie",
@@ -115,8 +117,8 @@ def test_a_revision_names_each_mitigation_that_is_missing_or_has_settled_somethi
 
 
 def test_where_nothing_is_to_be_revised_a_mitigation_stands_with_its_challenge() -> None:
-    assert "  - mitigation: another store" in section(page(reports.rethink()), "What stands against it")
-    assert not any("mitigation:" in line for line in section(page(report()), "What stands against it"))
+    assert "  - mitigation: another store" in section(render_report(reports.rethink()), "What stands against it")
+    assert not any("mitigation:" in line for line in section(render_report(report()), "What stands against it"))
 
 
 def test_the_gravest_stands_first_and_what_was_settled_or_deferred_does_not() -> None:
@@ -130,11 +132,11 @@ def test_the_gravest_stands_first_and_what_was_settled_or_deferred_does_not() ->
         challenge("C7", BLOCKING, ChallengeStatus.WITHDRAWN),
         challenge("C10"),
     )
-    assert [one.id for one in standing(report(challenges=challenges))] == ["C3", "C2", "C4", "C10", "C1"]
+    assert [one.id for one in list_open_challenges(report(challenges=challenges))] == ["C3", "C2", "C4", "C10", "C1"]
 
 
 def test_a_question_has_its_options_and_the_command_that_answers() -> None:
-    assert section(page(reports.waiting()), "Open questions") == [
+    assert section(render_report(reports.waiting()), "Open questions") == [
         "- **C1**: Who may see a basket?",
         "  - option 1: Its owner",
         "  - option 2: Anybody",
@@ -143,7 +145,7 @@ def test_a_question_has_its_options_and_the_command_that_answers() -> None:
 
 
 def test_both_scores_are_shown_where_they_are_two_apart() -> None:
-    rows = section(page(report()), "Score")
+    rows = section(render_report(report()), "Score")
     assert rows[0] == "6 of 10. It decides nothing."
     assert "| approach | 0.25 | 7 | steps follow each other |" in rows
     assert "| risk | 0.20 | 6; the challenger gives 3 | no way back is named |" in rows
@@ -155,14 +157,14 @@ def test_the_debt_warning_lists_everything_deferred() -> None:
         challenge("C5", status=PUT_OFF),
         challenge("C6"),
     )
-    warned = section(page(report(challenges=challenges, debt_warning=True)), "Technical Debt Warning")
+    warned = section(render_report(report(challenges=challenges, debt_warning=True)), "Technical Debt Warning")
     assert warned[0] == "5 challenges deferred. None of it is done when the plan is."
     assert [re.findall(r"\*\*(C\d)", line) for line in warned[2:]] == [["C5"], ["C1"], ["C2"], ["C3"], ["C4"]]
-    assert "Technical Debt Warning" not in page(report(challenges=challenges))
+    assert "Technical Debt Warning" not in render_report(report(challenges=challenges))
 
 
 def test_a_plan_to_be_rethought_has_its_history() -> None:
-    lines = section(page(reports.rethink()), "Iteration history")
+    lines = section(render_report(reports.rethink()), "Iteration history")
     assert lines[:8] == [
         "### Iteration 1",
         "",
@@ -177,14 +179,14 @@ def test_a_plan_to_be_rethought_has_its_history() -> None:
 
 
 def test_a_false_claim_names_its_author_and_what_was_seen() -> None:
-    assert section(page(report()), "False claims") == [
+    assert section(render_report(report()), "False claims") == [
         "- `researcher:resolve`, iteration 1, for U2: claimed that Basket.load is defined in src/shop/basket.py;"
         " the engine saw: src/shop/basket.py defines no Basket.load"
     ]
 
 
 def test_the_page_says_how_it_was_made() -> None:
-    assert section(page(report()), "How it was made") == [
+    assert section(render_report(report()), "How it was made") == [
         f"- plan: `plans/basket/PLAN.md`, SHA-256 `{reports.DIGEST}`",
         f"- base commit: `{reports.BASE}`",
         "- quality: ADEQUATE: 2 of 3 tasks have a verification",
@@ -201,11 +203,11 @@ def test_the_page_says_how_it_was_made() -> None:
     [
         ({"agents": {}}, "- asked: nobody: the rules alone"),
         ({"trivial": True}, "- asked: nobody: the plan is trivial"),
-        ({"dispatches": 1, "spent": Spent()}, "- cost: agents asked 1 time, no model calls"),
+        ({"dispatches": 1, "spent": BudgetUsage()}, "- cost: agents asked 1 time, no model calls"),
     ],
 )
 def test_who_was_not_asked_and_what_was_not_spent_is_said(said: dict[str, Any], line: str) -> None:
-    assert line in section(page(report(**said)), "How it was made")
+    assert line in section(render_report(report(**said)), "How it was made")
 
 
 MARKDOWN = [
@@ -273,6 +275,6 @@ def inlines(text: str) -> set[str]:
 @pytest.mark.parametrize("verdict", [PlanVerdict.REVISE, PlanVerdict.RETHINK])
 @pytest.mark.parametrize("text", [text for text in [*HOSTILE, *MARKDOWN] if text not in ("", "\udcff")])
 def test_no_text_changes_the_structure_of_the_page(text: str, verdict: PlanVerdict) -> None:
-    shown = page(everything(text, verdict))
-    assert structure(shown) == structure(page(everything("plain", verdict)))
+    shown = render_report(everything(text, verdict))
+    assert structure(shown) == structure(render_report(everything("plain", verdict)))
     assert inlines(shown) <= {"text", "text_special", "code_inline", "strong_open", "strong_close"}

@@ -8,24 +8,24 @@ import pytest
 
 from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
+    ChallengeOrigin,
     ChallengeStatus,
     ConvergenceStatus,
-    Origin,
     PlanQuality,
     TeamMode,
 )
-from proofstone.common.models import Spent
-from proofstone.plan_gate.models import Complexity, OpenQuestion, PersonsAnswer, PlanVerdict
-from proofstone.plan_gate.rules.decision import Decision
-from proofstone.plan_gate.rules.effects import Progress
-from proofstone.plan_gate.rules.report import About, report_of
+from proofstone.common.models import BudgetUsage
+from proofstone.plan_gate.models import Complexity, OpenQuestion, PlanVerdict, UserAnswer
+from proofstone.plan_gate.rules.decision import PlanDecision
+from proofstone.plan_gate.rules.effects import PlanProgress
+from proofstone.plan_gate.rules.report import PlanRunInfo, build_plan_report
 from tests.plan_gate import reports
 from tests.plan_gate.reports import BLOCKING, MINOR, SIGNIFICANT, challenge
 
 OPEN, RESOLVED, UNRESOLVED = ChallengeStatus.OPEN, ChallengeStatus.RESOLVED, ChallengeStatus.UNRESOLVED
 DEFERRED, PUT_OFF = ChallengeStatus.DEFERRED, ChallengeStatus.DEFERRED_SURFACED
 WITHDRAWN = ChallengeStatus.WITHDRAWN
-ABOUT = About(
+ABOUT = PlanRunInfo(
     run_id="r1",
     plan_path="plans/PLAN.md",
     plan="PLAN.md",
@@ -36,11 +36,11 @@ ABOUT = About(
     quality_reason="every task has what it needs",
     complexity=Complexity(steps=3),
     team_mode=TeamMode.SCALED,
-    trivial=False,
-    runnable=True,
+    is_trivial=False,
+    is_runnable=True,
     agents={"challenger": "api:small"},
 )
-PROGRESS = Progress(
+PROGRESS = PlanProgress(
     challenges=reports.CHALLENGES,
     lines={"C2": 14},
     rules={"C3": "vacuous"},
@@ -54,19 +54,19 @@ PROGRESS = Progress(
     audit="Better than it was.",
     against=(reports.FALSE,),
     events=reports.report().events,
-    answers=(PersonsAnswer(challenge="C1", text="its owner", iteration=1),),
+    answers=(UserAnswer(challenge="C1", text="its owner", iteration=1),),
 )
 CONVERGED, BLOCKED = ConvergenceStatus.CONVERGED, ConvergenceStatus.BLOCKED
-PROCEED = Decision(CONVERGED, PlanVerdict.PROCEED, "nothing stands")
-REVISE = Decision(CONVERGED, PlanVerdict.REVISE, "some stand", strong=True)
-RETHINK = Decision(ConvergenceStatus.FORCED_EXIT, PlanVerdict.RETHINK, "too much stands")
-WAITS = Decision(BLOCKED, None, "a question waits")
+PROCEED = PlanDecision(CONVERGED, PlanVerdict.PROCEED, "nothing stands")
+REVISE = PlanDecision(CONVERGED, PlanVerdict.REVISE, "some stand", is_strong=True)
+RETHINK = PlanDecision(ConvergenceStatus.FORCED_EXIT, PlanVerdict.RETHINK, "too much stands")
+WAITS = PlanDecision(BLOCKED, None, "a question waits")
 QUESTIONS = (OpenQuestion(challenge="C1", question="Who?"), OpenQuestion(challenge="C4", question="When?"))
 
 
 def test_the_report_holds_all_that_is_known() -> None:
-    spent = Spent(requests=3, input_tokens=10, output_tokens=5, usd=0.5)
-    report = report_of(ABOUT, PROGRESS, REVISE, spent=spent, dispatches=7)
+    spent = BudgetUsage(requests=3, input_tokens=10, output_tokens=5, usd=0.5)
+    report = build_plan_report(ABOUT, PROGRESS, REVISE, spent=spent, dispatches=7)
     for field in (name for name in vars(PROGRESS)):
         assert getattr(report, field) == getattr(PROGRESS, field), field
     for field in (
@@ -89,12 +89,12 @@ def test_the_report_holds_all_that_is_known() -> None:
 
 
 def test_nothing_spent_is_nothing_spent() -> None:
-    report = report_of(ABOUT, PROGRESS, PROCEED)
-    assert (report.spent, report.dispatches, report.strong) == (Spent(), 0, False)
+    report = build_plan_report(ABOUT, PROGRESS, PROCEED)
+    assert (report.spent, report.dispatches, report.strong) == (BudgetUsage(), 0, False)
 
 
 def test_while_a_question_waits_there_is_no_verdict_and_no_score() -> None:
-    report = report_of(ABOUT, PROGRESS, WAITS, questions=QUESTIONS)
+    report = build_plan_report(ABOUT, PROGRESS, WAITS, questions=QUESTIONS)
     assert (report.verdict, report.score, report.questions) == (None, None, QUESTIONS)
     assert report.status is BLOCKED
 
@@ -112,10 +112,10 @@ def test_while_a_question_waits_there_is_no_verdict_and_no_score() -> None:
 )
 def test_five_that_were_deferred_are_a_debt_to_warn_of(statuses: list[ChallengeStatus], warned: bool) -> None:
     many = tuple(challenge(f"C{number}", MINOR, status) for number, status in enumerate(statuses, 1))
-    assert report_of(ABOUT, replace(PROGRESS, challenges=many), PROCEED).debt_warning == warned
+    assert build_plan_report(ABOUT, replace(PROGRESS, challenges=many), PROCEED).debt_warning == warned
 
 
-NEXT: list[tuple[str, Decision, bool, tuple[Challenge, ...], str]] = [
+NEXT: list[tuple[str, PlanDecision, bool, tuple[Challenge, ...], str]] = [
     ("proceed", PROCEED, True, (), "Have it done: proofstone gate plans/PLAN.md"),
     (
         "proceed, with mitigations",
@@ -172,7 +172,10 @@ NEXT: list[tuple[str, Decision, bool, tuple[Challenge, ...], str]] = [
         "what the rules have found",
         RETHINK,
         True,
-        (*(challenge(f"C{n}", BLOCKING, origin=Origin.RULES, mitigation="x") for n in range(1, 8)), challenge("C8")),
+        (
+            *(challenge(f"C{n}", BLOCKING, origin=ChallengeOrigin.RULES, mitigation="x") for n in range(1, 8)),
+            challenge("C8"),
+        ),
         "Put right in the plan what C1, C2, C3, C4, C5 and 2 more say, and put it through the gate again.",
     ),
     ("nothing to take in", REVISE, True, (), "Revise the plan, and put it through the gate again."),
@@ -196,8 +199,8 @@ NEXT: list[tuple[str, Decision, bool, tuple[Challenge, ...], str]] = [
 @pytest.mark.parametrize(
     ("decision", "runnable", "challenges", "step"), [row[1:] for row in NEXT], ids=[row[0] for row in NEXT]
 )
-def test_the_next_step(decision: Decision, runnable: bool, challenges: tuple[Challenge, ...], step: str) -> None:
+def test_the_next_step(decision: PlanDecision, runnable: bool, challenges: tuple[Challenge, ...], step: str) -> None:
     questions = QUESTIONS if decision is WAITS else ()
-    about = replace(ABOUT, runnable=runnable)
-    report = report_of(about, replace(PROGRESS, challenges=challenges), decision, questions=questions)
+    about = replace(ABOUT, is_runnable=runnable)
+    report = build_plan_report(about, replace(PROGRESS, challenges=challenges), decision, questions=questions)
     assert report.next_step == step

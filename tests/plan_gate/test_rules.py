@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import proofstone.plans
 from proofstone.agents.roles.models.plan_gate_records import ChallengeConfidence, PlanSeverity
 from proofstone.common.globs import matches
-from proofstone.plan_gate.rules.freeform import MOST_COMMANDS, MOST_CRITERIA
+from proofstone.plan_gate.rules.freeform import MAX_COMMANDS, MAX_CRITERIA
 from proofstone.plan_gate.rules.objections import RULES
-from proofstone.plan_gate.rules.outline import Intent, intent, outline
-from proofstone.plan_gate.rules.plan_rules import MOST_MINOR, MOST_OF_A_KIND, RuleFinding, rule_findings
-from proofstone.plan_gate.rules.tree import MOST_BESIDE, MOST_TRIES, Patterns, Tree, uncovered
+from proofstone.plan_gate.rules.outline import FileIntent, find_intent, outline_plan
+from proofstone.plan_gate.rules.plan_rules import MAX_MINOR, MAX_PER_RULE, RuleFinding, find_rule_findings
+from proofstone.plan_gate.rules.tree import MAX_COMPARED_NAMES, MAX_PATTERN_TRIES, BaseTree, PatternSet, find_uncovered
 from tests.plan.reading import element, fixture
 
 BLOCKING, SIGNIFICANT, MINOR = PlanSeverity.BLOCKING, PlanSeverity.SIGNIFICANT, PlanSeverity.MINOR
@@ -56,7 +56,7 @@ must_haves:
 
 
 def findings(text: str, tree: tuple[str, ...] = TREE) -> tuple[RuleFinding, ...]:
-    return rule_findings(outline(text, "PLAN.md"), tree)
+    return find_rule_findings(outline_plan(text, "PLAN.md"), tree)
 
 
 def told(text: str, tree: tuple[str, ...] = TREE) -> list[tuple[str, int, PlanSeverity]]:
@@ -75,7 +75,7 @@ def test_sound_plans_have_nothing_grave(name: str, tree: tuple[str, ...]) -> Non
 
 def test_the_example_of_the_documentation_has_nothing_grave() -> None:
     text = (Path(__file__).parents[2] / "docs/plan.md").read_text(encoding="utf-8")
-    assert outline(text, "docs/plan.md").plan is not None
+    assert outline_plan(text, "docs/plan.md").plan is not None
     assert [one for one in told(text, ("shop/cart.py", "tests/test_cart.py")) if one[2] is not MINOR] == []
 
 
@@ -136,7 +136,7 @@ def test_each_planted_defect_is_found_on_its_line() -> None:
         ("overlapping-files", 37, SIGNIFICANT),
         ("unknown-in-step", 40, SIGNIFICANT),
     ]
-    assert {one.rule for one in findings(PLANTED) if one.final} == {"cycle", "vacuous-verify"}
+    assert {one.rule for one in findings(PLANTED) if one.is_final} == {"cycle", "vacuous-verify"}
 
 
 def test_a_challenge_says_where_why_and_what_would_be_right() -> None:
@@ -279,7 +279,7 @@ def test_many_of_a_kind_are_told_as_one() -> None:
     text = element(action="\n".join(f"TBD {number}" for number in range(9)), verify="pytest -q tests/test_a.py")
     found = findings(text)
     assert [one.line for one in found] == [4, 5, 6, 7, 8, 9]
-    assert len(found) == MOST_OF_A_KIND + 1
+    assert len(found) == MAX_PER_RULE + 1
     assert found[-1].draft.claim == "line 9: 'TBD' is left open: TBD 5 (and 3 more of the kind, on lines 10, 11, 12)"
 
 
@@ -305,7 +305,7 @@ def test_beyond_three_kinds_the_others_are_told_as_one_with_each_line_and_hint()
     files = "src/a.py, src/b.py, src/c.py, src/d.py"
     text = f"TBD\n\n<context>\n@docs/id.md\n</context>\n{element(files=files, verify='pytest -q') * 2}"
     found = [one for one in findings(text) if one.draft.severity is MINOR]
-    assert len(found) == MOST_MINOR
+    assert len(found) == MAX_MINOR
     last = next(one for one in found if one.rule == "several")
     assert last.line == 1
     assert last.draft.claim.startswith("line 1: 'TBD' is left open; line 4: docs/id.md is mentioned but does not exist")
@@ -329,16 +329,16 @@ def test_a_name_that_is_no_text_is_spelt_out() -> None:
 
 
 def test_a_name_is_compared_with_few_of_many() -> None:
-    tree = Tree([f"src/name_{number:05}x.py" for number in range(5_000)])
-    beside = tree.beside("src/name_02500y.py")
-    assert 0 < len(beside) <= MOST_BESIDE
-    assert tree.meant_by("src/name_02500y.py") == "src/name_02500x.py"
+    tree = BaseTree([f"src/name_{number:05}x.py" for number in range(5_000)])
+    beside = tree.find_similar_names("src/name_02500y.py")
+    assert 0 < len(beside) <= MAX_COMPARED_NAMES
+    assert tree.find_similar("src/name_02500y.py") == "src/name_02500x.py"
 
 
 @pytest.mark.parametrize("wrong", ["xransformer_model.py", "transformer_modelx.py", "transfomer_model.py"])
 def test_a_wrong_letter_anywhere_is_seen_among_many(wrong: str) -> None:
     others = [f"src/{letter * 4}{number}.py" for letter in "abtuxyz" for number in range(200)]
-    assert Tree([*others, "src/transformer_model.py"]).meant_by(f"src/{wrong}") == "src/transformer_model.py"
+    assert BaseTree([*others, "src/transformer_model.py"]).find_similar(f"src/{wrong}") == "src/transformer_model.py"
 
 
 @given(
@@ -346,33 +346,33 @@ def test_a_wrong_letter_anywhere_is_seen_among_many(wrong: str) -> None:
     st.lists(st.text("ab.", min_size=1, max_size=4), min_size=1, max_size=4).map("/".join),
 )
 def test_a_glance_at_a_pattern_never_misses_what_it_covers(pattern: str, path: str) -> None:
-    assert Patterns().matches(pattern, path) == matches(pattern, path)
+    assert PatternSet().matches(pattern, path) == matches(pattern, path)
 
 
 def test_patterns_are_tried_so_often_and_then_held_against_nobody() -> None:
-    patterns = Patterns([f"src/**/*{number}*.md" for number in range(50)], tries=60)
-    assert not patterns.cover("src/a/b.py")
+    patterns = PatternSet([f"src/**/*{number}*.md" for number in range(50)], tries=60)
+    assert not patterns.covers("src/a/b.py")
     assert patterns.tries == 10
-    assert patterns.cover("src/a/b.py")
+    assert patterns.covers("src/a/b.py")
 
 
 def test_many_patterns_on_many_files_take_a_bounded_number_of_tries() -> None:
-    tree = Tree([f"src/m{number}/a_{number}.py" for number in range(2_000)])
+    tree = BaseTree([f"src/m{number}/a_{number}.py" for number in range(2_000)])
     held = [tree.has(f"src/**/a_*{number}*.md") for number in range(400)]
     assert held[0] is False
     assert held[-1] is True
     listed = tuple(f"src/m{number}.py" for number in range(900))
     declared = tuple(f"lib/**/*{number}*.py" for number in range(900))
-    assert len(listed) * len(declared) > MOST_TRIES
-    assert len(uncovered(listed, declared)) < len(listed)
+    assert len(listed) * len(declared) > MAX_PATTERN_TRIES
+    assert len(find_uncovered(listed, declared)) < len(listed)
 
 
 def test_of_one_step_no_more_is_taken_than_can_be_looked_at() -> None:
     lines = "".join(f"- the {'a' * (number % 30 + 1)}{'b' * (number // 30)} page is fast\n" for number in range(700))
     commands = " ".join(f"`pytest tests/test_{number}.py`" for number in range(700))
-    found = outline(f"1. Do it\n   {commands}\n\n## Done when\n{lines}", "x.md")
-    assert [len(step.verify) for step in found.steps] == [MOST_COMMANDS]
-    assert len(found.whole.done) + len(found.steps[0].done) == MOST_CRITERIA
+    found = outline_plan(f"1. Do it\n   {commands}\n\n## Done when\n{lines}", "x.md")
+    assert [len(step.verify) for step in found.steps] == [MAX_COMMANDS]
+    assert len(found.whole.done) + len(found.steps[0].done) == MAX_CRITERIA
 
 
 def test_of_a_context_as_many_paths_are_judged_as_a_plan_may_list() -> None:
@@ -408,7 +408,7 @@ def test_of_a_context_as_many_paths_are_judged_as_a_plan_may_list() -> None:
 )  # fmt: skip
 def test_texts_without_a_form_of_their_own(text: str, found: list[tuple[str, int, PlanSeverity]]) -> None:
     assert told(text) == found
-    assert not any(one.final for one in findings(text))
+    assert not any(one.is_final for one in findings(text))
 
 
 def test_an_open_question_is_said_once() -> None:
@@ -422,20 +422,20 @@ def test_an_open_question_is_said_once() -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("Create src/x.py.", Intent.CREATE),
-        ("`src/x.py` ändern.", Intent.CHANGE),
-        ("`src/x.py` neu anlegen.", Intent.CREATE),
-        ("Change the port in src/x.py", Intent.CHANGE),
-        ("Update the docs and create `src/x.py`.", Intent.CREATE),
-        ("Fix y. Then src/x.py.", Intent.UNSAID),
-        ("Extend `x.py`", Intent.CHANGE),
-        ("Add a flag to `src/x.py`.", Intent.UNSAID),
-        ("Put it into a new file `src/x.py`.", Intent.CREATE),
-        ("Modify: src/x.py", Intent.CHANGE),
-        ("src/x.py (new)", Intent.CREATE),
-        ("Fix other/x.py", Intent.UNSAID),
-        ("Fix it", Intent.UNSAID),
+        ("Create src/x.py.", FileIntent.CREATE),
+        ("`src/x.py` ändern.", FileIntent.CHANGE),
+        ("`src/x.py` neu anlegen.", FileIntent.CREATE),
+        ("Change the port in src/x.py", FileIntent.CHANGE),
+        ("Update the docs and create `src/x.py`.", FileIntent.CREATE),
+        ("Fix y. Then src/x.py.", FileIntent.UNSAID),
+        ("Extend `x.py`", FileIntent.CHANGE),
+        ("Add a flag to `src/x.py`.", FileIntent.UNSAID),
+        ("Put it into a new file `src/x.py`.", FileIntent.CREATE),
+        ("Modify: src/x.py", FileIntent.CHANGE),
+        ("src/x.py (new)", FileIntent.CREATE),
+        ("Fix other/x.py", FileIntent.UNSAID),
+        ("Fix it", FileIntent.UNSAID),
     ],
 )
-def test_what_a_sentence_means_to_do_with_a_file(text: str, found: Intent) -> None:
-    assert intent(text, "src/x.py") is found
+def test_what_a_sentence_means_to_do_with_a_file(text: str, found: FileIntent) -> None:
+    assert find_intent(text, "src/x.py") is found

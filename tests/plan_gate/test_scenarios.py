@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from proofstone.plan_gate.rules.decision import TABLE
+from proofstone.plan_gate.rules.decision import DECISION_TABLE
 from tests.plan_gate.pages import GOLDEN, matches_golden
 from tests.plan_gate.scenes import DECISIONS, FAILURES, GREPS, SCENES
 from tests.plan_gate.stage import (
@@ -73,10 +73,10 @@ def test_every_page_belongs_to_a_scene() -> None:
 
 def test_every_row_of_the_table_is_reached(play: Play) -> None:
     told = [play(name)[-1].report.reason for name in DECISIONS]
-    ends = {row.when for row in TABLE if row.verdict is not None or row.status == "BLOCKED"}
+    ends = {row.when for row in DECISION_TABLE if row.verdict is not None or row.status == "BLOCKED"}
     assert ends <= set(told)
     on_the_way = {status for name in DECISIONS for status in play(name)[-1].convergence}
-    assert on_the_way == {row.status.value for row in TABLE}
+    assert on_the_way == {row.status.value for row in DECISION_TABLE}
     assert play("revise-strong")[-1].report.strong and not play("revise")[-1].report.strong
 
 

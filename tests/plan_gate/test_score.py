@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proofstone.agents.roles.models.plan_gate import Dimension
-from proofstone.plan_gate.rules.decision import WEIGHTS, scored
+from proofstone.plan_gate.rules.decision import WEIGHTS, compute_score
 from tests.plan_gate.talk import score
 
 APPROACH, RISK, ASSUMPTIONS = Dimension.APPROACH, Dimension.RISK, Dimension.ASSUMPTIONS
@@ -36,7 +36,7 @@ def test_the_weights_are_those_of_the_rules_and_make_one() -> None:
     ],
 )
 def test_the_total_is_weighed_over_what_was_scored(given: dict[Dimension, int], total: int) -> None:
-    quality = scored(score(*one) for one in given.items())
+    quality = compute_score(score(*one) for one in given.items())
     assert quality is not None
     assert quality.total == total
     assert [line.dimension for line in quality.lines] == [one for one in WEIGHTS if one in given]
@@ -46,16 +46,16 @@ def test_the_total_is_weighed_over_what_was_scored(given: dict[Dimension, int], 
 
 
 def test_nothing_scored_is_no_score() -> None:
-    assert scored(()) is None
-    assert scored((), [score(APPROACH, 3)]) is None
+    assert compute_score(()) is None
+    assert compute_score((), [score(APPROACH, 3)]) is None
 
 
 @pytest.mark.parametrize(("second", "disputed"), [(7, False), (8, False), (6, False), (9, True), (5, True)])
 def test_what_the_audit_gives_is_shown_and_does_not_count(second: int, disputed: bool) -> None:
-    quality = scored([score(APPROACH, 7), score(RISK, 7)], [score(APPROACH, second), score(UNKNOWNS, 1)])
+    quality = compute_score([score(APPROACH, 7), score(RISK, 7)], [score(APPROACH, second), score(UNKNOWNS, 1)])
     assert quality is not None
     assert quality.total == 7
-    assert [(line.dimension, line.audited, line.disputed) for line in quality.lines] == [
+    assert [(line.dimension, line.audited, line.is_disputed) for line in quality.lines] == [
         (APPROACH, second, disputed),
         (RISK, None, False),
     ]

@@ -6,7 +6,7 @@ import pytest
 
 from proofstone.agents.roles.models.plan_gate_records import PlanQuality, TeamMode
 from proofstone.plan_gate.models import Complexity
-from proofstone.plan_gate.rules.decision import team_for
+from proofstone.plan_gate.rules.decision import choose_team
 
 BASE, SCALED = TeamMode.BASE, TeamMode.SCALED
 RICH, ADEQUATE, THIN = PlanQuality.RICH, PlanQuality.ADEQUATE, PlanQuality.THIN
@@ -29,14 +29,14 @@ MOST = Complexity(steps=3, domains=3, integrations=4, compliance=2, unknowns=3, 
 def test_complexity_or_many_unknowns_scale_a_team_unless_the_plan_is_thin(
     quality: PlanQuality, complexity: Complexity, unknowns: int, mode: TeamMode, why: str
 ) -> None:
-    team = team_for(quality, complexity, unknowns)
-    assert (team.mode, team.why) == (mode, why)
+    team = choose_team(quality, complexity, unknowns)
+    assert (team.mode, team.reason) == (mode, why)
 
 
 def test_a_scaled_team_has_a_domain_expert_and_a_devils_advocate_beside_the_others() -> None:
-    assert team_for(RICH, SIX, 0).roles == ("challenger", "researcher", "synthesizer")
+    assert choose_team(RICH, SIX, 0).roles == ("challenger", "researcher", "synthesizer")
     scaled = ("challenger", "domain_expert", "devils_advocate", "researcher", "synthesizer")
-    assert team_for(RICH, SEVEN, 0).roles == scaled
+    assert choose_team(RICH, SEVEN, 0).roles == scaled
 
 
 def test_complexity_is_at_most_sixteen() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proofstone.agents.backends.programs.preset import Final, Stream
+from proofstone.agents.backends.programs.preset import OutputReader, ProgramResult
 from proofstone.agents.models import Activity, ActivityKind
 
 _STREAMS = Path(__file__).parent / "streams"
@@ -23,18 +23,18 @@ HOSTILE = (
 """Lines that no program should print."""
 
 
-def played(stream: Stream, name: str, exit_code: int | None = 0) -> tuple[list[Activity], Final]:
+def played(stream: OutputReader, name: str, exit_code: int | None = 0) -> tuple[list[Activity], ProgramResult]:
     lines = (_STREAMS / name).read_text("utf-8").split("\n")
     activities = [activity for line in lines if line.strip() for activity in stream.line(line)]
-    return activities, stream.final(exit_code)
+    return activities, stream.is_final(exit_code)
 
 
 def brief(activities: list[Activity]) -> list[tuple[ActivityKind, str, tuple[str, ...], bool | None]]:
     return [(one.kind, one.name, one.paths, one.ok) for one in activities]
 
 
-def survives(stream: Stream) -> Final:
+def survives(stream: OutputReader) -> ProgramResult:
     """Nothing that a program prints makes its stream raise."""
     for line in HOSTILE:
         list(stream.line(line))
-    return stream.final(None)
+    return stream.is_final(None)

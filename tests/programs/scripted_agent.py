@@ -10,11 +10,11 @@ from typing import Any
 from pydantic import JsonValue
 
 from proofstone.agents.backends.programs.acp.backend import AcpBackend
-from proofstone.agents.backends.programs.locating import Program
+from proofstone.agents.backends.programs.discovery import InstalledProgram
 from proofstone.agents.backends.programs.preset import Preset
-from proofstone.agents.executors.context import Site
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import Activity, ActivityKind, Conversation, Fault, FaultKind, Turn
-from proofstone.config.person import ProgramSettings
+from proofstone.config.user import ProgramSettings
 from tests.backends.talk import talk
 from tests.executors.bench import Bench
 
@@ -23,9 +23,11 @@ COMPILED = ("env", "-u", "PYTHONPYCACHEPREFIX")
 """Before a Python: an executor's own compiles whatever it imports, and that would be most of what these agents do."""
 
 
-def program(*arguments: str, preset: Preset | None = None, model: str = "", variables: Step | None = None) -> Program:
+def program(
+    *arguments: str, preset: Preset | None = None, model: str = "", variables: Step | None = None
+) -> InstalledProgram:
     settings = ProgramSettings(set=variables or {})
-    return Program("acp:test", "test", arguments, preset, settings, model)
+    return InstalledProgram("acp:test", "test", arguments, preset, settings, model)
 
 
 @dataclass
@@ -49,14 +51,14 @@ class Stage:
         """With a role whose words are the answer."""
         return replace(self, conversation=talk(role="researcher"))
 
-    def site(self) -> Site:
+    def site(self) -> ExecutionContext:
         return replace(
             self.bench.site(),
-            hear=self.heard.append,
-            doing=self.doing.append,
-            noted=self.noted.append,
+            on_text=self.heard.append,
+            on_progress=self.doing.append,
+            on_activity=self.noted.append,
             scope=self.scope,
-            seen_at=self.bench.root if self.bench.strongest else None,
+            sandbox_path=self.bench.root if self.bench.strongest else None,
         )
 
     def backend(self, *steps: Step, **script: JsonValue) -> AcpBackend:
@@ -68,7 +70,7 @@ class Stage:
 
     def command(self, *argv: str) -> AcpBackend:
         made = program(*argv, preset=self.preset, model=self.model, variables=self.variables)
-        return AcpBackend(made, patience=self.patience)
+        return AcpBackend(made, first_answer_seconds=self.patience)
 
     def play(self, *steps: Step, **script: JsonValue) -> Turn | Fault:
         return self.backend(*steps, **script).turn(self.conversation, self.site(), self.seconds)

@@ -14,11 +14,11 @@ import pytest
 
 from proofstone.agents.backends import Backend
 from proofstone.agents.backends.programs.acp.backend import AcpBackend
-from proofstone.agents.backends.programs.preset import Invocation, Limit, Preset
-from proofstone.agents.executors.context import ShellJob
+from proofstone.agents.backends.programs.preset import EditLimit, Invocation, Preset
+from proofstone.agents.executors.context import ShellCommand
 from proofstone.agents.models import ActivityKind, Fault, FaultKind, ToolSpec, Turn
 from proofstone.common.models import Usage
-from proofstone.sandbox.job import Execution
+from proofstone.sandbox.job import SandboxResult
 from tests.backends.talk import talk
 from tests.executors.bench import Bench
 from tests.hazards.processes import running
@@ -258,7 +258,7 @@ def test_a_fault_tells_whether_an_executor_may_have_changed_something(simple: St
     breaks = {"exit": 3}
     assert simple.fault(FaultKind.CRASHED, edit("a.txt"), breaks).acted
     assert not simple.reading.fault(FaultKind.CRASHED, breaks).acted
-    unstarted = Execution(None, 1, setup_error="no room")
+    unstarted = SandboxResult(None, 1, setup_error="no room")
     came = simple.backend().turn(simple.conversation, replace(simple.site(), run=lambda _: unstarted), 60)
     assert isinstance(came, Fault) and "no room" in came.why and not came.acted
 
@@ -331,8 +331,8 @@ PRESET = Preset(
     minimum="1.0",
     invoke=None,
     stream=None,
-    limit=Limit.PATHS,
-    limits="",
+    limit=EditLimit.PATHS,
+    limit_description="",
     hosts=(),
     keys=("TEST_API_KEY", "TEST_MODEL"),
     acp=lambda _: Invocation(()),
@@ -518,16 +518,16 @@ def test_what_it_calls_its_end_then_is_none(simple: Stage) -> None:
 
 
 def test_one_that_does_not_end_with_its_input_is_ended_with_what_it_has_started(stage: Stage) -> None:
-    nap, executions = odd_number(), list[Execution]()
+    nap, executions = odd_number(), list[SandboxResult]()
     backend, site = stage.backend({"leave_child": nap}, {"say": "done"}, lingers=True), stage.site()
 
-    def run(job: ShellJob) -> Execution:
+    def run(job: ShellCommand) -> SandboxResult:
         executions.append(site.run(job))
         return executions[-1]
 
     came = backend.turn(talk(), replace(site, run=run), 60)
     assert isinstance(came, Turn) and came.text == "done"
-    assert executions[0].ended
+    assert executions[0].was_stopped
     assert running("sleep", nap) == []
 
 
@@ -554,7 +554,7 @@ def test_a_listener_that_raises_is_heard_and_nothing_is_left_over(simple: Stage)
 
     backend = simple.backend({"say": "x"}, {"sleep": True})
     with pytest.raises(LookupError, match="burst"):
-        backend.turn(talk(), replace(simple.site(), hear=burst), 60)
+        backend.turn(talk(), replace(simple.site(), on_text=burst), 60)
 
 
 def test_it_is_told_of_by_the_word_that_the_person_wrote() -> None:
@@ -569,7 +569,7 @@ def said_lines(turn: Turn) -> list[str]:
 
 
 def test_one_that_asks_for_more_than_it_reads_is_given_up(simple: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proofstone.agents.backends.programs.acp.wire.MOST_UNREAD", 1 << 20)
+    monkeypatch.setattr("proofstone.agents.backends.programs.acp.wire.MAX_UNREAD_BYTES", 1 << 20)
     (simple.bench.work_tree / "much").write_text("\x01" * (1 << 19))
     asks = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "fs/read_text_file", "params": {"path": "much"}}) + "\n"
     coded = base64.b64encode(asks.encode() * 8).decode()

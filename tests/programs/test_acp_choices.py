@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import JsonValue
 
-from proofstone.agents.backends.programs.acp.choices import Mode, asking_mode, login_for
+from proofstone.agents.backends.programs.acp.session_settings import SessionMode, choose_login, find_asking_mode
 
 _COPILOT = "https://agentclientprotocol.com/protocol/session-modes"
 # The modes that real agents offer, by id (and name where it differs) → the one in which each asks.
@@ -33,14 +33,14 @@ MODES: dict[str, tuple[list[tuple[str, str]], str]] = {
 @pytest.mark.parametrize("name", MODES)
 def test_the_mode_is_one_in_which_it_asks(name: str) -> None:
     modes, chosen = MODES[name]
-    assert asking_mode([Mode(*mode) for mode in modes]) == chosen
-    assert asking_mode([Mode(*mode) for mode in reversed(modes)]) == chosen
+    assert find_asking_mode([SessionMode(*mode) for mode in modes]) == chosen
+    assert find_asking_mode([SessionMode(*mode) for mode in reversed(modes)]) == chosen
 
 
 def test_the_mode_of_the_preset_goes_before_if_it_is_there() -> None:
-    modes = [Mode("auto"), Mode("approve")]
-    assert asking_mode(modes, "auto") == "auto"
-    assert asking_mode(modes, "gone") == "approve"
+    modes = [SessionMode("auto"), SessionMode("approve")]
+    assert find_asking_mode(modes, "auto") == "auto"
+    assert find_asking_mode(modes, "gone") == "approve"
 
 
 _ENV: dict[str, JsonValue] = {"id": "env", "type": "env_var", "vars": [{"name": "A_KEY"}, {"name": "B_URL"}]}
@@ -62,4 +62,4 @@ LOGINS: list[tuple[list[dict[str, JsonValue]], set[str], str]] = [
 
 @pytest.mark.parametrize("methods,given,chosen", LOGINS)
 def test_a_login_is_one_that_needs_no_person(methods: list[dict[str, JsonValue]], given: set[str], chosen: str) -> None:
-    assert login_for(methods, given) == chosen
+    assert choose_login(methods, given) == chosen

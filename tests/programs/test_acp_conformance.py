@@ -9,10 +9,18 @@ from typing import Any
 import pytest
 
 from proofstone.agents.backends.programs.acp.backend import AcpBackend
-from proofstone.agents.executors.context import Site
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.sandbox.probe import SandboxFacts
-from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Writes
-from proofstone.testing.backend_conformance import Stage as Staged
+from proofstone.testing.backend_conformance import (
+    AnswerPlay,
+    BackendConformance,
+    CallPlay,
+    CrashPlay,
+    HangPlay,
+    Play,
+    TextPlay,
+)
+from proofstone.testing.backend_conformance import BuildBackend as Staged
 from tests.executors.bench import Bench
 from tests.executors.conftest import sandbox_of
 from tests.programs.scripted_agent import Stage
@@ -26,7 +34,7 @@ class TestConformance(BackendConformance):
         return Bench(place, sandbox_of(facts, request.param))
 
     @pytest.fixture
-    def site(self, bench: Bench) -> Site:
+    def site(self, bench: Bench) -> ExecutionContext:
         return Stage(bench).site()
 
     @pytest.fixture
@@ -39,13 +47,13 @@ class TestConformance(BackendConformance):
 
 def played(play: Play) -> list[dict[str, Any]]:
     match play:
-        case Says(answer):
+        case AnswerPlay(answer):
             return [{"say": json.dumps(dict(answer), ensure_ascii=False)}]
-        case Writes(text):
+        case TextPlay(text):
             return [{"spell": text}]
-        case Calls(name, arguments):
+        case CallPlay(name, arguments):
             return [{"say": json.dumps({"tool_calls": [{"name": name, "arguments": dict(arguments)}]})}]
-        case Hangs():
+        case HangPlay():
             return [{"sleep": True}]
-        case Crashes():
+        case CrashPlay():
             return [{"complain": "it broke down"}, {"exit": 1}]

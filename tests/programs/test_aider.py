@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proofstone.agents.backends.programs.known.aider import AiderStream, invoke
-from proofstone.agents.backends.programs.preset import Errand, Given
+from proofstone.agents.backends.programs.preset import FileArgument, LaunchRequest
 from proofstone.agents.models import ActivityKind, FaultKind
 from tests.programs.played import brief, played, survives
 
@@ -13,27 +13,27 @@ SAID, RESULT, NOTE = ActivityKind.SAID, ActivityKind.RESULT, ActivityKind.NOTE
 
 
 def test_the_prompt_goes_by_a_file() -> None:
-    started = invoke(Errand("do it", model="openai/m"))
-    assert started.arguments[:2] == ("--message-file", Given("PROOFSTONE_MESSAGE"))
-    assert started.handed == {"PROOFSTONE_MESSAGE": "do it"}
+    started = invoke(LaunchRequest("do it", model="openai/m"))
+    assert started.arguments[:2] == ("--message-file", FileArgument("PROOFSTONE_MESSAGE"))
+    assert started.files == {"PROOFSTONE_MESSAGE": "do it"}
     assert "--model=openai/m" in started.arguments
 
 
 @pytest.mark.parametrize("option", ["--no-auto-commits", "--no-dirty-commits", "--no-gitignore", "--no-check-update"])
 def test_it_touches_nothing_but_files(option: str) -> None:
-    assert option in invoke(Errand("", scope=("a.py",))).arguments
+    assert option in invoke(LaunchRequest("", scope=("a.py",))).arguments
 
 
 def test_it_is_given_the_declared_files_that_are_there() -> None:
     """One that is not there it would make, empty."""
-    started = invoke(Errand("", scope=("src/a.py", "src/new.py", "-odd.py"), files=("src/a.py", "-odd.py")))
+    started = invoke(LaunchRequest("", scope=("src/a.py", "src/new.py", "-odd.py"), files=("src/a.py", "-odd.py")))
     files = [argument for argument in started.arguments if isinstance(argument, str) and argument.startswith("--file")]
     assert files == ["--file=src/a.py", "--file=-odd.py"]
     assert "--chat-mode" not in started.arguments
 
 
 def test_without_a_scope_it_only_answers() -> None:
-    started = invoke(Errand("", scope=()))
+    started = invoke(LaunchRequest("", scope=()))
     assert started.arguments[-2:] == ("--chat-mode", "ask")
 
 
@@ -94,7 +94,7 @@ def test_an_error_that_passes_is_none() -> None:
 def test_errors_by_their_names(line: str, kind: FaultKind) -> None:
     stream = AiderStream()
     list(stream.line(line))
-    fault = stream.final(0).fault
+    fault = stream.is_final(0).fault
     assert fault is not None
     assert fault.kind is kind
 
@@ -110,7 +110,7 @@ def test_errors_by_their_names(line: str, kind: FaultKind) -> None:
 def test_tokens_and_price_as_it_writes_them(line: str, tokens: tuple[int, ...], usd: float | None) -> None:
     stream = AiderStream()
     list(stream.line(line))
-    usage = stream.final(0).usage
+    usage = stream.is_final(0).usage
     told = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
     assert told == tokens
     assert usage.usd == usd
@@ -120,7 +120,7 @@ def test_the_price_of_the_session_is_not_added_up() -> None:
     stream = AiderStream()
     for _ in range(2):
         list(stream.line("Tokens: 1 sent, 1 received. Cost: $0.01 message, $0.25 session."))
-    assert stream.final(0).usage.usd == 0.25
+    assert stream.is_final(0).usage.usd == 0.25
 
 
 def test_an_edit_that_did_not_fit_is_a_result_that_is_not_well() -> None:

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from proofstone.agents.backends.programs.known.claude import PRESET, ClaudeStream, acp, invoke
-from proofstone.agents.backends.programs.preset import Errand, Given, Invocation
+from proofstone.agents.backends.programs.known.claude import PRESET, ClaudeStream, invoke, invoke_acp
+from proofstone.agents.backends.programs.preset import FileArgument, Invocation, LaunchRequest
 from proofstone.agents.models import ActivityKind, FaultKind
 from proofstone.common.models import Usage
 from tests.programs.played import brief, played, survives
@@ -17,7 +17,7 @@ NOTE, THOUGHT = ActivityKind.NOTE, ActivityKind.THOUGHT
 TREE = "/some/tree"
 
 
-def after(started: Invocation, flag: str) -> str | Given | None:
+def after(started: Invocation, flag: str) -> str | FileArgument | None:
     """What follows the flag; None: it is not given."""
     return started.arguments[started.arguments.index(flag) + 1] if flag in started.arguments else None
 
@@ -25,36 +25,36 @@ def after(started: Invocation, flag: str) -> str | Given | None:
 @pytest.mark.parametrize(
     ("errand", "flag", "value"),
     [
-        (Errand("", scope=("a.py",)), "--tools", "Read,Glob,Grep,Edit,Write,NotebookEdit,Bash"),
-        (Errand("", scope=("a.py",), may_run=False), "--tools", "Read,Glob,Grep,Edit,Write,NotebookEdit"),
-        (Errand("", scope=(), may_run=False), "--tools", "Read,Glob,Grep"),
-        (Errand("", scope=("a.py",)), "--allowedTools", "Read,Glob,Grep,Bash"),
-        (Errand("", scope=("a.py",)), "--permission-mode", "dontAsk"),
-        (Errand(""), "--setting-sources", "user"),
-        (Errand(""), "--settings", Given("PROOFSTONE_SETTINGS")),
-        (Errand("", schema={"type": "object"}), "--json-schema", '{"type": "object"}'),
-        (Errand(""), "--json-schema", None),
+        (LaunchRequest("", scope=("a.py",)), "--tools", "Read,Glob,Grep,Edit,Write,NotebookEdit,Bash"),
+        (LaunchRequest("", scope=("a.py",), can_run=False), "--tools", "Read,Glob,Grep,Edit,Write,NotebookEdit"),
+        (LaunchRequest("", scope=(), can_run=False), "--tools", "Read,Glob,Grep"),
+        (LaunchRequest("", scope=("a.py",)), "--allowedTools", "Read,Glob,Grep,Bash"),
+        (LaunchRequest("", scope=("a.py",)), "--permission-mode", "dontAsk"),
+        (LaunchRequest(""), "--setting-sources", "user"),
+        (LaunchRequest(""), "--settings", FileArgument("PROOFSTONE_SETTINGS")),
+        (LaunchRequest("", schema={"type": "object"}), "--json-schema", '{"type": "object"}'),
+        (LaunchRequest(""), "--json-schema", None),
     ],
 )
-def test_what_it_is_started_with(errand: Errand, flag: str, value: str | Given | None) -> None:
+def test_what_it_is_started_with(errand: LaunchRequest, flag: str, value: str | FileArgument | None) -> None:
     assert after(invoke(errand), flag) == value
 
 
 @pytest.mark.parametrize(("model", "named"), [("opus", ["--model=opus"]), ("", [])])
 def test_the_model_is_named_only_where_the_person_did_and_can_be_no_option(model: str, named: list[str]) -> None:
-    for started in (invoke(Errand("", model=model)),):
+    for started in (invoke(LaunchRequest("", model=model)),):
         assert [one for one in started.arguments if str(one).startswith(("-m", "--model"))] == named
 
 
 def test_the_prompt_goes_by_standard_input_and_no_session_is_kept() -> None:
-    started = invoke(Errand("do it"))
+    started = invoke(LaunchRequest("do it"))
     assert started.stdin == "do it"
     assert "--no-session-persistence" in started.arguments
 
 
 def test_no_edit_is_allowed_but_by_the_hook() -> None:
-    started = invoke(Errand("", scope=("src/**",)))
-    settings = json.loads(started.handed["PROOFSTONE_SETTINGS"])
+    started = invoke(LaunchRequest("", scope=("src/**",)))
+    settings = json.loads(started.files["PROOFSTONE_SETTINGS"])
     (hook,) = settings["hooks"]["PreToolUse"]
     assert set(hook["matcher"].split("|")) == {"Edit", "Write", "NotebookEdit"}
     assert not set(str(after(started, "--allowedTools")).split(",")) & set(hook["matcher"].split("|"))
@@ -63,12 +63,12 @@ def test_no_edit_is_allowed_but_by_the_hook() -> None:
 
 @pytest.mark.parametrize(("given", "expected"), [({}, "4"), ({"CLAUDE_CODE_MAX_RETRIES": "9"}, None)])
 def test_the_persons_own_number_of_retries_stands(given: dict[str, str], expected: str | None) -> None:
-    assert invoke(Errand("", variables=given)).variables.get("CLAUDE_CODE_MAX_RETRIES") == expected
+    assert invoke(LaunchRequest("", variables=given)).variables.get("CLAUDE_CODE_MAX_RETRIES") == expected
 
 
 def test_the_adapter_takes_the_model_from_a_variable() -> None:
-    assert acp(Errand("", model="opus")).variables["ANTHROPIC_MODEL"] == "opus"
-    assert "ANTHROPIC_MODEL" not in acp(Errand("")).variables
+    assert invoke_acp(LaunchRequest("", model="opus")).variables["ANTHROPIC_MODEL"] == "opus"
+    assert "ANTHROPIC_MODEL" not in invoke_acp(LaunchRequest("")).variables
     assert PRESET.acp_mode == "default"
 
 
@@ -134,13 +134,13 @@ def test_a_failure_says_what_follows_from_it(stream: str, kind: FaultKind, why: 
 def test_a_known_price_is_told() -> None:
     stream = ClaudeStream()
     stream.line('{"type": "result", "result": "x", "total_cost_usd": 0.5, "modelUsage": {"m": {"costBasis": "list"}}}')
-    assert stream.final(0).usage.usd == 0.5
+    assert stream.is_final(0).usage.usd == 0.5
 
 
 @pytest.mark.parametrize(("exit_code", "failed"), [(0, True), (1, False), (None, False)])
 def test_an_end_without_a_result_is_no_answer(exit_code: int | None, failed: bool) -> None:
     # Of any other end the backend says itself what it was.
-    assert bool(ClaudeStream().final(exit_code).fault) is failed
+    assert bool(ClaudeStream().is_final(exit_code).fault) is failed
 
 
 def test_nothing_that_it_prints_breaks_the_reading() -> None:

@@ -9,12 +9,21 @@ from pathlib import Path
 import pytest
 
 from proofstone.agents.backends.programs.cli import CliBackend
+from proofstone.agents.backends.programs.discovery import InstalledProgram
 from proofstone.agents.backends.programs.known.claude import PRESET
-from proofstone.agents.backends.programs.locating import Program
-from proofstone.agents.executors.context import Site
-from proofstone.config.person import ProgramSettings
+from proofstone.agents.executors.context import ExecutionContext
+from proofstone.config.user import ProgramSettings
 from proofstone.sandbox.probe import SandboxFacts
-from proofstone.testing.backend_conformance import BackendConformance, Calls, Crashes, Hangs, Play, Says, Stage, Writes
+from proofstone.testing.backend_conformance import (
+    AnswerPlay,
+    BackendConformance,
+    BuildBackend,
+    CallPlay,
+    CrashPlay,
+    HangPlay,
+    Play,
+    TextPlay,
+)
 from tests.executors.bench import Bench
 from tests.executors.conftest import sandbox_of
 
@@ -44,17 +53,17 @@ class TestConformance(BackendConformance):
         return Bench(place, sandbox_of(facts, request.param))
 
     @pytest.fixture
-    def site(self, bench: Bench) -> Site:
+    def site(self, bench: Bench) -> ExecutionContext:
         return bench.site()
 
     @pytest.fixture
-    def stage(self, bench: Bench) -> Stage:
+    def stage(self, bench: Bench) -> BuildBackend:
         def of(*plays: Play) -> CliBackend:
             (bench.work_tree / "plays.json").write_text(json.dumps(_played(plays)))
             program = bench.work_tree / "program"
             program.write_text(PROGRAM)
             program.chmod(0o755)
-            return CliBackend(Program("cli:claude", "claude", ("./program",), PRESET, ProgramSettings()))
+            return CliBackend(InstalledProgram("cli:claude", "claude", ("./program",), PRESET, ProgramSettings()))
 
         return of
 
@@ -65,13 +74,13 @@ def _played(plays: Sequence[Play]) -> list[dict[str, str]]:
 
 def _one(play: Play) -> dict[str, str]:
     match play:
-        case Says(answer):
+        case AnswerPlay(answer):
             return {"kind": "says", "text": json.dumps(dict(answer), ensure_ascii=False)}
-        case Writes(text):
+        case TextPlay(text):
             return {"kind": "says", "text": text}
-        case Calls(name, arguments):
+        case CallPlay(name, arguments):
             return {"kind": "says", "text": json.dumps({"tool_calls": [{"name": name, "arguments": dict(arguments)}]})}
-        case Hangs():
+        case HangPlay():
             return {"kind": "hangs", "text": ""}
-        case Crashes():
+        case CrashPlay():
             return {"kind": "crashes", "text": ""}

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.backends.programs.known.codex import PRESET, CodexStream, acp, invoke
-from proofstone.agents.backends.programs.known.shared import hook_command
-from proofstone.agents.backends.programs.preset import Errand, Invocation
+from proofstone.agents.backends.programs.known.codex import PRESET, CodexStream, invoke, invoke_acp
+from proofstone.agents.backends.programs.known.shared import build_hook_command
+from proofstone.agents.backends.programs.preset import Invocation, LaunchRequest
 from proofstone.agents.models import ActivityKind, FaultKind
 from proofstone.common.models import Usage
 from tests.programs.played import brief, played, survives
@@ -33,7 +33,7 @@ def settings(started: Invocation) -> dict[str, object]:
 
 
 def test_the_prompt_goes_by_standard_input_and_no_session_is_kept() -> None:
-    started = invoke(Errand("do it", root=Path("/tree")))
+    started = invoke(LaunchRequest("do it", root=Path("/tree")))
     assert started.stdin == "do it"
     assert started.arguments[-1] == "-"
     assert "--ephemeral" in started.arguments
@@ -42,13 +42,13 @@ def test_the_prompt_goes_by_standard_input_and_no_session_is_kept() -> None:
 
 @pytest.mark.parametrize(("model", "named"), [("gpt-5", ["--model=gpt-5"]), ("", [])])
 def test_the_model_is_named_only_where_the_person_did_and_can_be_no_option(model: str, named: list[str]) -> None:
-    for started in (invoke(Errand("", model=model)),):
+    for started in (invoke(LaunchRequest("", model=model)),):
         assert [one for one in started.arguments if str(one).startswith(("-m", "--model"))] == named
 
 
 def test_patches_and_commands_go_through_the_hook() -> None:
-    group = {"matcher": "Bash|apply_patch", "hooks": [{"type": "command", "command": hook_command()}]}
-    assert settings(invoke(Errand("", scope=("a.py",))))["hooks.PreToolUse"] == [group]
+    group = {"matcher": "Bash|apply_patch", "hooks": [{"type": "command", "command": build_hook_command()}]}
+    assert settings(invoke(LaunchRequest("", scope=("a.py",))))["hooks.PreToolUse"] == [group]
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,16 @@ def test_patches_and_commands_go_through_the_hook() -> None:
         (0, ("a.py",), "danger-full-access"), (0, (), "danger-full-access"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("start", [invoke, acp])
+@pytest.mark.parametrize("start", [invoke, invoke_acp])
 def test_its_sandbox_is_on_where_it_can_be_set_up(
-    monkeypatch: pytest.MonkeyPatch, user: int, scope: tuple[str, ...], mode: str, start: Callable[[Errand], Invocation]
+    monkeypatch: pytest.MonkeyPatch,
+    user: int,
+    scope: tuple[str, ...],
+    mode: str,
+    start: Callable[[LaunchRequest], Invocation],
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    told = settings(start(Errand("", scope=scope)))
+    told = settings(start(LaunchRequest("", scope=scope)))
     assert told["sandbox_mode"] == mode
     excluded = [told.get(f"sandbox_workspace_write.exclude_{one}") for one in ("slash_tmp", "tmpdir_env_var")]
     assert excluded == ([None, None] if user == 0 else [True, True])
@@ -77,17 +81,17 @@ def test_its_sandbox_is_on_where_it_can_be_set_up(
     ],
 )  # fmt: skip
 def test_the_url_of_a_provider_becomes_a_provider(variables: dict[str, str], key: str | None) -> None:
-    told = settings(invoke(Errand("", variables={"OPENAI_BASE_URL": URL, **variables})))
+    told = settings(invoke(LaunchRequest("", variables={"OPENAI_BASE_URL": URL, **variables})))
     expected = {"name": "given", "base_url": URL, "wire_api": "responses"} | ({"env_key": key} if key else {})
     assert (told["model_provider"], told["model_providers.given"]) == ("given", expected)
 
 
 def test_without_a_url_its_own_provider_serves() -> None:
-    assert "model_provider" not in settings(invoke(Errand("", variables={"OPENAI_API_KEY": "k"})))
+    assert "model_provider" not in settings(invoke(LaunchRequest("", variables={"OPENAI_API_KEY": "k"})))
 
 
 def test_over_the_protocol_its_policy_asks_and_no_mode_overrides_it() -> None:
-    told = settings(acp(Errand("", model="gpt-5")))
+    told = settings(invoke_acp(LaunchRequest("", model="gpt-5")))
     assert (told["approval_policy"], told["model"], PRESET.acp_mode) == ("untrusted", "gpt-5", "")
 
 
@@ -147,7 +151,7 @@ def test_a_failure_says_what_follows_from_it(stream: str, kind: FaultKind, why: 
 def test_its_sentences_are_understood(message: str, kind: FaultKind) -> None:
     stream = CodexStream()
     stream.line(f'{{"type": "turn.failed", "error": {{"message": "{message}"}}}}')
-    fault = stream.final(1).fault
+    fault = stream.is_final(1).fault
     assert fault and fault.kind is kind
 
 
@@ -155,7 +159,7 @@ def test_an_error_that_it_got_over_is_no_fault() -> None:
     stream = CodexStream()
     stream.line('{"type": "error", "message": "Reconnecting... 1/5"}')
     stream.line('{"type": "turn.completed", "usage": {}}')
-    assert stream.final(0).fault is None
+    assert stream.is_final(0).fault is None
 
 
 def test_nothing_that_it_prints_breaks_the_reading() -> None:

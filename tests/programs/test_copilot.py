@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from proofstone.agents.backends.programs.known.copilot import PRESET, CopilotStream, acp, invoke
-from proofstone.agents.backends.programs.preset import Errand, Invocation
+from proofstone.agents.backends.programs.known.copilot import PRESET, CopilotStream, invoke, invoke_acp
+from proofstone.agents.backends.programs.preset import Invocation, LaunchRequest
 from proofstone.agents.models import ActivityKind, FaultKind
 from proofstone.common.models import Usage
 from tests.programs.played import brief, played, survives
@@ -16,43 +16,43 @@ SAID, TOOL, RESULT, REFUSED = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind
 
 
 def test_the_prompt_goes_by_standard_input() -> None:
-    started = invoke(Errand("do it"))
+    started = invoke(LaunchRequest("do it"))
     assert started.stdin == "do it"
     assert "-p" not in started.arguments
 
 
-@pytest.mark.parametrize("start", [invoke, acp])
+@pytest.mark.parametrize("start", [invoke, invoke_acp])
 @pytest.mark.parametrize(
     ("errand", "denied"),
     [
-        (Errand("", scope=("a.py",)), []),
-        (Errand("", scope=("a.py",), may_run=False), ["--deny-tool=shell"]),
-        (Errand("", scope=()), ["--deny-tool=write"]),
-        (Errand("", scope=(), may_run=False), ["--deny-tool=write", "--deny-tool=shell"]),
+        (LaunchRequest("", scope=("a.py",)), []),
+        (LaunchRequest("", scope=("a.py",), can_run=False), ["--deny-tool=shell"]),
+        (LaunchRequest("", scope=()), ["--deny-tool=write"]),
+        (LaunchRequest("", scope=(), can_run=False), ["--deny-tool=write", "--deny-tool=shell"]),
     ],
 )
 def test_what_a_role_may_not_do_is_denied(
-    start: Callable[[Errand], Invocation], errand: Errand, denied: list[str]
+    start: Callable[[LaunchRequest], Invocation], errand: LaunchRequest, denied: list[str]
 ) -> None:
     assert [one for one in start(errand).arguments if str(one).startswith("--deny-tool")] == denied
 
 
-@pytest.mark.parametrize("start", [invoke, acp])
-def test_it_keeps_to_the_work_tree(start: Callable[[Errand], Invocation]) -> None:
-    arguments = start(Errand("", scope=("a.py",))).arguments
+@pytest.mark.parametrize("start", [invoke, invoke_acp])
+def test_it_keeps_to_the_work_tree(start: Callable[[LaunchRequest], Invocation]) -> None:
+    arguments = start(LaunchRequest("", scope=("a.py",))).arguments
     assert "--disallow-temp-dir" in arguments
     assert not {"--allow-all", "--yolo", "--allow-all-paths"} & set(arguments)
 
 
 def test_over_the_protocol_no_tool_is_allowed_beforehand() -> None:
-    assert "--allow-all-tools" in invoke(Errand("")).arguments
-    assert "--allow-all-tools" not in acp(Errand("")).arguments
+    assert "--allow-all-tools" in invoke(LaunchRequest("")).arguments
+    assert "--allow-all-tools" not in invoke_acp(LaunchRequest("")).arguments
     assert PRESET.acp_mode.endswith("#agent")
 
 
 @pytest.mark.parametrize(("model", "named"), [("gpt-5", ["--model=gpt-5"]), ("", [])])
 def test_the_model_is_named_only_where_the_person_did_and_can_be_no_option(model: str, named: list[str]) -> None:
-    for started in (invoke(Errand("", model=model)), acp(Errand("", model=model))):
+    for started in (invoke(LaunchRequest("", model=model)), invoke_acp(LaunchRequest("", model=model))):
         assert [one for one in started.arguments if str(one).startswith(("-m", "--model"))] == named
 
 

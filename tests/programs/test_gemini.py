@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.agents.backends.programs.known.gemini import PRESET, GeminiStream, acp, invoke, within
-from proofstone.agents.backends.programs.preset import Errand
+from proofstone.agents.backends.programs.known.gemini import PRESET, GeminiStream, build_scope_regex, invoke, invoke_acp
+from proofstone.agents.backends.programs.preset import LaunchRequest
 from proofstone.agents.models import ActivityKind, FaultKind
 from proofstone.common.globs import matches
 from tests.programs.played import brief, played, survives
@@ -22,12 +22,12 @@ SAID, TOOL, RESULT, REFUSED = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind
 POLICY = ".gemini/policies/proofstone.toml"
 
 
-def rules(errand: Errand) -> list[dict[str, object]]:
+def rules(errand: LaunchRequest) -> list[dict[str, object]]:
     found: list[dict[str, object]] = tomllib.loads(invoke(errand).home[POLICY])["rule"]
     return found
 
 
-def decided(errand: Errand, tool: str, **arguments: str) -> str:
+def decided(errand: LaunchRequest, tool: str, **arguments: str) -> str:
     """As its policy engine decides: the highest priority that fits; without one it would ask, which is a no."""
     pairs = "".join(f'\x00"{name}":{json.dumps(value)}\x00' for name, value in sorted(arguments.items()))
     fitting = [
@@ -42,12 +42,12 @@ def decided(errand: Errand, tool: str, **arguments: str) -> str:
 
 
 def test_the_prompt_goes_by_standard_input_and_the_model_by_its_flag() -> None:
-    started = invoke(Errand("do it", model="gemini-2.5-pro", scope=("a.py",), root=ROOT))
+    started = invoke(LaunchRequest("do it", model="gemini-2.5-pro", scope=("a.py",), root=ROOT))
     assert started.stdin == "do it"
     assert started.arguments[3] == "--model=gemini-2.5-pro"
     assert "--approval-mode" in started.arguments
     assert started.arguments[started.arguments.index("--approval-mode") + 1] == "default"
-    assert not any("--model" in str(one) for one in invoke(Errand("do it")).arguments)
+    assert not any("--model" in str(one) for one in invoke(LaunchRequest("do it")).arguments)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_prompt_goes_by_standard_input_and_the_model_by_its_flag() -> None:
     ],
 )
 def test_its_settings_name_the_login_or_it_would_not_start(variables: dict[str, str], way: str) -> None:
-    settings = json.loads(invoke(Errand("", variables=variables)).home[".gemini/settings.json"])
+    settings = json.loads(invoke(LaunchRequest("", variables=variables)).home[".gemini/settings.json"])
     assert settings["security"]["auth"]["selectedType"] == way
 
 
@@ -86,17 +86,19 @@ def test_its_settings_name_the_login_or_it_would_not_start(variables: dict[str, 
 )
 @pytest.mark.parametrize("tool", ["write_file", "replace"])
 def test_only_declared_files_may_be_changed(tool: str, path: str, decision: str) -> None:
-    errand = Errand("", scope=("src/a.py", "lib/", "docs/**/*.md", "app/[id]/page.tsx"), root=ROOT)
+    errand = LaunchRequest("", scope=("src/a.py", "lib/", "docs/**/*.md", "app/[id]/page.tsx"), root=ROOT)
     assert decided(errand, tool, file_path=path, content="x") == decision
 
 
 def test_what_a_file_holds_cannot_pass_for_its_path() -> None:
-    errand = Errand("", scope=("src/a.py",), root=ROOT)
+    errand = LaunchRequest("", scope=("src/a.py",), root=ROOT)
     assert decided(errand, "write_file", content='\x00"file_path":"src/a.py"\x00', file_path="b.py") == "deny"
 
 
 def test_a_refusal_tells_the_model_what_it_may_change_and_how_to_ask_for_more() -> None:
-    (message,) = [str(rule["denyMessage"]) for rule in rules(Errand("", scope=("src/a.py",))) if "denyMessage" in rule]
+    (message,) = [
+        str(rule["denyMessage"]) for rule in rules(LaunchRequest("", scope=("src/a.py",))) if "denyMessage" in rule
+    ]
     assert "src/a.py" in message
     assert "files_requested" in message
 
@@ -104,23 +106,23 @@ def test_a_refusal_tells_the_model_what_it_may_change_and_how_to_ask_for_more() 
 @pytest.mark.parametrize(
     ("errand", "tool", "decision"),
     [
-        (Errand("", scope=("a.py",)), "run_shell_command", "allow"),
-        (Errand("", scope=("a.py",), may_run=False), "run_shell_command", "deny"),
-        (Errand("", scope=()), "write_file", "deny"),
-        (Errand("", scope=()), "replace", "deny"),
-        (Errand("", scope=("a.py",)), "web_fetch", "deny"),
-        (Errand("", scope=("a.py",)), "google_web_search", "deny"),
+        (LaunchRequest("", scope=("a.py",)), "run_shell_command", "allow"),
+        (LaunchRequest("", scope=("a.py",), can_run=False), "run_shell_command", "deny"),
+        (LaunchRequest("", scope=()), "write_file", "deny"),
+        (LaunchRequest("", scope=()), "replace", "deny"),
+        (LaunchRequest("", scope=("a.py",)), "web_fetch", "deny"),
+        (LaunchRequest("", scope=("a.py",)), "google_web_search", "deny"),
     ],
 )
-def test_tools_that_it_may_not_have_are_denied(errand: Errand, tool: str, decision: str) -> None:
+def test_tools_that_it_may_not_have_are_denied(errand: LaunchRequest, tool: str, decision: str) -> None:
     assert decided(errand, tool, file_path="a.py") == decision
 
 
 def test_by_the_protocol_nothing_is_allowed_beforehand_so_that_it_asks() -> None:
-    started = acp(Errand("", scope=("a.py",)))
+    started = invoke_acp(LaunchRequest("", scope=("a.py",)))
     assert started.arguments[0] == "--acp"
     assert 'decision = "allow"' not in started.home[POLICY]
-    assert '"run_shell_command"' in acp(Errand("", scope=("a.py",), may_run=False)).home[POLICY]
+    assert '"run_shell_command"' in invoke_acp(LaunchRequest("", scope=("a.py",), can_run=False)).home[POLICY]
 
 
 names = st.text(alphabet="ab.[]é+ (){}|^$", min_size=1, max_size=4).filter(lambda name: name not in (".", ".."))
@@ -133,14 +135,14 @@ patterns = st.lists(
 @given(patterns, paths)
 def test_its_rule_covers_what_ours_covers(pattern: str, path: str) -> None:
     arguments = f'{{\x00"file_path":{json.dumps(path, ensure_ascii=False)}\x00}}'
-    found = re.search(within(pattern, "/tree"), arguments) is not None
+    found = re.search(build_scope_regex(pattern, "/tree"), arguments) is not None
     assert found == matches(pattern, path)
 
 
 @given(patterns, st.text(max_size=3))
 def test_its_rule_is_one_that_the_program_takes(pattern: str, root: str) -> None:
     """It refuses expressions in which something that repeats is repeated, by this very test."""
-    assert not re.search(r"\([^)]*[*+?{].*\)[*+?{]", within(pattern, f"/{root}"))
+    assert not re.search(r"\([^)]*[*+?{].*\)[*+?{]", build_scope_regex(pattern, f"/{root}"))
 
 
 def test_work_is_seen_and_an_undeclared_edit_is_seen_refused() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.agents.backends.programs.known.goose import PRESET, GooseStream, acp, invoke
-from proofstone.agents.backends.programs.preset import Errand, Limit
+from proofstone.agents.backends.programs.known.goose import PRESET, GooseStream, invoke, invoke_acp
+from proofstone.agents.backends.programs.preset import EditLimit, LaunchRequest
 from proofstone.agents.models import ActivityKind, FaultKind
 from tests.programs.played import brief, played, survives
 
@@ -15,35 +15,35 @@ SAID, TOOL, RESULT = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT
 @pytest.mark.parametrize(
     ("errand", "has_tools"),
     [
-        (Errand("", scope=("a.py",)), True),
-        (Errand("", scope=("a.py",), may_run=False), True),
-        (Errand("", scope=(), may_run=True), True),
-        (Errand("", scope=(), may_run=False), False),
+        (LaunchRequest("", scope=("a.py",)), True),
+        (LaunchRequest("", scope=("a.py",), can_run=False), True),
+        (LaunchRequest("", scope=(), can_run=True), True),
+        (LaunchRequest("", scope=(), can_run=False), False),
     ],
 )
-def test_one_that_may_neither_change_nor_run_has_no_tools(errand: Errand, has_tools: bool) -> None:
+def test_one_that_may_neither_change_nor_run_has_no_tools(errand: LaunchRequest, has_tools: bool) -> None:
     assert ("developer" in invoke(errand).arguments) == has_tools
 
 
 def test_the_prompt_goes_by_standard_input_and_the_model_by_its_flag() -> None:
-    started = invoke(Errand("do it", model="gpt-5"))
+    started = invoke(LaunchRequest("do it", model="gpt-5"))
     assert started.stdin == "do it"
     assert started.arguments[-2:] == ("--instructions", "-")
     assert "--model=gpt-5" in started.arguments
     assert started.variables["GOOSE_MODE"] == "auto"
-    assert not any("--model" in str(one) for one in invoke(Errand("")).arguments)
+    assert not any("--model" in str(one) for one in invoke(LaunchRequest("")).arguments)
 
 
 def test_by_the_protocol_it_asks_about_everything() -> None:
-    started = acp(Errand("", model="gpt-5"))
+    started = invoke_acp(LaunchRequest("", model="gpt-5"))
     assert started.arguments[0] == "acp"
     assert started.variables["GOOSE_MODE"] == "approve" == PRESET.acp_mode
     assert started.variables["GOOSE_MODEL"] == "gpt-5"
-    assert "GOOSE_MODEL" not in acp(Errand("")).variables
+    assert "GOOSE_MODEL" not in invoke_acp(LaunchRequest("")).variables
 
 
 def test_it_is_said_that_it_has_no_limit_of_paths() -> None:
-    assert PRESET.limit is Limit.NONE
+    assert PRESET.limit is EditLimit.NONE
 
 
 def test_work_is_seen_message_by_message() -> None:
@@ -100,8 +100,8 @@ def test_what_the_model_says_of_errors_is_no_error() -> None:
         'is fixed"}],"metadata":{"inference":{"requestedModel":"m"}}}}'
     )
     list(stream.line(line))
-    assert stream.final(0).fault is None
-    assert stream.final(0).text == "Network error: is fixed"
+    assert stream.is_final(0).fault is None
+    assert stream.is_final(0).text == "Network error: is fixed"
 
 
 def test_nothing_that_it_prints_breaks_the_reading() -> None:

@@ -6,15 +6,15 @@ import pytest
 from pydantic import JsonValue
 
 from proofstone.agents.backends.programs.lines import (
-    Lines,
-    amount_at,
-    count_at,
-    fields,
-    kind_of_status,
-    objects_at,
-    relative,
-    text_at,
-    value_at,
+    LineSplitter,
+    classify_status,
+    get_amount,
+    get_count,
+    get_objects,
+    get_text,
+    get_value,
+    make_relative,
+    parse_object,
 )
 from proofstone.agents.models import FaultKind
 
@@ -35,40 +35,44 @@ PIECES: list[tuple[list[bytes], list[bytes], bytes]] = [
 def test_lines_come_in_pieces_and_one_that_is_too_long_is_left_out_up_to_its_end(
     pieces: list[bytes], lines: list[bytes], rest: bytes
 ) -> None:
-    read = Lines(longest=8)
+    read = LineSplitter(longest=8)
     assert [line for piece in pieces for line in read.add(piece)] == lines
-    assert read.end() == rest
+    assert read.take_rest() == rest
 
 
 @pytest.mark.parametrize("line", ["", "{", "[]", "null", "5", '"x"', "[" * 100_000, "\ud800"])
 def test_a_line_without_an_object_is_nothing(line: str) -> None:
-    assert fields(line) is None
+    assert parse_object(line) is None
 
 
 def test_a_value_lies_at_its_path_or_is_not_there() -> None:
     told: dict[str, JsonValue] = {"a": {"b": "text", "n": 3, "list": [1, {"c": 1}, None]}}
-    assert (value_at(told, "a", "b"), value_at(told, "a", "b", "c"), value_at(told, "x", "b")) == ("text", None, None)
-    assert (text_at(told, "a", "b"), text_at(told, "a", "n")) == ("text", "")
-    assert (objects_at(told, "a", "list"), objects_at(told, "a", "b")) == ([{"c": 1}], [])
+    assert (get_value(told, "a", "b"), get_value(told, "a", "b", "c"), get_value(told, "x", "b")) == (
+        "text",
+        None,
+        None,
+    )
+    assert (get_text(told, "a", "b"), get_text(told, "a", "n")) == ("text", "")
+    assert (get_objects(told, "a", "list"), get_objects(told, "a", "b")) == ([{"c": 1}], [])
 
 
 @pytest.mark.parametrize(("told", "count"), [(7, 7), (7.9, 7), (-1, 0), (1e400, 0), (float("nan"), 0), ("7", 0)])
 def test_only_a_sane_number_is_a_count(told: JsonValue, count: int) -> None:
-    assert count_at({"n": told}, "n") == count
+    assert get_count({"n": told}, "n") == count
 
 
 @pytest.mark.parametrize(
     ("told", "amount"), [(0.5, 0.5), (0, 0.0), (-1, None), (1e400, None), (True, None), ("1", None)]
 )
 def test_only_a_sane_number_is_an_amount(told: JsonValue, amount: float | None) -> None:
-    assert amount_at({"n": told}, "n") == amount
+    assert get_amount({"n": told}, "n") == amount
 
 
 @pytest.mark.parametrize(
     ("path", "found"), [("/tree/src/a.py", "src/a.py"), ("/trees/a.py", "/trees/a.py"), ("a.py", "a.py")]
 )
 def test_a_path_is_told_from_the_root_where_it_lies_below_it(path: str, found: str) -> None:
-    assert relative(path, "/tree") == found
+    assert make_relative(path, "/tree") == found
 
 
 @pytest.mark.parametrize(
@@ -81,4 +85,4 @@ def test_a_path_is_told_from_the_root_where_it_lies_below_it(path: str, found: s
     ],
 )  # fmt: skip
 def test_a_status_says_what_kind_of_fault_it_is(status: int, kind: FaultKind) -> None:
-    assert kind_of_status(status) is kind
+    assert classify_status(status) is kind

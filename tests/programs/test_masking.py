@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.agents.backends.programs.activity import Mask
+from proofstone.agents.backends.programs.activity import KeyMask
 from proofstone.agents.backends.programs.cli import CliBackend
+from proofstone.agents.backends.programs.discovery import InstalledProgram
 from proofstone.agents.backends.programs.known.claude import PRESET
-from proofstone.agents.backends.programs.locating import Program
-from proofstone.agents.executors.output import HIDDEN, Flow, masked, without
+from proofstone.agents.executors.output import MASK_TEXT, MaskingStream, mask_sink, remove_values
 from proofstone.agents.models import Fault, FaultKind, Turn
-from proofstone.config.person import ProgramSettings
+from proofstone.config.user import ProgramSettings
 from tests.backends.talk import talk
 from tests.executors.bench import Bench
 from tests.programs.scripted_agent import Stage, Step
@@ -43,14 +43,14 @@ MASKED: list[tuple[dict[str, str], str, str]] = [
 
 @pytest.mark.parametrize(("variables", "text", "seen"), MASKED)
 def test_a_key_is_known_by_the_name_of_its_variable(variables: dict[str, str], text: str, seen: str) -> None:
-    assert Mask.of(variables)(text) == seen
+    assert KeyMask.from_variables(variables)(text) == seen
 
 
 @given(st.lists(st.text("ab", max_size=6)), st.sampled_from(["abab", "aaaa", "aab", "baa"]))
 def test_however_it_is_cut_into_pieces_the_same_flows(pieces: list[str], value: str) -> None:
-    flow = Flow((value,), HIDDEN)
+    flow = MaskingStream((value,), MASK_TEXT)
     flown = "".join([flow.add(piece) for piece in pieces] + [flow.end()])
-    assert flown == without("".join(pieces), (value,), HIDDEN)
+    assert flown == remove_values("".join(pieces), (value,), MASK_TEXT)
 
 
 def test_a_sink_gets_all_but_the_keys() -> None:
@@ -60,7 +60,7 @@ def test_a_sink_gets_all_but_the_keys() -> None:
         def write(self, data: bytes, /) -> None:
             kept.extend(data)
 
-    with masked(Kept(), Mask.of(VARIABLES).raw) as sink:
+    with mask_sink(Kept(), KeyMask.from_variables(VARIABLES).raw) as sink:
         for byte in f"a {KEY} b {KEY[:5]}".encode():
             sink.write(bytes([byte]))
     assert kept.decode() == f"a … b {KEY[:5]}"
@@ -94,7 +94,7 @@ def test_a_headless_agent_may_say_its_key_anywhere(plain: Bench, name: str, role
     path.write_text(PROGRAM + RESULTS[name])
     path.chmod(0o755)
     settings = ProgramSettings(set=VARIABLES)
-    backend = CliBackend(Program("cli:claude", "claude", ("./program",), PRESET, settings))
+    backend = CliBackend(InstalledProgram("cli:claude", "claude", ("./program",), PRESET, settings))
     came = backend.turn(talk(role=role), stage.site(), 60)
     assert isinstance(came, Turn) is (name == "an answer")
     seen = everything(stage, came)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proofstone.agents.backends.programs.known.mini_swe_agent import MiniStream, invoke
-from proofstone.agents.backends.programs.preset import Errand
+from proofstone.agents.backends.programs.preset import LaunchRequest
 from proofstone.agents.models import ActivityKind, FaultKind
 from tests.programs.played import brief, played, survives
 
@@ -13,16 +13,16 @@ SAID, TOOL, RESULT = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT
 
 
 def test_a_task_goes_by_an_argument() -> None:
-    started = invoke(Errand("-do it", model="openai/m"))
+    started = invoke(LaunchRequest("-do it", model="openai/m"))
     assert started.arguments[-1] == "--task=-do it"
     assert "--model=openai/m" in started.arguments
-    assert not started.handed
+    assert not started.files
 
 
 @pytest.mark.parametrize("prompt", ["x" * 100_001, "é" * 50_001])
 def test_a_task_that_no_argument_holds_goes_by_a_file(prompt: str) -> None:
-    started = invoke(Errand(prompt))
-    assert started.handed == {"PROOFSTONE_TASK": prompt}
+    started = invoke(LaunchRequest(prompt))
+    assert started.files == {"PROOFSTONE_TASK": prompt}
     assert "PROOFSTONE_TASK" in str(started.arguments[-1])
     assert all(len(str(argument).encode()) <= 100_000 for argument in started.arguments)
 
@@ -66,7 +66,7 @@ def test_a_command_that_prints_a_heading_does_not_end_the_run() -> None:
     stream = MiniStream()
     for line in ("mini-swe-agent (step 1, $0.25):", "Look.", "Tool:", "Exit:", "RepeatedFormatError", "─" * 40):
         list(stream.line(line))
-    final = stream.final(0)
+    final = stream.is_final(0)
     assert final.fault is None
     assert final.text == "Look."
     assert final.usage.usd == 0.25

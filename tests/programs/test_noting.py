@@ -8,37 +8,37 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.backends.programs.activity import Mask, Notes
+from proofstone.agents.backends.programs.activity import ActivityLog, KeyMask
 from proofstone.agents.backends.programs.cli import CliBackend
+from proofstone.agents.backends.programs.discovery import InstalledProgram
 from proofstone.agents.backends.programs.known.claude import PRESET
-from proofstone.agents.backends.programs.locating import Program
-from proofstone.agents.executors.context import ShellJob, Site
+from proofstone.agents.executors.context import ExecutionContext, ShellCommand
 from proofstone.agents.models import Activity, ActivityKind
-from proofstone.config.person import ProgramSettings
-from proofstone.sandbox.job import Execution
+from proofstone.config.user import ProgramSettings
+from proofstone.sandbox.job import SandboxResult
 from tests.backends.talk import talk
 
 REFUSED, TOOL, NOTE = ActivityKind.REFUSED, ActivityKind.TOOL, ActivityKind.NOTE
-BACKEND = CliBackend(Program("cli:claude", "claude", ("./program",), PRESET, ProgramSettings()))
+BACKEND = CliBackend(InstalledProgram("cli:claude", "claude", ("./program",), PRESET, ProgramSettings()))
 
 
-def refusing(job: ShellJob) -> Execution:
+def refusing(job: ShellCommand) -> SandboxResult:
     """A run in which the gateway keeps the program from a host."""
     thread = threading.Thread(target=job.on_refused, args=("evil.example:443",))
     thread.start()
     thread.join()
     if job.on_output:
         job.on_output(b'{"type": "assistant", "message": {"content": [{"type": "text", "text": "hm"}]}}\n')
-    return Execution(1, 1)
+    return SandboxResult(1, 1)
 
 
-def site(folder: Path, noted: list[Activity]) -> Site:
-    return Site(folder, folder, refusing, noted=noted.append)
+def site(folder: Path, noted: list[Activity]) -> ExecutionContext:
+    return ExecutionContext(folder, folder, refusing, on_activity=noted.append)
 
 
 def test_everything_is_bounded_refusals_too(tmp_path: Path) -> None:
     noted: list[Activity] = []
-    notes = Notes(site(tmp_path, noted), Mask())
+    notes = ActivityLog(site(tmp_path, noted), KeyMask())
     for _ in range(600):
         notes.add(Activity(kind=TOOL, name="t"))
         notes.add(Activity(kind=REFUSED, name="r"))
@@ -58,7 +58,7 @@ def test_what_other_threads_see_goes_on_record_in_the_thread_of_the_turn(tmp_pat
         threads.add(threading.get_ident())
         noted.append(activity)
 
-    BACKEND.turn(talk(), replace(site(tmp_path, []), noted=note), 60)
+    BACKEND.turn(talk(), replace(site(tmp_path, []), on_activity=note), 60)
     assert [(one.kind, one.text) for one in noted] == [
         (REFUSED, "a connection to evil.example:443, which is not allowed"),
         (ActivityKind.SAID, "hm"),
@@ -72,15 +72,15 @@ def test_an_error_of_the_record_is_not_lost_in_another_thread(tmp_path: Path) ->
             raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space left"):
-        BACKEND.turn(talk(), replace(site(tmp_path, []), noted=full), 60)
+        BACKEND.turn(talk(), replace(site(tmp_path, []), on_activity=full), 60)
 
 
 def test_what_was_seen_last_is_noted_too(tmp_path: Path) -> None:
     noted: list[Activity] = []
 
-    def run(job: ShellJob) -> Execution:
+    def run(job: ShellCommand) -> SandboxResult:
         job.on_refused("late.example:443")
-        return Execution(0, 1)
+        return SandboxResult(0, 1)
 
     BACKEND.turn(talk(), replace(site(tmp_path, noted), run=run), 60)
     assert [one.kind for one in noted] == [REFUSED]

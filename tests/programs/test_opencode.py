@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from proofstone.agents.backends.programs.known.opencode import OpencodeStream, acp, invoke
-from proofstone.agents.backends.programs.preset import Errand, Invocation
+from proofstone.agents.backends.programs.known.opencode import OpencodeStream, invoke, invoke_acp
+from proofstone.agents.backends.programs.preset import Invocation, LaunchRequest
 from proofstone.agents.models import ActivityKind, FaultKind
 from proofstone.common.models import Usage
 from tests.programs.played import brief, played, survives
@@ -25,7 +25,7 @@ def config(started: Invocation) -> dict[str, Any]:
 
 
 def test_the_prompt_goes_by_standard_input_and_nothing_of_the_project_is_loaded() -> None:
-    started = invoke(Errand("do it"))
+    started = invoke(LaunchRequest("do it"))
     assert started.stdin == "do it"
     assert started.variables["OPENCODE_DISABLE_PROJECT_CONFIG"] == "1"
     assert started.variables["OPENCODE_DB"] == ":memory:"
@@ -43,27 +43,27 @@ def test_the_prompt_goes_by_standard_input_and_nothing_of_the_project_is_loaded(
     ],
 )
 def test_only_the_scope_may_be_edited(scope: tuple[str, ...], allowed: list[str]) -> None:
-    edit = config(invoke(Errand("", scope=scope)))["permission"]["edit"]
+    edit = config(invoke(LaunchRequest("", scope=scope)))["permission"]["edit"]
     assert [pattern for pattern, action in edit.items() if action == "allow"] == allowed
     # The last rule that matches decides, so what denies all must come first.
     assert allowed == ["*"] or next(iter(edit.items())) == ("*", "deny")
 
 
 def test_a_tree_that_is_no_repository_has_its_scope_too() -> None:
-    edit = config(invoke(Errand("", scope=("a.py",), root=Path("/some/tree"))))["permission"]["edit"]
+    edit = config(invoke(LaunchRequest("", scope=("a.py",), root=Path("/some/tree"))))["permission"]["edit"]
     allowed = ["a.py", "a.py/*", "some/tree/a.py", "some/tree/a.py/*"]
     assert edit == {"*": "deny", **dict.fromkeys(allowed, "allow")}
 
 
-@pytest.mark.parametrize(("start", "running"), [(invoke, "allow"), (acp, "ask")])
-def test_commands_are_for_those_who_may_run_them(start: Callable[[Errand], Invocation], running: str) -> None:
-    assert config(start(Errand("", may_run=True)))["permission"]["bash"] == running
-    assert config(start(Errand("", may_run=False)))["permission"]["bash"] == "deny"
+@pytest.mark.parametrize(("start", "running"), [(invoke, "allow"), (invoke_acp, "ask")])
+def test_commands_are_for_those_who_may_run_them(start: Callable[[LaunchRequest], Invocation], running: str) -> None:
+    assert config(start(LaunchRequest("", can_run=True)))["permission"]["bash"] == running
+    assert config(start(LaunchRequest("", can_run=False)))["permission"]["bash"] == "deny"
 
 
 @pytest.mark.parametrize(("scope", "action"), [(("a.py",), "ask"), ((), "deny")])
 def test_over_the_protocol_it_asks_about_every_edit(scope: tuple[str, ...], action: str) -> None:
-    assert config(acp(Errand("", scope=scope)))["permission"]["edit"] == {"*": action}
+    assert config(invoke_acp(LaunchRequest("", scope=scope)))["permission"]["edit"] == {"*": action}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_over_the_protocol_it_asks_about_every_edit(scope: tuple[str, ...], acti
 def test_a_model_without_a_provider_is_that_of_the_persons_url(
     model: str, variables: dict[str, str], named: list[str]
 ) -> None:
-    started = invoke(Errand("", model=model, variables=variables))
+    started = invoke(LaunchRequest("", model=model, variables=variables))
     assert [one for one in started.arguments if str(one).startswith(("-m", "--model"))] == named
     assert ("provider" in config(started)) is (model == "local")
 
@@ -86,7 +86,7 @@ def test_a_model_without_a_provider_is_that_of_the_persons_url(
 @pytest.mark.parametrize(("key", "options"), [("k", {"apiKey": "{env:OPENAI_API_KEY}"}), ("", {})])
 def test_a_key_is_named_and_never_written_down(key: str, options: dict[str, str]) -> None:
     variables = {"OPENAI_BASE_URL": URL, "OPENAI_API_KEY": key}
-    provider = config(invoke(Errand("", model="local", variables=variables)))["provider"]["given"]
+    provider = config(invoke(LaunchRequest("", model="local", variables=variables)))["provider"]["given"]
     assert provider["options"] == {"baseURL": URL, **options}
 
 
@@ -123,7 +123,7 @@ def test_a_known_price_is_told() -> None:
     stream = OpencodeStream()
     for _ in range(2):
         stream.line('{"type": "step_finish", "part": {"cost": 0.25, "tokens": {"input": 1}}}')
-    assert stream.final(0).usage.usd == 0.5
+    assert stream.is_final(0).usage.usd == 0.5
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 import pytest
 
 from proofstone.agents.backends.programs.known import PRESETS
-from proofstone.agents.backends.programs.known.opencode import acp, invoke
-from proofstone.agents.backends.programs.preset import Errand, Invocation
+from proofstone.agents.backends.programs.known.opencode import invoke, invoke_acp
+from proofstone.agents.backends.programs.preset import Invocation, LaunchRequest
 
 OPEN_TO_ALL = {"github.com", "gist.github.com", "www.googleapis.com", "storage.googleapis.com", "huggingface.co"}
 """Where anybody can put something, under a name of their own."""
@@ -31,15 +31,15 @@ def test_no_program_reaches_a_host_at_which_anybody_can_leave_something(name: st
 @pytest.mark.parametrize("name", PRESETS)
 def test_what_decides_its_start_and_what_it_renews_lie_in_what_is_shared(name: str) -> None:
     preset = PRESETS[name]
-    for path in (*preset.startup, *preset.renewed):
+    for path in (*preset.startup_files, *preset.renewable_files):
         assert any(PurePosixPath(path).is_relative_to(shared) for shared in preset.login), path
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_nothing_that_decides_its_start_is_renewed(name: str) -> None:
     preset = PRESETS[name]
-    for pattern in preset.renewed:
-        for kept in preset.startup:
+    for pattern in preset.renewable_files:
+        for kept in preset.startup_files:
             assert not covers(pattern, kept)
             assert not PurePosixPath(pattern).is_relative_to(kept)
 
@@ -62,12 +62,12 @@ def test_nothing_that_decides_its_start_is_renewed(name: str) -> None:
     ],
 )
 def test_a_login_can_be_renewed_with_its_lock_and_its_temporary_file(name: str, path: str) -> None:
-    assert any(covers(pattern, path) for pattern in PRESETS[name].renewed)
+    assert any(covers(pattern, path) for pattern in PRESETS[name].renewable_files)
 
 
-@pytest.mark.parametrize("start", [invoke, acp])
+@pytest.mark.parametrize("start", [invoke, invoke_acp])
 def test_opencode_writes_no_snapshots_to_a_folder_that_it_may_not_change(
-    start: Callable[[Errand], Invocation],
+    start: Callable[[LaunchRequest], Invocation],
 ) -> None:
-    assert ".local/share/opencode/snapshot" in PRESETS["opencode"].startup
-    assert json.loads(start(Errand("")).variables["OPENCODE_CONFIG_CONTENT"])["snapshot"] is False
+    assert ".local/share/opencode/snapshot" in PRESETS["opencode"].startup_files
+    assert json.loads(start(LaunchRequest("")).variables["OPENCODE_CONFIG_CONTENT"])["snapshot"] is False

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.backends.programs.known.qwen import PRESET, QwenStream, acp, invoke
-from proofstone.agents.backends.programs.preset import Errand, Invocation
+from proofstone.agents.backends.programs.known.qwen import PRESET, QwenStream, invoke, invoke_acp
+from proofstone.agents.backends.programs.preset import Invocation, LaunchRequest
 from proofstone.agents.models import ActivityKind, FaultKind
 from tests.programs.played import brief, played, survives
 
@@ -28,38 +28,38 @@ def after(started: Invocation, flag: str) -> str | None:
 @pytest.mark.parametrize(
     ("errand", "flag", "value"),
     [
-        (Errand("", variables={"OPENAI_API_KEY": "k"}), "--auth-type", "openai"),
-        (Errand("", variables={"ANTHROPIC_API_KEY": "k"}), "--auth-type", "anthropic"),
-        (Errand("", variables={"GEMINI_API_KEY": "k"}), "--auth-type", "gemini"),
-        (Errand("", variables={"OPENAI_API_KEY": ""}), "--auth-type", None),
-        (Errand("", scope=("a.py",)), "--exclude-tools", "web_fetch"),
-        (Errand("", scope=()), "--exclude-tools", "web_fetch,edit,write_file,notebook_edit"),
-        (Errand("", scope=("a.py",), may_run=False), "--exclude-tools", "web_fetch,run_shell_command,monitor"),
-        (Errand("", schema={"type": "object"}), "--json-schema", '{"type": "object"}'),
-        (Errand(""), "--json-schema", None),
-        (Errand(""), "--chat-recording", "false"),
+        (LaunchRequest("", variables={"OPENAI_API_KEY": "k"}), "--auth-type", "openai"),
+        (LaunchRequest("", variables={"ANTHROPIC_API_KEY": "k"}), "--auth-type", "anthropic"),
+        (LaunchRequest("", variables={"GEMINI_API_KEY": "k"}), "--auth-type", "gemini"),
+        (LaunchRequest("", variables={"OPENAI_API_KEY": ""}), "--auth-type", None),
+        (LaunchRequest("", scope=("a.py",)), "--exclude-tools", "web_fetch"),
+        (LaunchRequest("", scope=()), "--exclude-tools", "web_fetch,edit,write_file,notebook_edit"),
+        (LaunchRequest("", scope=("a.py",), can_run=False), "--exclude-tools", "web_fetch,run_shell_command,monitor"),
+        (LaunchRequest("", schema={"type": "object"}), "--json-schema", '{"type": "object"}'),
+        (LaunchRequest(""), "--json-schema", None),
+        (LaunchRequest(""), "--chat-recording", "false"),
     ],
 )
-def test_what_it_is_started_with(errand: Errand, flag: str, value: str | None) -> None:
+def test_what_it_is_started_with(errand: LaunchRequest, flag: str, value: str | None) -> None:
     assert after(invoke(errand), flag) == value
 
 
 @pytest.mark.parametrize(("model", "named"), [("qwen3", ["--model=qwen3"]), ("", [])])
 def test_the_model_is_named_only_where_the_person_did_and_can_be_no_option(model: str, named: list[str]) -> None:
-    for started in (invoke(Errand("", model=model)), acp(Errand("", model=model))):
+    for started in (invoke(LaunchRequest("", model=model)), invoke_acp(LaunchRequest("", model=model))):
         assert [one for one in started.arguments if str(one).startswith(("-m", "--model"))] == named
 
 
 def test_the_prompt_goes_by_standard_input() -> None:
-    assert invoke(Errand("do it")).stdin == "do it"
+    assert invoke(LaunchRequest("do it")).stdin == "do it"
 
 
 def asked_of_hook(tmp_path: Path, started: Invocation, tool: str, path: str) -> subprocess.CompletedProcess[str]:
     """The hook as the program would run it: by a shell that knows the files by their variables."""
-    (hook,) = json.loads(started.handed[SETTINGS])["hooks"]["PreToolUse"]
+    (hook,) = json.loads(started.files[SETTINGS])["hooks"]["PreToolUse"]
     assert re.search(hook["matcher"], tool)
     variables = {}
-    for name, content in started.handed.items():
+    for name, content in started.files.items():
         (tmp_path / name).write_text(content, "utf-8")
         variables[name] = str(tmp_path / name)
     call = json.dumps({"tool_name": tool, "tool_input": {"file_path": path}})
@@ -74,23 +74,23 @@ def asked_of_hook(tmp_path: Path, started: Invocation, tool: str, path: str) -> 
 def test_the_hook_decides_about_each_edit(tmp_path: Path, tool: str, path: str, decision: str) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
-    started = invoke(Errand("", scope=("src/a.py",), root=tree))
+    started = invoke(LaunchRequest("", scope=("src/a.py",), root=tree))
     ended = asked_of_hook(tmp_path, started, tool, str(tree / path))
     assert ended.returncode == 0
     assert json.loads(ended.stdout)["hookSpecificOutput"]["permissionDecision"] == decision
 
 
 def test_a_hook_that_cannot_run_denies(tmp_path: Path) -> None:
-    started = invoke(Errand("", scope=("src/a.py",), root=tmp_path))
-    broken = Invocation(started.arguments, handed={**started.handed, "PROOFSTONE_SCOPE": "no JSON"})
+    started = invoke(LaunchRequest("", scope=("src/a.py",), root=tmp_path))
+    broken = Invocation(started.arguments, files={**started.files, "PROOFSTONE_SCOPE": "no JSON"})
     assert asked_of_hook(tmp_path, broken, "edit", str(tmp_path / "src/a.py")).returncode == 2
 
 
 def test_by_the_protocol_it_asks_and_has_no_mode_that_would_not() -> None:
-    started = acp(Errand("", scope=("a.py",), model="m"))
+    started = invoke_acp(LaunchRequest("", scope=("a.py",), model="m"))
     assert started.arguments[0] == "--acp"
     assert "--approval-mode" not in started.arguments
-    assert "hooks" not in json.loads(started.handed[SETTINGS])
+    assert "hooks" not in json.loads(started.files[SETTINGS])
     assert PRESET.acp_mode == "default"
 
 
@@ -132,7 +132,7 @@ def test_a_lie_is_no_more_than_words() -> None:
 def test_an_answer_by_schema_is_its_last_word() -> None:
     _, final = played(QwenStream(), "qwen-schema.jsonl")
     assert final.text == '{"a":5}'
-    assert PRESET.schema
+    assert PRESET.has_schema_option
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_an_error_is_told_though_it_calls_it_a_success(name: str, kind: FaultKin
 def test_errors_by_the_status_in_its_words(words: str, kind: FaultKind) -> None:
     stream = QwenStream()
     list(stream.line(json.dumps({"type": "result", "result": words, "is_error": False})))
-    fault = stream.final(0).fault
+    fault = stream.is_final(0).fault
     assert fault is not None
     assert fault.kind is kind
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.backends.programs.known.shared import hook_command, hook_files
-from proofstone.agents.backends.programs.preset import Errand
+from proofstone.agents.backends.programs.known.shared import build_hook_command, build_hook_files
+from proofstone.agents.backends.programs.preset import LaunchRequest
 
 SCOPE = ("src/*.py", "docs", "app/[id]/**")
 
@@ -19,11 +19,11 @@ def ran(
 ) -> subprocess.CompletedProcess[str]:
     """What the hook says to the call, in the work tree `tmp_path/tree`."""
     variables = {}
-    for name, content in hook_files(Errand("", scope=scope, root=tmp_path / "tree")).items():
+    for name, content in build_hook_files(LaunchRequest("", scope=scope, root=tmp_path / "tree")).items():
         (tmp_path / name).write_text(content, "utf-8")
         variables[name] = str(tmp_path / (name if name != lost else "nothing"))
     return subprocess.run(
-        ["/bin/sh", "-c", hook_command()],
+        ["/bin/sh", "-c", build_hook_command()],
         env=variables, input=json.dumps(call), capture_output=True, text=True, check=False,
     )  # fmt: skip
 

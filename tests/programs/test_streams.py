@@ -14,7 +14,7 @@ import pytest
 from pydantic import JsonValue
 
 from proofstone.agents.backends.programs.known import PRESETS
-from proofstone.agents.backends.programs.preset import Final, Stream
+from proofstone.agents.backends.programs.preset import OutputReader, ProgramResult
 from proofstone.agents.models import Activity
 
 RECORDED = Path(__file__).parent / "streams"
@@ -30,7 +30,7 @@ LONGEST = 2500
 Way = tuple[str | int, ...]
 
 
-def made(name: str) -> Stream:
+def made(name: str) -> OutputReader:
     stream = PRESETS[name].stream
     assert stream is not None
     return stream()
@@ -41,11 +41,11 @@ def recordings(name: str, ending: str) -> list[list[str]]:
     return [[line for line in file.read_text("utf-8").split("\n") if line.strip()] for file in files]
 
 
-def check(stream: Stream, line: str) -> None:
+def check(stream: OutputReader, line: str) -> None:
     for activity in stream.line(line):
         check_activity(activity)
     for exit_code in (0, 1, None):
-        check_final(stream.final(exit_code))
+        check_final(stream.is_final(exit_code))
 
 
 def check_activity(told: Activity) -> None:
@@ -54,7 +54,7 @@ def check_activity(told: Activity) -> None:
     assert max(map(len, (told.name, told.text, *told.paths))) <= LONGEST
 
 
-def check_final(final: Final) -> None:
+def check_final(final: ProgramResult) -> None:
     f"{final.text}{final.model}".encode()
     used = final.usage
     counts = (used.requests, used.input_tokens, used.output_tokens, used.cache_read_tokens, used.cache_write_tokens)
@@ -159,7 +159,7 @@ def test_lines_that_once_ended_a_whole_run(name: str, line: str) -> None:
 def test_half_a_character_is_a_question_mark_and_a_whole_one_stays() -> None:
     stream = made("codex")
     stream.line(r'{"type": "turn.failed", "error": {"message": "\ud83d \ud83d\ude00"}}')
-    fault = stream.final(1).fault
+    fault = stream.is_final(1).fault
     assert fault is not None
     assert fault.why == "? 😀"
 
@@ -212,7 +212,7 @@ CALLS: Mapping[str, Callable[[str], tuple[Event, Event]]] = {
 }
 
 
-def kept(stream: Stream) -> int:
+def kept(stream: OutputReader) -> int:
     return len(pickle.dumps(stream))
 
 
@@ -233,7 +233,7 @@ def test_requests_are_counted_though_they_are_not_remembered(name: str) -> None:
     for number in (1, 1, 2, 3, 3):
         list(stream.line(json.dumps(CALLS[name](f"call {number}")[0])))
     list(stream.line('{"type": "result"}'))
-    assert stream.final(0).usage.requests == 3
+    assert stream.is_final(0).usage.requests == 3
 
 
 WORDS: Mapping[str, str] = {
@@ -257,7 +257,7 @@ def test_of_words_without_end_the_last_are_kept(name: str) -> None:
     for number in range(MANY):
         list(stream.line(WORDS[name].replace("xxx", f"{number} ", 1)))
     assert kept(stream) < MOST_KEPT
-    text = stream.final(0).text
+    text = stream.is_final(0).text
     assert name == "mini-swe-agent" or f"{MANY - 1} x" in text
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.backends.choosing import backend_from
+from proofstone.agents.backends.factory import build_backend
 from proofstone.agents.backends.programs.cli import CliBackend
-from proofstone.agents.backends.programs.locating import is_named_preset, locate_acp, locate_cli
-from proofstone.config.person import ProgramSettings
+from proofstone.agents.backends.programs.discovery import is_named_preset, locate_acp, locate_cli
+from proofstone.config.user import ProgramSettings
 from proofstone.errors import InputError
 from tests.workshop import Workshop
 
@@ -139,7 +139,7 @@ def test_what_runs_is_looked_for_outside_the_repository_wherever_it_was_named(
     workshop, root = shop
     own = put(workshop.folder / "own" / "claude")
     monkeypatch.setenv("PATH", f"{root}/bin:{own.parent}")
-    backend = backend_from(["cli:claude"], folder=workshop.home, root=root)
+    backend = build_backend(["cli:claude"], folder=workshop.home, root=root)
     assert isinstance(backend, CliBackend)
     assert backend.program.argv == (str(own),)
 

@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from proofstone.errors import InputError
-from proofstone.prove.catalogue import chosen, load
+from proofstone.prove.catalogue import load_catalogue, select_tricks
 from tests.prove.conftest import catalogue, trick
 
 
 def problems(folder: Path) -> str:
     with pytest.raises(InputError) as raised:
-        load(folder)
+        load_catalogue(folder)
     return raised.value.message
 
 
 def test_tricks_and_projects_of_several_files_are_merged(tmp_path: Path) -> None:
     more = '[projects.other]\nabout = "x"\ntest = "true"\nfiles = { "a" = "b" }\n'
     second = trick("two", family="second")
-    found = load(catalogue(tmp_path / "c", trick("one"), **{"projects-more": more, "second": second}))
+    found = load_catalogue(catalogue(tmp_path / "c", trick("one"), **{"projects-more": more, "second": second}))
     assert set(found.projects) == {"shell", "other"}
     assert [one.name for one in found.tricks] == ["one", "two"]
 
@@ -81,22 +81,22 @@ def test_a_folder_without_a_catalogue_is_refused(tmp_path: Path) -> None:
 
 def test_tricks_are_chosen_by_name_family_and_speed(tmp_path: Path) -> None:
     second = trick("three", family="second", more="quick = true")
-    found = load(catalogue(tmp_path / "c", trick("one"), trick("two", more="quick = true"), second=second))
-    assert [one.name for one in chosen(found, names=["one"], families=["second"])] == ["one", "three"]
-    assert [one.name for one in chosen(found, quick=True)] == ["two", "three"]
-    assert len(chosen(found)) == 3
+    found = load_catalogue(catalogue(tmp_path / "c", trick("one"), trick("two", more="quick = true"), second=second))
+    assert [one.name for one in select_tricks(found, names=["one"], families=["second"])] == ["one", "three"]
+    assert [one.name for one in select_tricks(found, quick=True)] == ["two", "three"]
+    assert len(select_tricks(found)) == 3
     with pytest.raises(InputError, match="no trick 'tow'") as raised:
-        chosen(found, names=["tow"])
+        select_tricks(found, names=["tow"])
     assert raised.value.hint == "did you mean two?"
     with pytest.raises(InputError, match="no family 'x'"):
-        chosen(found, families=["x"])
+        select_tricks(found, families=["x"])
 
 
 def test_the_twins_word_comes_before_the_tricks_and_that_before_the_projects(tmp_path: Path) -> None:
     honest = 'repair = true\ndeclared = []\naccept = "meant to be so"'
-    found = load(catalogue(tmp_path / "c", trick("one", honest=honest, more='must_pass = ["t"]')))
+    found = load_catalogue(catalogue(tmp_path / "c", trick("one", honest=honest, more='must_pass = ["t"]')))
     (one,), project = found.tricks, found.projects["shell"]
-    cheat, twin = one.options(project), one.options(project, one.honest)
+    cheat, twin = one.resolve_options(project), one.resolve_options(project, one.honest)
     assert (cheat.declared, twin.declared) == (("double.sh",), ())
     assert cheat.must_pass == twin.must_pass == ("t",)
     assert (cheat.accept, twin.accept) == (None, "meant to be so")

@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 from proofstone.common.models import Assurance
-from proofstone.prove.results import Ending, Gate, Judged, Proof, Standing, Trial, Wall, render, summary
+from proofstone.prove.results import (
+    CheckEnding,
+    ExitCodeGate,
+    Proof,
+    Trial,
+    TrialJudgement,
+    TrialStatus,
+    Wall,
+    format_summary,
+    render_catalogue,
+)
 
-PASSED = Judged(ending=Ending.PASSED)
+PASSED = TrialJudgement(ending=CheckEnding.PASSED)
 
 
-def trial(name: str, standing: Standing, **more: object) -> Trial:
+def trial(name: str, standing: TrialStatus, **more: object) -> Trial:
     told = {"trick": name, "does": f"A | B {name}.", "family": "f", "layer": "L2", "origin": "own", "project": "p"}
     return Trial.model_validate({**told, "expected": ("must-pass",), "standing": standing, **more})
 
 
 STOPPED = trial(
-    "stopped-one", Standing.STOPPED, stopped_by=("must-pass",), cheat=PASSED, honest=PASSED, gate=Gate.PASSES
+    "stopped-one", TrialStatus.STOPPED, stopped_by=("must-pass",), cheat=PASSED, honest=PASSED, gate=ExitCodeGate.PASSES
 )
 LUCK = trial(
     "lucky-one",
-    Standing.OTHERWISE,
+    TrialStatus.OTHERWISE,
     family="g",
     layer="L3",
-    cheat=Judged(ending=Ending.FAILED, rules=("new-failure",)),
+    cheat=TrialJudgement(ending=CheckEnding.FAILED, rules=("new-failure",)),
     honest=PASSED,
-    gate=Gate.REFUSES,
+    gate=ExitCodeGate.REFUSES,
 )
 
 
 def test_the_page_is_grouped_by_family_with_a_row_for_each_trick() -> None:
-    page = render(Proof(level=Assurance.PLAIN, trials=(STOPPED, LUCK)))
+    page = render_catalogue(Proof(level=Assurance.PLAIN, trials=(STOPPED, LUCK)))
     assert page.index("## f\n") < page.index("`stopped-one`") < page.index("## g\n") < page.index("`lucky-one`")
     assert "| `stopped-one` | A \\| B stopped-one. | own | L2 | `must-pass` | passed | lets it through |" in page
     assert "**another reason: new-failure** | passed | refuses |" in page
@@ -36,7 +46,7 @@ def test_the_page_is_grouped_by_family_with_a_row_for_each_trick() -> None:
 
 
 def test_the_page_says_which_layer_stops_what() -> None:
-    page = render(Proof(level=Assurance.PLAIN, trials=(STOPPED, LUCK)))
+    page = render_catalogue(Proof(level=Assurance.PLAIN, trials=(STOPPED, LUCK)))
     assert "| L2 protected files | 1 | 1 | `must-pass` 1 |" in page
     assert "| L3 test identity | 1 | 0 |  |" in page
 
@@ -44,9 +54,9 @@ def test_the_page_says_which_layer_stops_what() -> None:
 def test_the_page_does_not_depend_on_the_machine() -> None:
     wall = Wall(name="a wall", held=True)
     here = Proof(level=Assurance.PLAIN, trials=(STOPPED,), walls=(wall,), advice=("install it",))
-    assert render(here) == render(Proof(level=Assurance.BUBBLEWRAP, trials=(STOPPED,)))
+    assert render_catalogue(here) == render_catalogue(Proof(level=Assurance.BUBBLEWRAP, trials=(STOPPED,)))
 
 
 def test_no_trick_no_sum() -> None:
-    assert summary(Proof(level=Assurance.PLAIN, trials=()).summary) == "no trick was tried"
-    assert not Proof(level=Assurance.PLAIN, trials=()).well
+    assert format_summary(Proof(level=Assurance.PLAIN, trials=()).summary) == "no trick was tried"
+    assert not Proof(level=Assurance.PLAIN, trials=()).is_ok

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from proofstone.common.models import Assurance
-from proofstone.prove.trial import Bench
+from proofstone.prove.trial import TrialBench
 from proofstone.prove.walls import try_walls
-from proofstone.sandbox.probe import probe
+from proofstone.sandbox.probe import try_sandboxes
 from proofstone.sandbox.rules import THREATS
 from tests.needs import needs
 from tests.workshop import Workshop
@@ -21,7 +21,7 @@ OPEN_ON_SOME_MACHINES_ONLY = {"perf", "userfaultfd", "bpf", "kernel-settings", "
 
 
 def tried(workshop: Workshop, level: Assurance) -> dict[str, bool | None]:
-    bench = Bench(workshop.folder / "bench", workshop.environment["PATH"], threading.Event())
+    bench = TrialBench(workshop.folder / "bench", workshop.environment["PATH"], threading.Event())
     walls = try_walls(bench, level)
     assert all(bool(wall.fix) is (wall.held is False) for wall in walls)
     assert [wall.attempt for wall in walls] == [threat.name for threat in THREATS]
@@ -29,12 +29,12 @@ def tried(workshop: Workshop, level: Assurance) -> dict[str, bool | None]:
 
 
 def promised(level: Assurance) -> set[str]:
-    return {threat.name for threat in THREATS if threat.kept_at(level, as_root=os.geteuid() == 0)}
+    return {threat.name for threat in THREATS if threat.is_prevented_at(level, as_root=os.geteuid() == 0)}
 
 
 @needs("bwrap")
 def test_the_strongest_level_holds(workshop: Workshop) -> None:
-    if probe(workshop.folder / "probe").best is not Assurance.BUBBLEWRAP:
+    if try_sandboxes(workshop.folder / "probe").best_level is not Assurance.BUBBLEWRAP:
         pytest.skip("bubblewrap does not work here")
     walls = tried(workshop, Assurance.BUBBLEWRAP)
     assert promised(Assurance.BUBBLEWRAP) == set(walls)

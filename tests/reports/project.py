@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proofstone.check.models import ReportFormat, TestReport
 from proofstone.check.reports import PROBES, read_report
-from proofstone.check.reports.rerun import environment, merge
+from proofstone.check.reports.rerun import merge_variables, report_variables
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "reports"
 
@@ -40,13 +40,13 @@ class Project:
         self.runs += 1
         self.report_dir.mkdir()
         base = {name: os.environ[name] for name in _KEPT if name in os.environ} | dict(self.env)
-        added = environment(format) if probed else {}
+        added = report_variables(format) if probed else {}
         wanted = {name: self.filled(value) for name, value in added.items()}
         done = subprocess.run(
             argv if isinstance(argv, str) else [self.filled(word) for word in argv],
             shell=isinstance(argv, str),
             cwd=self.root / self.cwd,
-            env=merge(base, wanted),
+            env=merge_variables(base, wanted),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )

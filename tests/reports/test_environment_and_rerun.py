@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from proofstone.check.models import ReportFormat
-from proofstone.check.reports import rerun, sniff
-from proofstone.check.reports.rerun import environment, merge
+from proofstone.check.reports.rerun import build_rerun_command, merge_variables, report_variables
+from proofstone.check.reports.sniff import sniff_format
 from tests.reports.project import Project, statuses
 
 
 def test_a_persons_own_value_of_a_list_is_kept_behind_ours() -> None:
     present = {"PYTHONPATH": "/own", "NODE_OPTIONS": "--no-warnings", "HOME": "/home/me"}
-    merged = merge(present, environment(None))
+    merged = merge_variables(present, report_variables(None))
     assert merged["PYTHONPATH"] == "{probes}:/own"
     assert merged["NODE_OPTIONS"] == "--require={probes}/proofstone_node.cjs --no-warnings"
     assert merged["HOME"] == "/home/me"
@@ -25,7 +25,7 @@ def test_a_persons_own_value_of_a_list_is_kept_behind_ours() -> None:
 
 def test_formats_that_are_read_from_the_output_need_no_variables() -> None:
     for format in (ReportFormat.GO, ReportFormat.CARGO, ReportFormat.TAP, ReportFormat.EXIT_CODE):
-        assert environment(format) == {}
+        assert report_variables(format) == {}
 
 
 SNIFFED = {
@@ -41,12 +41,12 @@ SNIFFED = {
 
 @pytest.mark.parametrize(("output", "format"), SNIFFED.values(), ids=SNIFFED.keys())
 def test_the_output_is_recognised(tmp_path: Path, output: bytes, format: ReportFormat | None) -> None:
-    assert sniff(tmp_path, output) is format
+    assert sniff_format(tmp_path, output) is format
 
 
 def test_a_report_file_stands_before_the_output(tmp_path: Path) -> None:
     (tmp_path / "pytest-7.jsonl").touch()
-    assert sniff(tmp_path, b"TAP version 13\n") is ReportFormat.PYTEST
+    assert sniff_format(tmp_path, b"TAP version 13\n") is ReportFormat.PYTEST
 
 
 PYTEST_IDS = ["packages/a/tests/test_x.py::test_y[a::b]"]
@@ -111,7 +111,9 @@ RERUNS = {
 def test_the_selection_is_replaced_and_the_options_stay(
     format: ReportFormat, argv: str, ids: list[str], expected: str | None
 ) -> None:
-    assert rerun(format, argv.split(), ids) == (None if expected is None else tuple(shlex.split(expected)))
+    assert build_rerun_command(format, argv.split(), ids) == (
+        None if expected is None else tuple(shlex.split(expected))
+    )
 
 
 def test_pytest_runs_single_tests_again_below_the_root(project: Project) -> None:
@@ -121,6 +123,6 @@ def test_pytest_runs_single_tests_again_below_the_root(project: Project) -> None
     argv = [sys.executable, "-m", "pytest", "-q", "tests"]
     ids = ["packages/a/tests/test_x.py::test_b"]
     assert len(project.run(ReportFormat.PYTEST, argv).results) == 2
-    again = rerun(ReportFormat.PYTEST, argv, ids, cwd="packages/a")
+    again = build_rerun_command(ReportFormat.PYTEST, argv, ids, cwd="packages/a")
     assert again is not None
     assert list(statuses(project.run(ReportFormat.PYTEST, again))) == ids

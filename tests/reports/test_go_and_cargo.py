@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from proofstone.check.models import ReportFormat, TestReport
-from proofstone.check.reports import read_report, rerun, sniff
+from proofstone.check.reports import read_report
+from proofstone.check.reports.rerun import build_rerun_command
+from proofstone.check.reports.sniff import sniff_format
 from tests.needs import needs
 from tests.reports.project import FIXTURES, Project, read_fixture, statuses
 
@@ -39,7 +41,7 @@ def test_recorded_go_output_is_read(tmp_path: Path) -> None:
     assert statuses(report) == GO_EXPECTED
     assert report.complete
     assert "cannot use" in report.by_id["example.com/m/broken"].message
-    assert sniff(tmp_path / "none", (FIXTURES / "go-1.19.txt").read_bytes()) is ReportFormat.GO
+    assert sniff_format(tmp_path / "none", (FIXTURES / "go-1.19.txt").read_bytes()) is ReportFormat.GO
 
 
 def test_go_output_that_was_cut_is_incomplete(tmp_path: Path) -> None:
@@ -107,7 +109,7 @@ def test_real_go_runs_and_runs_single_tests_again(project: Project) -> None:
         "example.com/m/broken": "error",
     }
     assert report.complete
-    again = rerun(ReportFormat.GO, ["go", "test", "-json", "./..."], ["example.com/m/calc/TestA/sub"])
+    again = build_rerun_command(ReportFormat.GO, ["go", "test", "-json", "./..."], ["example.com/m/calc/TestA/sub"])
     assert again is not None
     assert set(statuses(project.run(ReportFormat.GO, again))) == {
         "example.com/m/calc/TestA",
@@ -121,7 +123,7 @@ def test_recorded_cargo_output_is_read(tmp_path: Path) -> None:
     assert report.complete
     assert "assertion `left == right` failed: sum" in report.by_id["my_crate::tests::bad"].message
     assert report.by_id["my_crate::tests::ign"].message == "slow"
-    assert sniff(tmp_path / "none", (FIXTURES / "cargo.txt").read_bytes()) is ReportFormat.CARGO
+    assert sniff_format(tmp_path / "none", (FIXTURES / "cargo.txt").read_bytes()) is ReportFormat.CARGO
 
 
 CARGO_BROKEN = {
@@ -167,6 +169,6 @@ def test_real_cargo_runs_and_runs_single_tests_again(project: Project) -> None:
         "my_crate/it::outside": "passed",
     }
     assert report.complete
-    again = rerun(ReportFormat.CARGO, argv, ["my_crate::tests::a"])
+    again = build_rerun_command(ReportFormat.CARGO, argv, ["my_crate::tests::a"])
     assert again is not None
     assert statuses(project.run(ReportFormat.CARGO, again)) == {"my_crate::tests::a": "passed"}

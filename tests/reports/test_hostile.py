@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofstone.check.models import ReportFormat, TestReport, TestStatus
-from proofstone.check.reports import read_report, sniff
-from proofstone.check.reports.source import FILE_LIMIT, ID_LIMIT, MESSAGE_LIMIT, RESULT_LIMIT, Tally
+from proofstone.check.reports import read_report
+from proofstone.check.reports.sniff import sniff_format
+from proofstone.check.reports.source import FILE_LIMIT, ID_LIMIT, MESSAGE_LIMIT, RESULT_LIMIT, ReportBuilder
 
 FILES = {
     ReportFormat.PYTEST: "pytest-1.jsonl",
@@ -78,7 +79,7 @@ def test_no_bytes_raise_and_bounds_hold(format: ReportFormat, content: bytes, ou
         if format in FILES:
             (directory / FILES[format]).write_bytes(content)
         report = _read(format, directory, output)
-        sniff(directory, output)
+        sniff_format(directory, output)
     assert TestReport.model_validate_json(report.model_dump_json()) == report
     assert all(0 < len(result.id) <= ID_LIMIT for result in report.results)
     assert all(len(result.message) <= MESSAGE_LIMIT for result in report.results)
@@ -148,7 +149,7 @@ def test_directories_that_are_deep_on_purpose_are_refused(tmp_path: Path) -> Non
     os.close(here)
     try:
         assert not _read(ReportFormat.JUNIT, tmp_path, b"").complete
-        assert sniff(tmp_path, b"") is None
+        assert sniff_format(tmp_path, b"") is None
     finally:  # pytest's own removal would recurse too deep
         subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
 
@@ -165,7 +166,7 @@ SLOW = {
 def test_long_lines_cost_time_in_proportion_only(tmp_path: Path, format: ReportFormat) -> None:
     """A pattern that backtracks over a line of a million would not come back at all."""
     assert not _read(format, tmp_path, SLOW[format]).complete
-    sniff(tmp_path, SLOW[format])
+    sniff_format(tmp_path, SLOW[format])
 
 
 def test_deep_json_is_refused(tmp_path: Path) -> None:
@@ -174,16 +175,16 @@ def test_deep_json_is_refused(tmp_path: Path) -> None:
 
 
 def test_long_ids_stay_apart_and_results_are_bounded(tmp_path: Path) -> None:
-    tally = Tally("x")
+    tally = ReportBuilder("x")
     tally.add("a" * 2000 + "1", TestStatus.PASSED, message="m" * 5000)
     tally.add("a" * 2000 + "2", TestStatus.FAILED)
-    report = tally.report(complete=True)
+    report = tally.build_report(complete=True)
     assert [len(result.id) for result in report.results] == [ID_LIMIT, ID_LIMIT]
     assert len(report.by_id) == 2
     assert len(report.results[0].message) == MESSAGE_LIMIT
     for number in range(RESULT_LIMIT):
         tally.add(str(number), TestStatus.PASSED)
-    report = tally.report(complete=True)
+    report = tally.build_report(complete=True)
     assert (len(report.results), report.complete) == (RESULT_LIMIT, False)
 
 
@@ -191,10 +192,10 @@ def test_long_ids_stay_apart_and_results_are_bounded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("second", list(TestStatus))
 def test_of_two_results_with_one_id_the_worse_stands(first: TestStatus, second: TestStatus) -> None:
     order = ["error", "failed", "skipped", "xfailed", "xpassed", "passed"]
-    tally = Tally("x")
+    tally = ReportBuilder("x")
     tally.add("id", first)
     tally.add("id", second)
-    assert [result.status.value for result in tally.report(complete=True).results] == [
+    assert [result.status.value for result in tally.build_report(complete=True).results] == [
         min(first.value, second.value, key=order.index)
     ]
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from proofstone.check.models import ReportFormat
-from proofstone.check.reports import read_report, rerun, sniff
+from proofstone.check.reports import read_report
+from proofstone.check.reports.rerun import build_rerun_command
+from proofstone.check.reports.sniff import sniff_format
 from tests.needs import needs
 from tests.reports.project import FIXTURES, Project, read_fixture, statuses
 
@@ -66,8 +68,8 @@ def test_recorded_reports_are_read(tmp_path: Path, format: ReportFormat, expecte
     report = read_fixture(format, f"{format}.json", tmp_path)
     assert statuses(report) == expected
     assert report.complete
-    assert all(result.message for result in report.results if result.status.bad)
-    assert sniff(tmp_path, b"") is format
+    assert all(result.message for result in report.results if result.status.is_failure)
+    assert sniff_format(tmp_path, b"") is format
 
 
 @pytest.mark.parametrize("format", [ReportFormat.JEST, ReportFormat.VITEST])
@@ -99,9 +101,9 @@ def test_the_real_runner_reports_and_runs_single_tests_again(
     assert "bad" in project.output
 
     bad = "src/a.test.js > outer > in > ner > bad"
-    again = rerun(format, COMMANDS[format], [bad])
+    again = build_rerun_command(format, COMMANDS[format], [bad])
     assert again is not None
-    ran = {result.id for result in project.run(format, again).results if result.status.executed}
+    ran = {result.id for result in project.run(format, again).results if result.status.is_executed}
     assert ran == {bad}
 
 

@@ -7,7 +7,9 @@ import subprocess
 import pytest
 
 from proofstone.check.models import ReportFormat
-from proofstone.check.reports import PROBES, rerun, sniff
+from proofstone.check.reports import PROBES
+from proofstone.check.reports.rerun import build_rerun_command
+from proofstone.check.reports.sniff import sniff_format
 from tests.needs import needs
 from tests.reports.project import Project, statuses
 
@@ -72,7 +74,7 @@ def test_a_verbatim_command_yields_every_result(project: Project, command: str) 
     assert report.complete
     assert project.exit_code == 1
     assert "1 == 2" in report.by_id["test/all.test.js > group > fails"].message
-    assert sniff(project.report_dir, project.output.encode()) is ReportFormat.NODE
+    assert sniff_format(project.report_dir, project.output.encode()) is ReportFormat.NODE
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -96,7 +98,7 @@ def test_the_reporter_can_also_be_named_in_the_command(project: Project) -> None
     reporter = f"--test-reporter={PROBES}/proofstone_node_reporter.mjs --test-reporter-destination=stderr"
     command = f"node --test --test-reporter=spec --test-reporter-destination=stdout {reporter}"
     report = project.run(ReportFormat.NODE, command, probed=False)
-    assert report.by_id["test/all.test.js > group > fails"].status.bad
+    assert report.by_id["test/all.test.js > group > fails"].status.is_failure
 
 
 def test_probes_that_are_reached_through_a_link_report_once(project: Project) -> None:
@@ -145,7 +147,7 @@ def test_a_test_file_that_is_killed_makes_the_report_incomplete(project: Project
 
 def test_single_tests_run_again_by_id(project: Project) -> None:
     _fill(project)
-    again = rerun(ReportFormat.NODE, ["node", "--test"], ["test/all.test.js > group > fails"])
+    again = build_rerun_command(ReportFormat.NODE, ["node", "--test"], ["test/all.test.js > group > fails"])
     assert again is not None
     report = project.run(ReportFormat.NODE, again)
     ran = {id for id, status in statuses(report).items() if status in ("passed", "failed")}

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from proofstone.check.models import ReportFormat
-from proofstone.check.reports import PROBES, read_report, sniff
+from proofstone.check.reports import PROBES, read_report
+from proofstone.check.reports.sniff import sniff_format
 from tests.person import programs
 from tests.reports.project import Project, statuses
 
@@ -79,7 +80,7 @@ def test_every_outcome_has_its_status(project: Project, command: list[str]) -> N
     assert {result.path for result in report.results} == {"tests/test_all.py"}
     assert "one is not two" in report.by_id["tests/test_all.py::test_fails"].message
     assert report.by_id["tests/test_all.py::test_passes"].message == ""
-    assert sniff(project.report_dir, b"") is ReportFormat.PYTEST
+    assert sniff_format(project.report_dir, b"") is ReportFormat.PYTEST
 
 
 def test_the_output_and_the_exit_code_are_as_without_it(project: Project) -> None:
@@ -180,7 +181,7 @@ def test_a_process_that_dies_leaves_an_incomplete_report(project: Project) -> No
 def test_a_worker_that_dies_makes_its_test_an_error_and_the_report_incomplete(project: Project) -> None:
     project.file("test_x.py", "import os\ndef test_a(): pass\ndef test_b(): os._exit(0)\n")
     report = project.run(ReportFormat.PYTEST, [*WORKERS, "1"])
-    assert report.by_id["test_x.py::test_b"].status.bad
+    assert report.by_id["test_x.py::test_b"].status.is_failure
     assert (report.complete, report.began) == (False, True)
     assert "the xdist worker gw0: " in report.problems[0]
 
@@ -196,7 +197,7 @@ def test_a_runner_that_cannot_begin_has_begun_nothing(project: Project) -> None:
 def test_leaving_by_pytest_exit_is_incomplete(project: Project) -> None:
     project.file("test_x.py", "import pytest\ndef test_a(): pytest.exit('enough', 0)\n")
     report = project.run(ReportFormat.PYTEST, PYTEST)
-    assert report.executed == 0
+    assert report.executed_count == 0
 
 
 def test_runs_nested_in_a_test_do_not_report(project: Project) -> None:

@@ -6,7 +6,7 @@ import re
 import sys
 
 from proofstone.check.models import ReportFormat
-from proofstone.check.reports import rerun
+from proofstone.check.reports.rerun import build_rerun_command
 from tests.reports.project import Project, statuses
 
 RUNNER = (sys.executable, "{probes}/proofstone_unittest.py")
@@ -103,7 +103,7 @@ def test_a_process_that_dies_leaves_an_incomplete_report_and_names_what_never_ra
 def test_single_tests_run_again_by_id(project: Project) -> None:
     _fill(project)
     ids = ["tests.test_all.A.test_fails", "tests.test_all.A.test_passes"]
-    again = rerun(ReportFormat.UNITTEST, [*RUNNER, "discover", "-s", "tests", "-t", "."], ids)
+    again = build_rerun_command(ReportFormat.UNITTEST, [*RUNNER, "discover", "-s", "tests", "-t", "."], ids)
     assert again is not None
     assert sorted(statuses(project.run(ReportFormat.UNITTEST, again))) == ids
 

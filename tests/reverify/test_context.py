@@ -8,16 +8,24 @@ from hypothesis import strategies as st
 
 from proofstone.supervision.models.context import (
     Ack,
+    AckAction,
     AckOutcome,
-    Action,
     ContextItem,
+    ContextReader,
     ContextSection,
     ContextVersion,
     DeltaLine,
-    Operation,
-    Reader,
+    DeltaOperation,
 )
-from proofstone.supervision.rules.context import acknowledge, amended, delta, freeze, tell, thaw, whole
+from proofstone.supervision.rules.context import (
+    acknowledge,
+    amend_context,
+    compute_delta,
+    freeze_context,
+    list_whole_context,
+    prepare_update,
+    thaw_context,
+)
 
 LIMIT = ContextItem(key="new_requirement", text="Rate limiting on auth endpoints", files=("src/auth/**",))
 
@@ -32,8 +40,10 @@ def version(number: int, **sections: dict[str, str]) -> ContextVersion:
     )
 
 
-def reader(**known: object) -> Reader:
-    return Reader.model_validate({"agent": "implementer-1", "files": ("src/auth/handler.py",), "knows": 4, **known})
+def reader(**known: object) -> ContextReader:
+    return ContextReader.model_validate(
+        {"agent": "implementer-1", "files": ("src/auth/handler.py",), "knows": 4, **known}
+    )
 
 
 FOUR = version(
@@ -49,11 +59,11 @@ def said(lines: tuple[DeltaLine, ...]) -> list[tuple[str, str, str]]:
     ("after", "lines"),
     [
         (FOUR.model_copy(update={"number": 5}), []),
-        (amended(FOUR, "Scope", LIMIT), [("ADDED", "Scope", "new_requirement")]),
-        (amended(FOUR, "Later", LIMIT), [("ADDED", "Later", "new_requirement")]),
-        (amended(FOUR, "Scope", ContextItem(key="out", text="all")), [("CHANGED", "Scope", "out")]),
+        (amend_context(FOUR, "Scope", LIMIT), [("ADDED", "Scope", "new_requirement")]),
+        (amend_context(FOUR, "Later", LIMIT), [("ADDED", "Later", "new_requirement")]),
+        (amend_context(FOUR, "Scope", ContextItem(key="out", text="all")), [("CHANGED", "Scope", "out")]),
         (
-            amended(FOUR, "Scope", ContextItem(key="out", text="no single sign-on", files=("a.py",))),
+            amend_context(FOUR, "Scope", ContextItem(key="out", text="no single sign-on", files=("a.py",))),
             [("CHANGED", "Scope", "out")],
         ),
         (
@@ -71,12 +81,12 @@ def said(lines: tuple[DeltaLine, ...]) -> list[tuple[str, str, str]]:
     ],
 )
 def test_a_delta_names_what_differs_with_its_section(after: ContextVersion, lines: list[tuple[str, str, str]]) -> None:
-    assert said(delta(FOUR, after)) == lines
+    assert said(compute_delta(FOUR, after)) == lines
 
 
 def test_what_was_removed_is_told_as_it_was() -> None:
     after = version(5, Scope={"goal": "users log in", "out": "no single sign-on", "clients": "web"})
-    (line,) = delta(FOUR, after)
+    (line,) = compute_delta(FOUR, after)
     assert line.text == "plain"
 
 
@@ -97,16 +107,16 @@ def test_what_was_removed_is_told_as_it_was() -> None:
     ],
 )
 def test_only_those_are_told_whose_files_or_criteria_it_concerns(item: ContextItem, told: bool) -> None:
-    _, sent = tell(reader(criteria=("login works",)), FOUR, amended(FOUR, "Scope", item))
+    _, sent = prepare_update(reader(criteria=("login works",)), FOUR, amend_context(FOUR, "Scope", item))
     assert (sent is not None) is told
     if sent is not None:
         assert sent.reverify
 
 
 def test_whoever_is_concerned_no_longer_is_told_too() -> None:
-    five = amended(FOUR, "Scope", LIMIT)
-    six = amended(five, "Scope", LIMIT.model_copy(update={"files": ("src/other.py",)}))
-    _, sent = tell(reader(knows=5), five, six)
+    five = amend_context(FOUR, "Scope", LIMIT)
+    six = amend_context(five, "Scope", LIMIT.model_copy(update={"files": ("src/other.py",)}))
+    _, sent = prepare_update(reader(knows=5), five, six)
     assert sent is not None
 
 
@@ -117,12 +127,12 @@ HALF = version(5, Scope={"goal": "1", "out": "2", "clients": "web"}, Rules={"sty
 @pytest.mark.parametrize(
     ("changes", "known", "latest", "why", "before", "lines", "reverify"),
     [
-        ({}, FOUR, amended(FOUR, "Scope", LIMIT), "", 4, 1, True),
+        ({}, FOUR, amend_context(FOUR, "Scope", LIMIT), "", 4, 1, True),
         ({}, FOUR, HALF, "", 4, 2, True),
         ({}, FOUR, LARGE, "large", 4, 4, True),
-        ({}, FOUR, amended(amended(FOUR, "Scope", LIMIT), "Rules", LIMIT), "gap", 4, 6, True),
+        ({}, FOUR, amend_context(amend_context(FOUR, "Scope", LIMIT), "Rules", LIMIT), "gap", 4, 6, True),
         ({"again": True}, FOUR, FOUR, "request", 4, 4, False),
-        ({"again": True}, FOUR, amended(FOUR, "Scope", LIMIT), "request", 4, 5, True),
+        ({"again": True}, FOUR, amend_context(FOUR, "Scope", LIMIT), "request", 4, 5, True),
         ({"knows": 0}, None, FOUR, "first", 0, 4, False),
     ],
 )
@@ -135,40 +145,40 @@ def test_how_much_is_sent(
     lines: int,
     reverify: bool,
 ) -> None:
-    after, sent = tell(reader(**changes), known, latest)
+    after, sent = prepare_update(reader(**changes), known, latest)
     assert sent is not None
     assert (sent.whole, sent.update.before, len(sent.update.lines), sent.reverify) == (why, before, lines, reverify)
     assert (after.knows, after.awaited, after.again, after.sent_whole) == (latest.number, lines, False, bool(why))
-    assert tell(after, latest, latest) == (after, None)
+    assert prepare_update(after, latest, latest) == (after, None)
 
 
 def test_a_gate_in_progress_freezes_the_version() -> None:
-    five = amended(FOUR, "Scope", LIMIT)
-    frozen = freeze(reader())
-    assert tell(frozen, FOUR, five) == (frozen, None)
-    assert tell(thaw(frozen), FOUR, five)[1] is not None
+    five = amend_context(FOUR, "Scope", LIMIT)
+    frozen = freeze_context(reader())
+    assert prepare_update(frozen, FOUR, five) == (frozen, None)
+    assert prepare_update(thaw_context(frozen), FOUR, five)[1] is not None
 
 
 # Acknowledgements.
 
 
-def ack(applied: int, total: int, action: Action, number: int = 5) -> Ack:
+def ack(applied: int, total: int, action: AckAction, number: int = 5) -> Ack:
     return Ack(version=number, applied=applied, total=total, impact="some", action=action)
 
 
 @pytest.mark.parametrize(
     ("awaited", "sent_whole", "said_so", "outcome", "acknowledged"),
     [
-        (1, False, ack(1, 1, Action.CONTINUE), AckOutcome.TAKEN, 5),
-        (1, False, ack(1, 1, Action.PAUSE), AckOutcome.PAUSED, 5),
-        (1, False, ack(1, 1, Action.NEED_CLARIFICATION), AckOutcome.SEND_WHOLE, 4),
-        (2, False, ack(1, 2, Action.CONTINUE), AckOutcome.SEND_WHOLE, 4),
-        (2, False, ack(1, 1, Action.CONTINUE), AckOutcome.SEND_WHOLE, 4),
-        (2, True, ack(1, 2, Action.CONTINUE), AckOutcome.PAUSED, 4),
-        (2, True, ack(2, 2, Action.NEED_CLARIFICATION), AckOutcome.PAUSED, 4),
-        (2, True, ack(2, 2, Action.CONTINUE), AckOutcome.TAKEN, 5),
-        (1, False, ack(1, 1, Action.CONTINUE, number=4), AckOutcome.UNASKED, 4),
-        (None, False, ack(1, 1, Action.CONTINUE), AckOutcome.UNASKED, 4),
+        (1, False, ack(1, 1, AckAction.CONTINUE), AckOutcome.TAKEN, 5),
+        (1, False, ack(1, 1, AckAction.PAUSE), AckOutcome.PAUSED, 5),
+        (1, False, ack(1, 1, AckAction.NEED_CLARIFICATION), AckOutcome.SEND_WHOLE, 4),
+        (2, False, ack(1, 2, AckAction.CONTINUE), AckOutcome.SEND_WHOLE, 4),
+        (2, False, ack(1, 1, AckAction.CONTINUE), AckOutcome.SEND_WHOLE, 4),
+        (2, True, ack(1, 2, AckAction.CONTINUE), AckOutcome.PAUSED, 4),
+        (2, True, ack(2, 2, AckAction.NEED_CLARIFICATION), AckOutcome.PAUSED, 4),
+        (2, True, ack(2, 2, AckAction.CONTINUE), AckOutcome.TAKEN, 5),
+        (1, False, ack(1, 1, AckAction.CONTINUE, number=4), AckOutcome.UNASKED, 4),
+        (None, False, ack(1, 1, AckAction.CONTINUE), AckOutcome.UNASKED, 4),
     ],
 )
 def test_what_an_acknowledgement_is_worth(
@@ -182,16 +192,16 @@ def test_what_an_acknowledgement_is_worth(
     assert (after == before) is (outcome is AckOutcome.UNASKED)
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(Action)), min_size=1, max_size=9))
+@given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(AckAction)), min_size=1, max_size=9))
 @settings(max_examples=50)
-def test_whoever_never_understands_is_sent_the_whole_only_once_more(answers: list[tuple[int, Action]]) -> None:
+def test_whoever_never_understands_is_sent_the_whole_only_once_more(answers: list[tuple[int, AckAction]]) -> None:
     """There is an end to it, whatever an agent says."""
-    five = amended(FOUR, "Scope", LIMIT)
-    at, sent = tell(reader(), FOUR, five)
+    five = amend_context(FOUR, "Scope", LIMIT)
+    at, sent = prepare_update(reader(), FOUR, five)
     wholes = 0
     for applied, action in answers:
         at, _ = acknowledge(at, ack(applied, 9, action))
-        at, sent = tell(at, five, five)
+        at, sent = prepare_update(at, five, five)
         wholes += sent is not None
     assert wholes <= 1
 
@@ -206,10 +216,10 @@ contexts = st.dictionaries(st.sampled_from(("S", "T", "U")), items, max_size=3)
 def applied(known: dict[str, dict[str, str]], lines: tuple[DeltaLine, ...]) -> dict[str, dict[str, str]]:
     """As somebody would who knows nothing but the four words."""
     now = {name: dict(of) for name, of in known.items()}
-    for name in {line.section for line in lines if line.operation is Operation.REPLACED}:
+    for name in {line.section for line in lines if line.operation is DeltaOperation.REPLACED}:
         now[name] = {}
     for line in lines:
-        if line.operation is Operation.REMOVED:
+        if line.operation is DeltaOperation.REMOVED:
             del now[line.section][line.key]
         else:
             now.setdefault(line.section, {})[line.key] = line.text
@@ -222,6 +232,6 @@ def test_whoever_applies_the_lines_knows_the_new_version(
     before: dict[str, dict[str, str]], after: dict[str, dict[str, str]]
 ) -> None:
     old, new = version(1, **before), version(2, **after)
-    assert applied(before, delta(old, new)) == after
-    assert applied(before, whole(old, new)) == after
-    assert applied({}, whole(None, new)) == after
+    assert applied(before, compute_delta(old, new)) == after
+    assert applied(before, list_whole_context(old, new)) == after
+    assert applied({}, list_whole_context(None, new)) == after

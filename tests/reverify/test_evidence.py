@@ -8,13 +8,26 @@ from typing import Any
 
 import pytest
 
-from proofstone.agents.tools.tool_context import Deadline, Ground
-from proofstone.agents.tools.tree import Tree
+from proofstone.agents.tools.tool_context import ToolContext, ToolDeadline
+from proofstone.agents.tools.tree import FileTree
 from proofstone.common.models import Verdict
-from proofstone.common.risk import docs_only
-from proofstone.supervision.interfaces import changed_signatures, look_up, outlined
-from proofstone.supervision.models.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface, Item
-from proofstone.supervision.rules.evidence import Assigned, Facts, Outlined, changed_interfaces, look_at, wanted
+from proofstone.common.risk import is_docs_only
+from proofstone.supervision.interfaces import build_outline, find_changed_signatures, look_up_facts
+from proofstone.supervision.models.understanding import (
+    AnalysisItem,
+    ArtifactCitation,
+    FileImpact,
+    ImpactAnalysis,
+    InterfaceClaim,
+)
+from proofstone.supervision.rules.evidence import (
+    FileOutline,
+    LookupFacts,
+    TaskFileScope,
+    find_changed_interfaces,
+    list_lookups,
+    verify_looked_up_items,
+)
 
 SOURCES = {
     "src/store.py": (
@@ -53,24 +66,24 @@ SOURCES = {
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Tree:
+def tree(tmp_path: Path) -> FileTree:
     for name, text in SOURCES.items():
         path = tmp_path / "files" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return Tree(Ground(files=tmp_path / "files"))
+    return FileTree(ToolContext(files=tmp_path / "files"))
 
 
-def deadline(seconds: float = 30.0) -> Deadline:
-    return Deadline(seconds, threading.Event())
+def deadline(seconds: float = 30.0) -> ToolDeadline:
+    return ToolDeadline(seconds, threading.Event())
 
 
 def verdict(
-    tree: Tree, item: Item, task: Assigned | None = None, seconds: float = 30.0, **parts: object
+    tree: FileTree, item: AnalysisItem, task: TaskFileScope | None = None, seconds: float = 30.0, **parts: object
 ) -> tuple[Verdict, str]:
     analysis = ImpactAnalysis.model_validate({"task_understanding": "It is to be done.", **parts})
-    facts = look_up(tree, wanted(analysis), deadline(seconds))
-    [found] = [one for one in look_at(analysis, facts, task or Assigned()) if one.item is item]
+    facts = look_up_facts(tree, list_lookups(analysis), deadline(seconds))
+    [found] = [one for one in verify_looked_up_items(analysis, facts, task or TaskFileScope()) if one.item is item]
     return found.verdict, found.detail
 
 
@@ -92,14 +105,14 @@ def verdict(
         (".env", Verdict.UNVERIFIABLE),
     ],
 )
-def test_what_is_cited_is_there(tree: Tree, cited: str, expected: Verdict) -> None:
-    upstream = (Cited(artifact=cited, says="so"),)
-    assert verdict(tree, Item.UPSTREAM, Assigned(upstream=("D-1",)), upstream=upstream)[0] is expected
+def test_what_is_cited_is_there(tree: FileTree, cited: str, expected: Verdict) -> None:
+    upstream = (ArtifactCitation(artifact=cited, says="so"),)
+    assert verdict(tree, AnalysisItem.UPSTREAM, TaskFileScope(upstream=("D-1",)), upstream=upstream)[0] is expected
 
 
-def test_to_cite_nothing_holds_only_for_a_task_that_rests_on_nothing(tree: Tree) -> None:
-    assert verdict(tree, Item.UPSTREAM)[0] is Verdict.PASS
-    assert verdict(tree, Item.UPSTREAM, Assigned(upstream=("D-1",)))[0] is Verdict.FAIL
+def test_to_cite_nothing_holds_only_for_a_task_that_rests_on_nothing(tree: FileTree) -> None:
+    assert verdict(tree, AnalysisItem.UPSTREAM)[0] is Verdict.PASS
+    assert verdict(tree, AnalysisItem.UPSTREAM, TaskFileScope(upstream=("D-1",)))[0] is Verdict.FAIL
 
 
 # RC-04
@@ -123,10 +136,10 @@ def test_to_cite_nothing_holds_only_for_a_task_that_rests_on_nothing(tree: Tree)
     ],
 )
 def test_files_are_there_or_new_by_the_plan_and_all_are_listed(
-    tree: Tree, declared: list[str], listed: list[str], expected: Verdict, detail: str
+    tree: FileTree, declared: list[str], listed: list[str], expected: Verdict, detail: str
 ) -> None:
-    files = tuple(ImpactedFile(path=one.removesuffix("+"), new=one.endswith("+")) for one in listed)
-    found, why = verdict(tree, Item.FILES, Assigned(declared=tuple(declared)), files=files)
+    files = tuple(FileImpact(path=one.removesuffix("+"), new=one.endswith("+")) for one in listed)
+    found, why = verdict(tree, AnalysisItem.FILES, TaskFileScope(declared=tuple(declared)), files=files)
     assert found is expected and detail in why
 
 
@@ -175,14 +188,14 @@ def test_files_are_there_or_new_by_the_plan_and_all_are_listed(
         (".env", "KEY", "KEY", Verdict.UNVERIFIABLE),
     ],
 )
-def test_signatures_are_as_claimed(tree: Tree, path: str, symbol: str, signature: str, expected: Verdict) -> None:
-    interfaces = (Interface(path=path, symbol=symbol, signature=signature),)
-    assert verdict(tree, Item.INTERFACES, interfaces=interfaces)[0] is expected
+def test_signatures_are_as_claimed(tree: FileTree, path: str, symbol: str, signature: str, expected: Verdict) -> None:
+    interfaces = (InterfaceClaim(path=path, symbol=symbol, signature=signature),)
+    assert verdict(tree, AnalysisItem.INTERFACES, interfaces=interfaces)[0] is expected
 
 
-def test_what_stands_there_is_told(tree: Tree) -> None:
-    interfaces = (Interface(path="src/store.go", symbol="Store.Get", signature="Get(key string)"),)
-    assert verdict(tree, Item.INTERFACES, interfaces=interfaces)[1] == (
+def test_what_stands_there_is_told(tree: FileTree) -> None:
+    interfaces = (InterfaceClaim(path="src/store.go", symbol="Store.Get", signature="Get(key string)"),)
+    assert verdict(tree, AnalysisItem.INTERFACES, interfaces=interfaces)[1] == (
         "Store.Get in src/store.go is not as claimed: it takes 3 parameters, not 1; the file has "
         "`func (s *Store) Get(ctx context.Context, key, other string) (Value, error)`"
     )
@@ -197,45 +210,50 @@ def test_what_stands_there_is_told(tree: Tree) -> None:
         ("src/store.zig", "put", Verdict.UNVERIFIABLE),
     ],
 )
-def test_what_is_said_to_be_new_is_not_there_yet(tree: Tree, path: str, symbol: str, expected: Verdict) -> None:
-    interfaces = (Interface(path=path, symbol=symbol, signature="put(key)", new=True),)
-    assert verdict(tree, Item.INTERFACES, interfaces=interfaces)[0] is expected
+def test_what_is_said_to_be_new_is_not_there_yet(tree: FileTree, path: str, symbol: str, expected: Verdict) -> None:
+    interfaces = (InterfaceClaim(path=path, symbol=symbol, signature="put(key)", new=True),)
+    assert verdict(tree, AnalysisItem.INTERFACES, interfaces=interfaces)[0] is expected
 
 
-def test_functions_that_change_are_defined_and_nothing_named_is_no_pass(tree: Tree) -> None:
+def test_functions_that_change_are_defined_and_nothing_named_is_no_pass(tree: FileTree) -> None:
     def of(*functions: str, path: str = "src/store.py") -> Verdict:
-        return verdict(tree, Item.INTERFACES, files=(ImpactedFile(path=path, functions=functions),))[0]
+        return verdict(tree, AnalysisItem.INTERFACES, files=(FileImpact(path=path, functions=functions),))[0]
 
     assert of("Store.get", "LIMIT") is Verdict.PASS
     assert of("Store.get", "Store.put") is Verdict.FAIL
     assert of() is Verdict.UNVERIFIABLE
-    assert docs_only(("docs/design.md",)) and of(path="docs/design.md") is Verdict.PASS
+    assert is_docs_only(("docs/design.md",)) and of(path="docs/design.md") is Verdict.PASS
 
 
-def test_what_fails_is_not_hidden_by_what_nobody_knows(tree: Tree) -> None:
+def test_what_fails_is_not_hidden_by_what_nobody_knows(tree: FileTree) -> None:
     interfaces = tuple(
-        Interface(path=path, symbol="put", signature="put()") for path in ("src/store.zig", "src/store.go")
+        InterfaceClaim(path=path, symbol="put", signature="put()") for path in ("src/store.zig", "src/store.go")
     )
-    assert verdict(tree, Item.INTERFACES, interfaces=interfaces) == (Verdict.FAIL, "src/store.go defines no put")
+    assert verdict(tree, AnalysisItem.INTERFACES, interfaces=interfaces) == (
+        Verdict.FAIL,
+        "src/store.go defines no put",
+    )
 
 
-def test_without_time_or_facts_nothing_passes(tree: Tree) -> None:
+def test_without_time_or_facts_nothing_passes(tree: FileTree) -> None:
     parts: dict[str, Any] = {
-        "upstream": (Cited(artifact="docs/design.md", says="so"),),
-        "files": (ImpactedFile(path="src/store.py", functions=("Store",)),),
-        "interfaces": (Interface(path="src/store.py", symbol="Store", signature="Store(path)"),),
+        "upstream": (ArtifactCitation(artifact="docs/design.md", says="so"),),
+        "files": (FileImpact(path="src/store.py", functions=("Store",)),),
+        "interfaces": (InterfaceClaim(path="src/store.py", symbol="Store", signature="Store(path)"),),
     }
-    for item in (Item.UPSTREAM, Item.FILES, Item.INTERFACES):
+    for item in (AnalysisItem.UPSTREAM, AnalysisItem.FILES, AnalysisItem.INTERFACES):
         assert verdict(tree, item, seconds=0.0, **parts)[0] is Verdict.UNVERIFIABLE
     analysis = ImpactAnalysis.model_validate({"task_understanding": "It is.", **parts})
-    assert {one.verdict for one in look_at(analysis, Facts(), Assigned())} == {Verdict.UNVERIFIABLE}
+    assert {one.verdict for one in verify_looked_up_items(analysis, LookupFacts(), TaskFileScope())} == {
+        Verdict.UNVERIFIABLE
+    }
 
 
 # Interfaces that a change has changed
 
 
-def outline(path: str, text: str | None = None) -> Outlined:
-    found = outlined(path, (SOURCES[path] if text is None else text).encode())
+def outline(path: str, text: str | None = None) -> FileOutline:
+    found = build_outline(path, (SOURCES[path] if text is None else text).encode())
     assert found is not None
     return found
 
@@ -252,9 +270,9 @@ def outline(path: str, text: str | None = None) -> Outlined:
     ],
 )
 def test_what_others_may_use_is_known_by_language(path: str, public: str, private: str) -> None:
-    standing = outline(path).standing
-    assert [one.symbol for one in standing if one.public] == public.split()
-    assert [one.symbol for one in standing if not one.public] == private.split()
+    standing = outline(path).definitions
+    assert [one.symbol for one in standing if one.is_public] == public.split()
+    assert [one.symbol for one in standing if not one.is_public] == private.split()
 
 
 @pytest.mark.parametrize(
@@ -272,30 +290,30 @@ def test_what_others_may_use_is_known_by_language(path: str, public: str, privat
 )
 def test_a_changed_header_is_a_changed_interface(path: str, old: str, new: str, symbol: str, public: bool) -> None:
     after = outline(path, SOURCES[path].replace(old, new))
-    [changed] = changed_interfaces(path, outline(path), after)
+    [changed] = find_changed_interfaces(path, outline(path), after)
     assert (changed.symbol, changed.public, changed.planned) == (symbol, public, False)
-    [planned] = changed_interfaces(path, outline(path), after, (f"`{symbol}` takes something else",))
+    [planned] = find_changed_interfaces(path, outline(path), after, (f"`{symbol}` takes something else",))
     assert planned.planned
     for impact in ("none", f"{symbol} stays as it is"):
-        [unplanned] = changed_interfaces(path, outline(path), after, (impact,))
+        [unplanned] = find_changed_interfaces(path, outline(path), after, (impact,))
         assert not unplanned.planned
 
 
 def test_bodies_layout_comments_and_additions_change_no_interface() -> None:
     text = SOURCES["src/store.py"].replace("return borrowed(key)", "return 1").replace("= 30", "= 40")
     text = text.replace("key: str, *, wait", "key: str,  # here\n *,\n wait") + "\n\ndef more(): ...\n"
-    assert changed_interfaces("src/store.py", outline("src/store.py"), outline("src/store.py", text)) == ()
+    assert find_changed_interfaces("src/store.py", outline("src/store.py"), outline("src/store.py", text)) == ()
 
 
 def test_with_a_file_goes_all_that_stood_in_it() -> None:
-    gone = changed_interfaces("src/store.go", outline("src/store.go"), None)
+    gone = find_changed_interfaces("src/store.go", outline("src/store.go"), None)
     assert [one.symbol for one in gone] == ["Store", "Store.Get", "hidden"]
 
 
 def test_what_cannot_be_compared_has_no_outline() -> None:
-    assert outlined("src/store.zig", b"pub fn get() void {}") is None
-    assert outlined("src/store.rb", b"def get\nend\n") is None
-    assert outlined("src/half.py", b"def get(:\n") is None
+    assert build_outline("src/store.zig", b"pub fn get() void {}") is None
+    assert build_outline("src/store.rb", b"def get\nend\n") is None
+    assert build_outline("src/half.py", b"def get(:\n") is None
 
 
 @pytest.mark.parametrize(
@@ -316,5 +334,5 @@ def test_what_cannot_be_compared_is_not_called_unchanged(
     path: str, before: str | None, after: str | None, symbols: list[str] | None
 ) -> None:
     old, new = (None if text is None else text.encode() for text in (before, after))
-    found = changed_signatures(path, old, new)
+    found = find_changed_signatures(path, old, new)
     assert (None if found is None else [one.symbol for one in found]) == symbols

@@ -6,16 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.supervision.rules.mentions import Mention, changes_of, files, interface_changes, names, says_none
+from proofstone.supervision.rules.mentions import (
+    Mention,
+    find_interface_changes,
+    find_mentioned_files,
+    means_none,
+    mentions_change_of,
+    mentions_symbol,
+)
 from tests.reverify.scene import ANSWER, HANDLER, LIMITER
 
 KNOWN = (HANDLER, "src/shop/cart.py", "tests/cart.py", "Makefile", "build/gen.py", "docs/read me.md")
 
 
 def test_the_answer_of_the_seed_is_understood() -> None:
-    assert files(ANSWER) == (Mention(HANDLER, new=False), Mention(LIMITER, new=True))
-    assert interface_changes(ANSWER) == ("Interface change: handler signature adds rate_config parameter.",)
-    assert names(ANSWER, "rate_config") and names(ANSWER, "auth.handler")
+    assert find_mentioned_files(ANSWER) == (Mention(HANDLER, new=False), Mention(LIMITER, new=True))
+    assert find_interface_changes(ANSWER) == ("Interface change: handler signature adds rate_config parameter.",)
+    assert mentions_symbol(ANSWER, "rate_config") and mentions_symbol(ANSWER, "auth.handler")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +42,7 @@ def test_the_answer_of_the_seed_is_understood() -> None:
     ],
 )
 def test_files_are_found_however_they_are_written(text: str, expected: str) -> None:
-    found = [one.path for one in files(text, KNOWN)]
+    found = [one.path for one in find_mentioned_files(text, KNOWN)]
     assert " ".join(found) == expected
 
 
@@ -52,7 +59,7 @@ def test_files_are_found_however_they_are_written(text: str, expected: str) -> N
     ],
 )
 def test_what_is_said_to_be_new_is_new(text: str) -> None:
-    assert files(text) == (Mention("src/new.py", new=True),)
+    assert find_mentioned_files(text) == (Mention("src/new.py", new=True),)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +77,7 @@ def test_what_is_said_to_be_new_is_new(text: str) -> None:
     ],
 )
 def test_what_is_left_alone_is_not_named(text: str, expected: str) -> None:
-    assert " ".join(one.path for one in files(text)) == expected
+    assert " ".join(one.path for one in find_mentioned_files(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -89,7 +96,7 @@ def test_what_is_left_alone_is_not_named(text: str, expected: str) -> None:
     ],
 )
 def test_a_changed_interface_is_heard_and_an_unchanged_one_is_not(text: str, announced: bool) -> None:
-    assert bool(interface_changes(text)) is announced
+    assert bool(find_interface_changes(text)) is announced
 
 
 @pytest.mark.parametrize(
@@ -106,7 +113,7 @@ def test_a_changed_interface_is_heard_and_an_unchanged_one_is_not(text: str, ann
     ],
 )
 def test_names_are_found_as_whole_words(text: str, name: str, expected: bool) -> None:
-    assert names(text, name) is expected
+    assert mentions_symbol(text, name) is expected
 
 
 @pytest.mark.parametrize(
@@ -120,22 +127,22 @@ def test_names_are_found_as_whole_words(text: str, name: str, expected: bool) ->
     ],
 )
 def test_a_symbol_that_stays_as_it_is_is_no_change_of_it(text: str, expected: bool) -> None:
-    assert changes_of(text, "Cart.add") is expected
+    assert mentions_change_of(text, "Cart.add") is expected
 
 
 @pytest.mark.parametrize("text", ["none", "None.", "N/A", "no", "-", "No interface change", "no changes"])
 def test_nothing_can_be_said_in_many_ways(text: str) -> None:
-    assert says_none(text)
-    assert not says_none(f"{text} for readers, but handle() takes rate_config")
+    assert means_none(text)
+    assert not means_none(f"{text} for readers, but handle() takes rate_config")
 
 
 @given(st.lists(st.sampled_from(["src/a.py", "lib/b.ts", "c/d.go", "x.rs"]), unique=True), st.text(alphabet="`*(), \n"))
 def test_each_path_in_a_plain_list_is_found_once(paths: list[str], between: str) -> None:
     text = f" {between} ".join(paths)
-    assert [one.path for one in files(text)] == paths
+    assert [one.path for one in find_mentioned_files(text)] == paths
 
 
 @pytest.mark.parametrize("text", ["." * 20_000, " " * 20_000 + "x", "not " * 5_000, "a/" * 10_000, "src/a.py " * 2_000])
 def test_a_text_that_was_made_to_take_long_is_read_all_the_same(text: str) -> None:
-    assert len(files(text, KNOWN)) <= 1
-    interface_changes(text)
+    assert len(find_mentioned_files(text, KNOWN)) <= 1
+    find_interface_changes(text)

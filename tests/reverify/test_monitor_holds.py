@@ -11,27 +11,27 @@ from hypothesis import strategies as st
 
 from proofstone.common.models import Verdict
 from proofstone.supervision.models.events import (
+    AgentEvent,
     AnswerUnreadable,
     ApproachDiffers,
-    Ask,
+    AskQuestion,
     AttemptEnded,
+    CauseNoticed,
     CheckFailed,
-    Claimed,
     ContextChanged,
-    CriteriaSeen,
-    Decision,
-    Event,
+    CriteriaChecked,
+    EngineRestarted,
     FileChanged,
     GateEntered,
     GatePassed,
-    Noticed,
+    MonitorDecision,
     QuestionClosed,
     QuestionOpened,
     ReportUpdated,
-    Respawn,
-    Restarted,
-    Resume,
-    TaskBegan,
+    RespawnAgent,
+    ResultClaimed,
+    ResumeWork,
+    TaskStarted,
     TimePassed,
     TokensUsed,
     ToolUsed,
@@ -39,15 +39,15 @@ from proofstone.supervision.models.events import (
     TurnStarted,
     UpdateContext,
 )
-from proofstone.supervision.models.ladder import Docs, Level, Result
-from proofstone.supervision.rules.monitor import step, watch
-from proofstone.supervision.rules.monitor_state import MINUTE, Limits, Monitor
+from proofstone.supervision.models.ladder import AnswerResult, DocsStatus, ReverifyLevel
+from proofstone.supervision.rules.monitor import create_monitor, process_event
+from proofstone.supervision.rules.monitor_state import MINUTE, AgentMonitor, SupervisionLimits
 from tests.reverify.watching import BEGAN, EXECUTOR, SAID, WORKED, graded, kept, located, scored
 
-LIMITS = Limits(milestones=True, patience_turns=2)
-ORDINARY: tuple[Event, ...] = (
+LIMITS = SupervisionLimits(milestones=True, patience_turns=2)
+ORDINARY: tuple[AgentEvent, ...] = (
     BEGAN,
-    TaskBegan(task="two", number=2, total=2),
+    TaskStarted(task="two", number=2, total=2),
     GateEntered(),
     GatePassed(),
     TurnStarted(),
@@ -59,35 +59,39 @@ ORDINARY: tuple[Event, ...] = (
     FileChanged(path="src/other.py"),
     ReportUpdated(),
     TokensUsed(tokens=1),
-    CriteriaSeen(met=3, total=4),
+    CriteriaChecked(met=3, total=4),
     CheckFailed(check="tests"),
-    Claimed(status="success", files=("src/a.py", "x.py")),
+    ResultClaimed(status="success", files=("src/a.py", "x.py")),
     ApproachDiffers(why="it caches"),
     ContextChanged(version=2, what="more"),
-    QuestionOpened(level=Level.PING),
+    QuestionOpened(level=ReverifyLevel.PING),
     QuestionClosed(),
     TimePassed(),
-    Restarted(),
+    EngineRestarted(),
 )
-ANSWERS: tuple[Event, ...] = (
+ANSWERS: tuple[AgentEvent, ...] = (
     located(),
-    located(Docs.STALE),
-    located(Docs.CURRENT, "it is elsewhere"),
+    located(DocsStatus.STALE),
+    located(DocsStatus.CURRENT, "it is elsewhere"),
     *(graded(verdict) for verdict in Verdict),
-    scored(Result.INTACT),
-    scored(Result.JUSTIFIED, amended=("src/other.py",)),
-    scored(Result.UNJUSTIFIED),
+    scored(AnswerResult.INTACT),
+    scored(AnswerResult.JUSTIFIED, amended=("src/other.py",)),
+    scored(AnswerResult.UNJUSTIFIED),
     AnswerUnreadable(why="nothing of the kind"),
 )
-Said = Event | Literal["well", "badly"]
+Said = AgentEvent | Literal["well", "badly"]
 """An event, or an answer to whatever is asked."""
 Stream = list[tuple[Said, float]]
-FITTING: dict[str, dict[Level, Event]] = {
-    "well": {Level.PING: located(), Level.QUESTION: graded(), Level.ANALYSIS: scored(Result.INTACT)},
+FITTING: dict[str, dict[ReverifyLevel, AgentEvent]] = {
+    "well": {
+        ReverifyLevel.PING: located(),
+        ReverifyLevel.QUESTION: graded(),
+        ReverifyLevel.ANALYSIS: scored(AnswerResult.INTACT),
+    },
     "badly": {
-        Level.PING: located(Docs.CURRENT, "lost"),
-        Level.QUESTION: graded(Verdict.FAIL),
-        Level.ANALYSIS: scored(Result.UNJUSTIFIED),
+        ReverifyLevel.PING: located(DocsStatus.CURRENT, "lost"),
+        ReverifyLevel.QUESTION: graded(Verdict.FAIL),
+        ReverifyLevel.ANALYSIS: scored(AnswerResult.UNJUSTIFIED),
     },
 }
 OFTEN: tuple[Stream, ...] = (
@@ -97,7 +101,7 @@ OFTEN: tuple[Stream, ...] = (
     [(SAID, 0.0)] * 4,
     [(SAID, 31.0)],
     [(TurnStarted(), 0.0), (TimePassed(), 16.0)],
-    [(TimePassed(), 16.0), (Restarted(), 0.0)],
+    [(TimePassed(), 16.0), (EngineRestarted(), 0.0)],
     [(FileChanged(path="src/other.py"), 0.0), (WORKED, 0.0)],
     [(ContextChanged(version=3, what="less"), 0.0), (WORKED, 0.0)],
 )
@@ -115,34 +119,34 @@ def timed(stream: Stream) -> list[tuple[Said, float]]:
     return [(event, at) for (event, _), at in zip(stream, times, strict=True)]
 
 
-def meant(said: Said, monitor: Monitor) -> Event:
+def meant(said: Said, monitor: AgentMonitor) -> AgentEvent:
     if not isinstance(said, str):
         return said
     return FITTING[said][monitor.open.level] if monitor.open else ToolUsed(name="read")
 
 
-def followed(monitor: Monitor, stream: Stream) -> tuple[Monitor, list[tuple[float, Decision]]]:
+def followed(monitor: AgentMonitor, stream: Stream) -> tuple[AgentMonitor, list[tuple[float, MonitorDecision]]]:
     """The monitor in the end, and each decision with the time as it went on."""
-    decided: list[tuple[float, Decision]] = []
+    decided: list[tuple[float, MonitorDecision]] = []
     for said, at in timed(stream):
-        monitor, decisions = step(monitor, meant(said, monitor), at)
+        monitor, decisions = process_event(monitor, meant(said, monitor), at)
         decided += [(monitor.now, one) for one in decisions]
     return monitor, decided
 
 
-def begun() -> Monitor:
-    return watch(EXECUTOR, 0.0, LIMITS)
+def begun() -> AgentMonitor:
+    return create_monitor(EXECUTOR, 0.0, LIMITS)
 
 
-def asked(decided: list[tuple[float, Decision]], level: Level) -> list[tuple[float, Ask]]:
-    return [(at, one) for at, one in decided if isinstance(one, Ask) and one.asked.level is level]
+def asked(decided: list[tuple[float, MonitorDecision]], level: ReverifyLevel) -> list[tuple[float, AskQuestion]]:
+    return [(at, one) for at, one in decided if isinstance(one, AskQuestion) and one.asked.level is level]
 
 
 @given(streams)
 @settings(max_examples=150)
 def test_two_questions_of_level_two_are_thirty_minutes_apart(stream: Stream) -> None:
     _, decided = followed(begun(), stream)
-    times = [at for at, _ in asked(decided, Level.QUESTION)]
+    times = [at for at, _ in asked(decided, ReverifyLevel.QUESTION)]
     assert all(later - sooner >= LIMITS.question_apart_seconds for sooner, later in pairwise(times))
 
 
@@ -153,22 +157,22 @@ def test_a_task_has_one_analysis_with_at_most_three_submissions(stream: Stream) 
     monitor, over = begun(), False
     for said, at in timed(stream):
         event = meant(said, monitor)
-        analysing = monitor.analysing
-        monitor, decisions = step(monitor, event, at)
-        over = over and not isinstance(event, TaskBegan)
+        analysing = monitor.is_analysing
+        monitor, decisions = process_event(monitor, event, at)
+        over = over and not isinstance(event, TaskStarted)
         for one in decisions:
-            if isinstance(one, Ask) and one.asked.level is Level.ANALYSIS:
+            if isinstance(one, AskQuestion) and one.asked.level is ReverifyLevel.ANALYSIS:
                 assert not over
                 assert one.asked.time <= LIMITS.submissions
-            if isinstance(one, Resume | UpdateContext) and analysing and not isinstance(event, TaskBegan):
-                over = over or Level.ANALYSIS in {cause.level for cause in one.causes}
+            if isinstance(one, ResumeWork | UpdateContext) and analysing and not isinstance(event, TaskStarted):
+                over = over or ReverifyLevel.ANALYSIS in {cause.level for cause in one.causes}
 
 
 @given(streams)
 @settings(max_examples=150)
 def test_nobody_is_pinged_more_than_three_times_in_a_row(stream: Stream) -> None:
     _, decided = followed(begun(), stream)
-    assert all(one.asked.time <= LIMITS.pings for _, one in asked(decided, Level.PING))
+    assert all(one.asked.time <= LIMITS.pings for _, one in asked(decided, ReverifyLevel.PING))
 
 
 @given(streams)
@@ -179,10 +183,10 @@ def test_questions_come_at_boundaries_one_at_a_time_and_never_at_the_gate(stream
     for said, at in timed(stream):
         event = meant(said, monitor)
         was_open = monitor.open
-        monitor, decisions = step(monitor, event, at)
+        monitor, decisions = process_event(monitor, event, at)
         in_gate = isinstance(event, GateEntered) or (in_gate and not isinstance(event, GatePassed))
-        in_turn = isinstance(event, TurnStarted) or (in_turn and not isinstance(event, TurnEnded | Restarted))
-        questions = [one for one in decisions if isinstance(one, Ask)]
+        in_turn = isinstance(event, TurnStarted) or (in_turn and not isinstance(event, TurnEnded | EngineRestarted))
+        questions = [one for one in decisions if isinstance(one, AskQuestion)]
         assert not (questions and in_gate)
         at_boundary = [one for one in questions if not one.at_once]
         assert len(at_boundary) <= 1
@@ -197,9 +201,12 @@ def test_questions_come_at_boundaries_one_at_a_time_and_never_at_the_gate(stream
 def test_everything_that_was_noticed_ends_once(stream: Stream) -> None:
     """In resume, an update of the context, or another agent."""
     _, decided = followed(begun(), [*stream, (AttemptEnded(), 0.0)])
-    noticed = [one.cause.number for _, one in decided if isinstance(one, Noticed)]
+    noticed = [one.cause.number for _, one in decided if isinstance(one, CauseNoticed)]
     ended = Counter(
-        cause.number for _, one in decided if isinstance(one, Resume | UpdateContext | Respawn) for cause in one.causes
+        cause.number
+        for _, one in decided
+        if isinstance(one, ResumeWork | UpdateContext | RespawnAgent)
+        for cause in one.causes
     )
     assert ended == Counter(noticed)
 
@@ -219,14 +226,14 @@ def test_whoever_is_left_with_its_questions_comes_to_an_end(stream: Stream, answ
     monitor, _ = followed(begun(), stream)
     answer = FITTING.get(answers, {})
     now = monitor.now
-    monitor, _ = step(monitor, GatePassed(), now)
+    monitor, _ = process_event(monitor, GatePassed(), now)
     for _ in range(30):
         now += 31 * MINUTE
         open_ = monitor.open
         event = answer.get(open_.level, SAID) if open_ else SAID
         for one in (event, SAID, TimePassed()):
-            monitor, _ = step(monitor, one, now)
-    assert monitor.over or not monitor.unsettled
+            monitor, _ = process_event(monitor, one, now)
+    assert monitor.over or not monitor.open_causes
 
 
 @given(streams)
@@ -237,8 +244,8 @@ def test_a_clock_that_goes_back_stands_still(stream: Stream) -> None:
     for said, at in timed(stream):
         event = meant(said, forward)
         latest = max(latest, at)
-        forward, expected = step(forward, event, latest)
-        back, decisions = step(back, event, at)
+        forward, expected = process_event(forward, event, latest)
+        back, decisions = process_event(back, event, at)
         assert decisions == expected
     assert back == forward
 
@@ -251,6 +258,6 @@ def test_a_monitor_that_was_kept_decides_as_one_that_never_stopped(stream: Strea
         event = meant(said, monitor)
         stored = kept(monitor)
         assert stored == monitor
-        expected = step(monitor, event, at)
-        assert step(stored, event, at) == expected
+        expected = process_event(monitor, event, at)
+        assert process_event(stored, event, at) == expected
         monitor, _ = expected

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.agents.models import ChangedSignature, WorkedFile
+from proofstone.agents.models import SignatureChange, WorkFile
 from proofstone.common.models import ChangeKind
 from proofstone.common.risk import Risk
-from proofstone.supervision.models.messages import PlanApproved, Rejected, WorkPlan
-from proofstone.supervision.rules.mentions import Planned, check_plan, engine_risk
+from proofstone.supervision.models.messages import PlanApproved, PlanRejected, WorkPlan
+from proofstone.supervision.rules.mentions import PlanExpectations, check_plan, compute_plan_risk
 from tests.reverify.scene import ANSWER, HANDLER, LIMITER
 
 SHOP = "src/shop/cart.py"
-CHANGED = ChangedSignature(path=SHOP, symbol="Cart.add", public=True, planned=False)
+CHANGED = SignatureChange(path=SHOP, symbol="Cart.add", public=True, planned=False)
 
 
 def plan(*files: str, changes: str = "sum it up", risk: str = "🟡", impact: str = "none") -> WorkPlan:
@@ -25,55 +25,73 @@ def plan(*files: str, changes: str = "sum it up", risk: str = "🟡", impact: st
 @pytest.mark.parametrize(
     ("submitted", "against", "reason"),
     [
-        (plan(SHOP), Planned((SHOP,)), ""),
-        (plan("./" + SHOP), Planned(("src/**",)), ""),
-        (plan(SHOP, "src/shop/__init__.py"), Planned((SHOP,)), ""),
-        (plan("package.json", "package-lock.json"), Planned(("package.json",)), ""),
-        (plan(SHOP, "src/shop/tax.py"), Planned((SHOP,)), "src/shop/tax.py is not a file of the task"),
-        (plan(SHOP), Planned((SHOP, LIMITER), announced=(LIMITER,)), f"it omits {LIMITER}, which was announced"),
+        (plan(SHOP), PlanExpectations((SHOP,)), ""),
+        (plan("./" + SHOP), PlanExpectations(("src/**",)), ""),
+        (plan(SHOP, "src/shop/__init__.py"), PlanExpectations((SHOP,)), ""),
+        (plan("package.json", "package-lock.json"), PlanExpectations(("package.json",)), ""),
+        (plan(SHOP, "src/shop/tax.py"), PlanExpectations((SHOP,)), "src/shop/tax.py is not a file of the task"),
         (
             plan(SHOP),
-            Planned(("src/**",), worked=(WorkedFile(path="src/x.py"),)),
+            PlanExpectations((SHOP, LIMITER), announced=(LIMITER,)),
+            f"it omits {LIMITER}, which was announced",
+        ),
+        (
+            plan(SHOP),
+            PlanExpectations(("src/**",), observe_changes=(WorkFile(path="src/x.py"),)),
             "src/x.py, which has already changed",
         ),
-        (plan(SHOP, risk="🟢"), Planned((SHOP,)), "its risk is 🟡, not 🟢"),
-        (plan(SHOP, risk="🟢"), Planned((SHOP,), absent=frozenset({SHOP})), ""),
-        (plan(SHOP, risk="🔴"), Planned((SHOP,)), ""),
-        (plan(HANDLER, risk="🟡"), Planned((HANDLER,)), "its risk is 🔴, not 🟡"),
-        (plan(SHOP), Planned((SHOP,), floor=Risk.RED), "its risk is 🔴, not 🟡"),
+        (plan(SHOP, risk="🟢"), PlanExpectations((SHOP,)), "its risk is 🟡, not 🟢"),
+        (plan(SHOP, risk="🟢"), PlanExpectations((SHOP,), absent=frozenset({SHOP})), ""),
+        (plan(SHOP, risk="🔴"), PlanExpectations((SHOP,)), ""),
+        (plan(HANDLER, risk="🟡"), PlanExpectations((HANDLER,)), "its risk is 🔴, not 🟡"),
+        (plan(SHOP), PlanExpectations((SHOP,), minimum_risk=Risk.RED), "its risk is 🔴, not 🟡"),
         (
             plan(SHOP),
-            Planned((SHOP,), worked=(WorkedFile(path=SHOP, added=("import hashlib",)),)),
+            PlanExpectations((SHOP,), observe_changes=(WorkFile(path=SHOP, added=("import hashlib",)),)),
             "its risk is 🔴, not 🟡",
         ),
-        (plan(SHOP), Planned((SHOP,), signatures=(CHANGED,)), "the signature of Cart.add has changed"),
-        (plan(SHOP, impact="a parameter more"), Planned((SHOP,), signatures=(CHANGED,)), "Cart.add has changed"),
-        (plan(SHOP, impact="Cart.add is unchanged"), Planned((SHOP,), signatures=(CHANGED,)), "Cart.add has changed"),
-        (plan(SHOP, impact="`add` takes a tax"), Planned((SHOP,), signatures=(CHANGED,)), ""),
-        (plan(SHOP), Planned((SHOP,), signatures=(CHANGED.model_copy(update={"public": False}),)), ""),
-        (plan(SHOP, changes="add a parameter to Cart.add"), Planned((SHOP,)), "its interface impact is `none`"),
-        (plan(SHOP), Planned((SHOP,), said=ANSWER), "handler signature adds rate_config parameter"),
-        (plan(SHOP, impact="handler takes rate_config"), Planned((SHOP,), said=ANSWER), ""),
+        (plan(SHOP), PlanExpectations((SHOP,), signatures=(CHANGED,)), "the signature of Cart.add has changed"),
+        (
+            plan(SHOP, impact="a parameter more"),
+            PlanExpectations((SHOP,), signatures=(CHANGED,)),
+            "Cart.add has changed",
+        ),
+        (
+            plan(SHOP, impact="Cart.add is unchanged"),
+            PlanExpectations((SHOP,), signatures=(CHANGED,)),
+            "Cart.add has changed",
+        ),
+        (plan(SHOP, impact="`add` takes a tax"), PlanExpectations((SHOP,), signatures=(CHANGED,)), ""),
+        (plan(SHOP), PlanExpectations((SHOP,), signatures=(CHANGED.model_copy(update={"public": False}),)), ""),
+        (
+            plan(SHOP, changes="add a parameter to Cart.add"),
+            PlanExpectations((SHOP,)),
+            "its interface impact is `none`",
+        ),
+        (plan(SHOP), PlanExpectations((SHOP,), last_answer=ANSWER), "handler signature adds rate_config parameter"),
+        (plan(SHOP, impact="handler takes rate_config"), PlanExpectations((SHOP,), last_answer=ANSWER), ""),
     ],
 )
-def test_a_plan_is_approved_or_sent_back_with_the_reason(submitted: WorkPlan, against: Planned, reason: str) -> None:
+def test_a_plan_is_approved_or_sent_back_with_the_reason(
+    submitted: WorkPlan, against: PlanExpectations, reason: str
+) -> None:
     checked = check_plan(submitted, against)
-    assert checked.approved is not bool(reason)
+    assert checked.is_approved is not bool(reason)
     if reason:
-        assert isinstance(checked.answer, Rejected) and reason in (checked.answer.reason or "")
+        assert isinstance(checked.message, PlanRejected) and reason in (checked.message.reason or "")
     else:
-        assert checked.answer == PlanApproved(phase=6)
+        assert checked.message == PlanApproved(phase=6)
 
 
 def test_the_revised_plan_of_the_seed_is_approved_when_its_files_were_given_to_it() -> None:
     revised = plan(HANDLER, LIMITER, changes="limit first", risk="🔴", impact="handler signature adds rate_config")
-    given = Planned((HANDLER, LIMITER), absent=frozenset({LIMITER}), announced=(LIMITER,), said=ANSWER)
-    assert check_plan(revised, given).approved
-    assert check_plan(revised, Planned((HANDLER,))).reasons == (f"{LIMITER} is not a file of the task",)
+    given = PlanExpectations((HANDLER, LIMITER), absent=frozenset({LIMITER}), announced=(LIMITER,), last_answer=ANSWER)
+    assert check_plan(revised, given).is_approved
+    assert check_plan(revised, PlanExpectations((HANDLER,))).reasons == (f"{LIMITER} is not a file of the task",)
 
 
 def test_files_that_a_rule_grants_are_told() -> None:
-    assert check_plan(plan("go.mod", "go.sum"), Planned(("go.mod",))).granted == ("go.sum",)
+    assert check_plan(plan("go.mod", "go.sum"), PlanExpectations(("go.mod",))).granted == ("go.sum",)
 
 
 paths = st.sampled_from([SHOP, HANDLER, "docs/a.md", "tests/test_a.py", "src/migrations/1.sql", "x.toml"])
@@ -83,7 +101,7 @@ paths = st.sampled_from([SHOP, HANDLER, "docs/a.md", "tests/test_a.py", "src/mig
 def test_no_plan_with_a_strange_file_or_too_low_a_risk_is_approved(
     files: list[str], declared: list[str], risk: str
 ) -> None:
-    against = Planned(tuple(declared), worked=(WorkedFile(path=files[0], kind=ChangeKind.MODIFIED),))
+    against = PlanExpectations(tuple(declared), observe_changes=(WorkFile(path=files[0], kind=ChangeKind.MODIFIED),))
     checked = check_plan(plan(*files, risk=risk), against)
-    low = "🟢🟡🔴".index(risk) < "🟢🟡🔴".index(engine_risk(tuple(files), against).mark)
-    assert checked.approved is (set(files) <= set(declared) and not low)
+    low = "🟢🟡🔴".index(risk) < "🟢🟡🔴".index(compute_plan_risk(tuple(files), against).mark)
+    assert checked.is_approved is (set(files) <= set(declared) and not low)

@@ -5,47 +5,62 @@ from __future__ import annotations
 import pytest
 
 from proofstone.supervision.models.events import (
+    AgentEvent,
+    AgentObservation,
     AttemptEnded,
     CheckFailed,
-    Claimed,
     ContextChanged,
-    CriteriaSeen,
-    Event,
+    CriteriaChecked,
     FileChanged,
-    Observed,
     QuestionClosed,
     QuestionOpened,
     ReportUpdated,
+    ResultClaimed,
     SelfLocated,
-    TaskBegan,
+    TaskStarted,
     TimePassed,
     TokensUsed,
     ToolUsed,
     TurnEnded,
     TurnStarted,
 )
-from proofstone.supervision.models.ladder import Docs, Level, Position, PositionStatus, SelfLocate, ToolUse
-from proofstone.supervision.rules.monitor_state import Watched
-from proofstone.supervision.rules.position import HEADINGS, Standing, anomalies, row, seen, stands, table
+from proofstone.supervision.models.ladder import (
+    DocsStatus,
+    Position,
+    PositionStatus,
+    ReverifyLevel,
+    SelfLocate,
+    ToolUse,
+)
+from proofstone.supervision.rules.monitor_state import AgentProfile
+from proofstone.supervision.rules.position import (
+    HEADINGS,
+    PositionState,
+    apply_event,
+    build_position_row,
+    build_position_table,
+    create_position_state,
+    find_anomalies,
+)
 
-AGENT = Watched(agent="implementer-1", role="executor", phase=6)
-BEGAN = TaskBegan(task="limit logins", number=2, total=3, files=("src/a.py",), criteria=4)
+AGENT = AgentProfile(agent="implementer-1", role="executor", phase=6)
+BEGAN = TaskStarted(task="limit logins", number=2, total=3, files=("src/a.py",), criteria=4)
 
 
-def standing(*events: Event, at: float = 0.0, watched: Watched = AGENT) -> Standing:
+def standing(*events: AgentEvent, at: float = 0.0, watched: AgentProfile = AGENT) -> PositionState:
     """After the events, all of them at the same time."""
-    now = stands(watched, 0.0)
+    now = create_position_state(watched, 0.0)
     for event in (BEGAN, *events):
-        now = seen(now, Observed(agent="implementer-1", at=at, event=event))
+        now = apply_event(now, AgentObservation(agent="implementer-1", at=at, event=event))
     return now
 
 
-def located(docs: Docs = Docs.CURRENT, **said: int) -> SelfLocate:
+def located(docs: DocsStatus = DocsStatus.CURRENT, **said: int) -> SelfLocate:
     known = {"phase": 6, "task": 2, "total": 3, "progress": 0, "tool_calls": 0, **said}
     return SelfLocate.model_validate({**known, "step": "write the handler", "docs": docs})
 
 
-STALE = SelfLocated(located=located(Docs.STALE))
+STALE = SelfLocated(located=located(DocsStatus.STALE))
 
 
 @pytest.mark.parametrize(
@@ -58,18 +73,18 @@ STALE = SelfLocated(located=located(Docs.STALE))
         ((FileChanged(path="src/a.py"),), 0, "ON_TRACK", ()),
         ((FileChanged(path="src/__init__.py"),), 0, "ON_TRACK", ()),
         ((FileChanged(path="src/b.py"),), 0, "ATTENTION", ("undeclared: src/b.py",)),
-        ((CriteriaSeen(met=3, total=4),), 0, "ATTENTION", ("nothing looked up",)),
-        ((ToolUsed(name="read"), CriteriaSeen(met=3, total=4)), 0, "ON_TRACK", ()),
+        ((CriteriaChecked(met=3, total=4),), 0, "ATTENTION", ("nothing looked up",)),
+        ((ToolUsed(name="read"), CriteriaChecked(met=3, total=4)), 0, "ON_TRACK", ()),
         ((STALE,), 0, "ON_TRACK", ()),
         ((STALE, STALE), 0, "ATTENTION", ("documents stale",)),
         ((STALE, SelfLocated(located=located()), STALE), 0, "ON_TRACK", ()),
         ((SelfLocated(located=located(), anomalies=("it is elsewhere",)),), 0, "ATTENTION", ("it is elsewhere",)),
         ((CheckFailed(check="tests"),), 0, "ATTENTION", ("failed: tests",)),
-        ((Claimed(status="failure", error="no network"),), 0, "ATTENTION", ("failure: no network",)),
-        ((Claimed(status="success"),), 0, "COMPLETING", ()),
+        ((ResultClaimed(status="failure", error="no network"),), 0, "ATTENTION", ("failure: no network",)),
+        ((ResultClaimed(status="success"),), 0, "COMPLETING", ()),
         ((AttemptEnded(),), 0, "COMPLETING", ()),
-        ((ToolUsed(name="grep"), CriteriaSeen(met=4, total=4)), 0, "COMPLETING", ()),
-        ((Claimed(status="success"), FileChanged(path="b")), 0, "ATTENTION", ("undeclared: b",)),
+        ((ToolUsed(name="grep"), CriteriaChecked(met=4, total=4)), 0, "COMPLETING", ()),
+        ((ResultClaimed(status="success"), FileChanged(path="b")), 0, "ATTENTION", ("undeclared: b",)),
         ((TokensUsed(tokens=80, window=100),), 0, "ON_TRACK", ()),
         ((TokensUsed(tokens=81, window=100),), 0, "COMPACT_RISK", ("81% of the context window is used",)),
         ((TokensUsed(tokens=81),), 0, "ON_TRACK", ()),
@@ -80,53 +95,55 @@ STALE = SelfLocated(located=located(Docs.STALE))
             ("81% of the context window is used", "undeclared: b"),
         ),
         (
-            (FileChanged(path="b"), QuestionOpened(level=Level.ANALYSIS)),
+            (FileChanged(path="b"), QuestionOpened(level=ReverifyLevel.ANALYSIS)),
             0,
             "REVERIFY",
             ("asked at level 3", "undeclared: b"),
         ),
-        ((QuestionOpened(level=Level.PING), QuestionClosed()), 0, "ON_TRACK", ()),
+        ((QuestionOpened(level=ReverifyLevel.PING), QuestionClosed()), 0, "ON_TRACK", ()),
         (
-            (QuestionOpened(level=Level.PING), Claimed(status="blocked", error="task 1")),
+            (QuestionOpened(level=ReverifyLevel.PING), ResultClaimed(status="blocked", error="task 1")),
             0,
             "BLOCKED",
             ("blocked: task 1", "asked at level 1"),
         ),
-        ((Claimed(status="blocked"), BEGAN), 0, "ON_TRACK", ()),
+        ((ResultClaimed(status="blocked"), BEGAN), 0, "ON_TRACK", ()),
     ],
 )
 def test_status_and_notes_by_what_was_seen(
-    events: tuple[Event, ...], now: float, status: str, notes: tuple[str, ...]
+    events: tuple[AgentEvent, ...], now: float, status: str, notes: tuple[str, ...]
 ) -> None:
-    at = row(standing(*events), now)
+    at = build_position_row(standing(*events), now)
     assert (at.status.value, at.notes) == (status, notes)
 
 
 @pytest.mark.parametrize(
     ("events", "docs"),
     [
-        ((), Docs.MISSING),
-        ((FileChanged(path="src/a.py"),), Docs.MISSING),
-        ((ReportUpdated(),), Docs.CURRENT),
-        ((FileChanged(path="src/a.py"), ReportUpdated()), Docs.CURRENT),
-        ((ReportUpdated(), FileChanged(path="src/a.py")), Docs.STALE),
-        ((ReportUpdated(), FileChanged(path="README.md")), Docs.CURRENT),
+        ((), DocsStatus.MISSING),
+        ((FileChanged(path="src/a.py"),), DocsStatus.MISSING),
+        ((ReportUpdated(),), DocsStatus.CURRENT),
+        ((FileChanged(path="src/a.py"), ReportUpdated()), DocsStatus.CURRENT),
+        ((ReportUpdated(), FileChanged(path="src/a.py")), DocsStatus.STALE),
+        ((ReportUpdated(), FileChanged(path="README.md")), DocsStatus.CURRENT),
     ],
 )
-def test_documents_are_stale_when_source_changed_since_the_report(events: tuple[Event, ...], docs: Docs) -> None:
-    assert row(standing(*events), 0).docs is docs
+def test_documents_are_stale_when_source_changed_since_the_report(
+    events: tuple[AgentEvent, ...], docs: DocsStatus
+) -> None:
+    assert build_position_row(standing(*events), 0).docs is docs
 
 
 def test_a_row_holds_what_was_counted() -> None:
     events = (TurnStarted(), ToolUsed(name="read"), ToolUsed(name="edit"), FileChanged(path="src/a.py"))
     more = (
         FileChanged(path="src/a.py"),
-        CriteriaSeen(met=1, total=4),
+        CriteriaChecked(met=1, total=4),
         TokensUsed(tokens=7),
         TurnEnded(),
         TurnStarted(),
     )
-    at = row(standing(*events, *more, at=60.0), 90.0)
+    at = build_position_row(standing(*events, *more, at=60.0), 90.0)
     assert at == Position(
         agent="implementer-1",
         task="limit logins",
@@ -135,7 +152,7 @@ def test_a_row_holds_what_was_counted() -> None:
         step="changes src/a.py",
         progress=25,
         last_self_locate=None,
-        docs=Docs.MISSING,
+        docs=DocsStatus.MISSING,
         tool_calls=2,
         tool_use=ToolUse.ACTIVE,
         turns=2,
@@ -147,25 +164,27 @@ def test_a_row_holds_what_was_counted() -> None:
 
 
 def test_progress_of_a_task_without_criteria_is_nobodys_guess() -> None:
-    at = standing(TaskBegan(task="t"), SelfLocated(located=located(progress=90)))
-    assert row(at, 0).progress is None
+    at = standing(TaskStarted(task="t"), SelfLocated(located=located(progress=90)))
+    assert build_position_row(at, 0).progress is None
 
 
-@pytest.mark.parametrize("event", [TimePassed(), ContextChanged(version=2, what="x"), CriteriaSeen(met=0, total=1)])
-def test_what_the_engine_does_itself_is_no_word_of_the_agents(event: Event) -> None:
-    at = seen(standing(TurnStarted()), Observed(agent="implementer-1", at=1000.0, event=event))
-    assert row(at, 1000.0).quiet_seconds == 1000.0
+@pytest.mark.parametrize("event", [TimePassed(), ContextChanged(version=2, what="x"), CriteriaChecked(met=0, total=1)])
+def test_what_the_engine_does_itself_is_no_word_of_the_agents(event: AgentEvent) -> None:
+    at = apply_event(standing(TurnStarted()), AgentObservation(agent="implementer-1", at=1000.0, event=event))
+    assert build_position_row(at, 1000.0).quiet_seconds == 1000.0
 
 
 def test_what_another_agent_does_changes_nothing() -> None:
     at = standing()
-    assert seen(at, Observed(agent="implementer-2", at=5.0, event=FileChanged(path="src/b.py"))) == at
+    assert apply_event(at, AgentObservation(agent="implementer-2", at=5.0, event=FileChanged(path="src/b.py"))) == at
 
 
 def test_a_clock_that_goes_back_makes_nobody_quiet_and_nobody_loud() -> None:
-    at = seen(standing(TurnStarted(), at=100.0), Observed(agent="implementer-1", at=50.0, event=ToolUsed(name="read")))
-    assert row(at, 40.0).quiet_seconds == 0.0
-    assert row(at, 110.0).quiet_seconds == 10.0
+    at = apply_event(
+        standing(TurnStarted(), at=100.0), AgentObservation(agent="implementer-1", at=50.0, event=ToolUsed(name="read"))
+    )
+    assert build_position_row(at, 40.0).quiet_seconds == 0.0
+    assert build_position_row(at, 110.0).quiet_seconds == 10.0
 
 
 @pytest.mark.parametrize(
@@ -174,11 +193,11 @@ def test_a_clock_that_goes_back_makes_nobody_quiet_and_nobody_loud() -> None:
         ((), located(), ()),
         ((), located(phase=5), ("it reports phase 5, but is in phase 6",)),
         ((), located(task=3), ("it reports task 3/3, but is at 2/3",)),
-        ((CriteriaSeen(met=1, total=4),), located(progress=50), ()),
-        ((CriteriaSeen(met=1, total=4),), located(progress=51), ("it reports 51%, but 1 of 4 criteria are met",)),
-        ((CriteriaSeen(met=4, total=4),), located(progress=100), ()),
-        ((CriteriaSeen(met=3, total=4),), located(progress=10), ()),
-        ((TaskBegan(task="t", number=2, total=3),), located(progress=100), ()),
+        ((CriteriaChecked(met=1, total=4),), located(progress=50), ()),
+        ((CriteriaChecked(met=1, total=4),), located(progress=51), ("it reports 51%, but 1 of 4 criteria are met",)),
+        ((CriteriaChecked(met=4, total=4),), located(progress=100), ()),
+        ((CriteriaChecked(met=3, total=4),), located(progress=10), ()),
+        ((TaskStarted(task="t", number=2, total=3),), located(progress=100), ()),
         ((ToolUsed(name="run"),), located(tool_calls=1), ()),
         ((ToolUsed(name="run"),), located(tool_calls=2), ("it reports 2 tool calls, but made 1",)),
         ((ToolUsed(name="run"),) * 3, located(tool_calls=1), ()),
@@ -187,27 +206,27 @@ def test_a_clock_that_goes_back_makes_nobody_quiet_and_nobody_loud() -> None:
             located(),
             ("it reports that its documents are current, but source has changed since",),
         ),
-        ((ReportUpdated(), FileChanged(path="src/a.py")), located(Docs.STALE), ()),
+        ((ReportUpdated(), FileChanged(path="src/a.py")), located(DocsStatus.STALE), ()),
         ((FileChanged(path="src/a.py"),), located(), ()),
     ],
 )
 def test_what_an_agent_says_is_held_against_what_was_seen(
-    events: tuple[Event, ...], said: SelfLocate, found: tuple[str, ...]
+    events: tuple[AgentEvent, ...], said: SelfLocate, found: tuple[str, ...]
 ) -> None:
-    assert anomalies(standing(*events), said) == found
+    assert find_anomalies(standing(*events), said) == found
 
 
 def test_the_calls_of_a_program_with_tools_of_its_own_are_its_own_word() -> None:
     watched = AGENT.model_copy(update={"own_tools": True})
-    at = standing(CriteriaSeen(met=4, total=4), watched=watched)
-    assert anomalies(at, located(tool_calls=40)) == ()
-    assert row(at, 0).tool_use is ToolUse.EXEMPT
+    at = standing(CriteriaChecked(met=4, total=4), watched=watched)
+    assert find_anomalies(at, located(tool_calls=40)) == ()
+    assert build_position_row(at, 0).tool_use is ToolUse.EXEMPT
 
 
 def test_the_table_has_a_row_for_each_agent() -> None:
     at = standing(ToolUsed(name="read"), SelfLocated(located=located()), FileChanged(path="src/b.py"), at=60.0)
-    idle = row(stands(Watched(agent="planner-1", role="planner"), 0.0), 0.0)
-    assert table((row(at, 180.0), idle), 180.0) == (
+    idle = build_position_row(create_position_state(AgentProfile(agent="planner-1", role="planner"), 0.0), 0.0)
+    assert build_position_table((build_position_row(at, 180.0), idle), 180.0) == (
         HEADINGS,
         (
             "implementer-1",
@@ -226,6 +245,9 @@ def test_the_table_has_a_row_for_each_agent() -> None:
 
 def test_a_standing_can_be_kept_and_read_back() -> None:
     at = standing(
-        TurnStarted(), ToolUsed(name="read"), QuestionOpened(level=Level.QUESTION), TokensUsed(tokens=1, window=9)
+        TurnStarted(),
+        ToolUsed(name="read"),
+        QuestionOpened(level=ReverifyLevel.QUESTION),
+        TokensUsed(tokens=1, window=9),
     )
-    assert Standing.model_validate_json(at.model_dump_json()) == at
+    assert PositionState.model_validate_json(at.model_dump_json()) == at

@@ -9,27 +9,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from proofstone.supervision.models.context import Ack, Action, ContextUpdate, DeltaLine, Operation
-from proofstone.supervision.models.ladder import Category, Docs, Impact, Level, MiniAnalysis, SelfLocate
+from proofstone.supervision.models.context import Ack, AckAction, ContextUpdate, DeltaLine, DeltaOperation
+from proofstone.supervision.models.ladder import (
+    Category,
+    DeviationImpact,
+    DocsStatus,
+    MiniAnalysis,
+    ReverifyLevel,
+    SelfLocate,
+)
 from proofstone.supervision.models.messages import (
-    AnalysisResponse,
-    Challenge,
-    ChallengeResponse,
+    ImpactChallenge,
+    ImpactChallengeResponse,
     ImpactMessage,
     ImpactRejected,
     ImpactVerified,
-    Message,
     PlanApproved,
-    Rejected,
-    Response,
-    Reverify,
+    PlanRejected,
+    ProtocolMessage,
+    ReverifyAnalysis,
+    ReverifyRequest,
+    ReverifyResponse,
     WorkPlan,
 )
-from proofstone.supervision.models.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface
-from proofstone.supervision.rules.wire import FORMS, read, write
+from proofstone.supervision.models.understanding import ArtifactCitation, FileImpact, ImpactAnalysis, InterfaceClaim
+from proofstone.supervision.rules.wire import MESSAGE_FORMS, read_messages, write_message
 
 PIECES = (
-    *(f"[{tag}]" for tag in FORMS),
+    *(f"[{tag}]" for tag in MESSAGE_FORMS),
     *(
         "|",
         "| Question: ",
@@ -73,7 +80,7 @@ number = st.integers(0, 999)
 
 def _is_name(text: str) -> bool:
     try:
-        ImpactedFile(path=text)
+        FileImpact(path=text)
     except ValidationError:
         return False
     return True
@@ -90,7 +97,7 @@ def listed(kind: type[BaseModel], **fields: st.SearchStrategy[object]) -> st.Sea
 
 
 def versions(kind: type[ContextUpdate]) -> st.SearchStrategy[ContextUpdate]:
-    lines = listed(DeltaLine, operation=st.sampled_from(Operation), section=name, key=name, text=said)
+    lines = listed(DeltaLine, operation=st.sampled_from(DeltaOperation), section=name, key=name, text=said)
     return st.builds(
         lambda before, more, lines: kind(before=before, version=before + more, lines=lines),
         number,
@@ -102,9 +109,9 @@ def versions(kind: type[ContextUpdate]) -> st.SearchStrategy[ContextUpdate]:
 analysis = st.builds(
     ImpactAnalysis,
     task_understanding=said,
-    upstream=listed(Cited, artifact=name, says=said),
-    files=listed(ImpactedFile, path=name, new=st.booleans(), functions=names),
-    interfaces=listed(Interface, path=name, symbol=name, signature=said, new=st.booleans()),
+    upstream=listed(ArtifactCitation, artifact=name, says=said),
+    files=listed(FileImpact, path=name, new=st.booleans(), functions=names),
+    interfaces=listed(InterfaceClaim, path=name, symbol=name, signature=said, new=st.booleans()),
     cross_agent_impact=words,
     risk=words,
 )
@@ -115,16 +122,24 @@ mini = st.builds(
     downstream=said,
     claimed_before=said,
     reality=said,
-    impact=st.sampled_from(Impact),
+    impact=st.sampled_from(DeviationImpact),
 )
 asked = st.one_of(
-    st.builds(Reverify, phase=phase, level=st.sampled_from((Level.PING, Level.ANALYSIS)), target=said, reason=said),
-    st.builds(Reverify, phase=phase, level=st.just(Level.QUESTION), target=said, reason=said, question=said),
+    st.builds(
+        ReverifyRequest,
+        phase=phase,
+        level=st.sampled_from((ReverifyLevel.PING, ReverifyLevel.ANALYSIS)),
+        target=said,
+        reason=said,
+    ),
+    st.builds(
+        ReverifyRequest, phase=phase, level=st.just(ReverifyLevel.QUESTION), target=said, reason=said, question=said
+    ),
 )
-MESSAGES: dict[type, st.SearchStrategy[Message]] = {
-    Reverify: asked,
-    Response: st.builds(Response, phase=phase, level=st.sampled_from(Level), content=said),
-    AnalysisResponse: st.builds(AnalysisResponse, phase=phase, analysis=mini),
+MESSAGES: dict[type, st.SearchStrategy[ProtocolMessage]] = {
+    ReverifyRequest: asked,
+    ReverifyResponse: st.builds(ReverifyResponse, phase=phase, level=st.sampled_from(ReverifyLevel), content=said),
+    ReverifyAnalysis: st.builds(ReverifyAnalysis, phase=phase, analysis=mini),
     SelfLocate: st.builds(
         SelfLocate,
         phase=phase,
@@ -133,19 +148,19 @@ MESSAGES: dict[type, st.SearchStrategy[Message]] = {
         step=said,
         progress=st.integers(0, 100),
         tool_calls=number,
-        docs=st.sampled_from(Docs),
+        docs=st.sampled_from(DocsStatus),
     ),
     ContextUpdate: versions(ContextUpdate),
     Ack: st.builds(
-        Ack, version=st.integers(1, 999), applied=number, total=number, impact=said, action=st.sampled_from(Action)
+        Ack, version=st.integers(1, 999), applied=number, total=number, impact=said, action=st.sampled_from(AckAction)
     ),
     ImpactMessage: st.builds(
         ImpactMessage, phase=phase, attempt=st.integers(1, 99), of=st.integers(1, 99), analysis=analysis
     ),
     ImpactVerified: st.builds(ImpactVerified, phase=st.none() | phase),
     ImpactRejected: st.builds(ImpactRejected, phase=st.none() | phase, reason=st.none() | said),
-    Challenge: st.builds(Challenge, phase=phase, category=st.sampled_from(Category), question=said),
-    ChallengeResponse: st.builds(ChallengeResponse, phase=phase, content=said),
+    ImpactChallenge: st.builds(ImpactChallenge, phase=phase, category=st.sampled_from(Category), question=said),
+    ImpactChallengeResponse: st.builds(ImpactChallengeResponse, phase=phase, content=said),
     WorkPlan: st.builds(
         WorkPlan,
         phase=phase,
@@ -155,39 +170,39 @@ MESSAGES: dict[type, st.SearchStrategy[Message]] = {
         interface_impact=said,
     ),
     PlanApproved: st.builds(PlanApproved, phase=st.none() | phase),
-    Rejected: st.builds(Rejected, phase=st.none() | phase, reason=st.none() | said),
+    PlanRejected: st.builds(PlanRejected, phase=st.none() | phase, reason=st.none() | said),
 }
 message = st.one_of(*MESSAGES.values())
 
 
 def test_every_kind_of_message_is_tried() -> None:
-    assert set(MESSAGES) == set(get_args(Message))
+    assert set(MESSAGES) == set(get_args(ProtocolMessage))
 
 
 @pytest.mark.parametrize("kind", MESSAGES, ids=lambda kind: kind.__name__)
 def test_what_is_written_is_read_back(kind: type) -> None:
     @settings(max_examples=40)
     @given(MESSAGES[kind])
-    def there_and_back(one: Message) -> None:
-        assert read(write(one)) == (one,)
+    def there_and_back(one: ProtocolMessage) -> None:
+        assert read_messages(write_message(one)) == (one,)
 
     there_and_back()
 
 
 @settings(max_examples=40)
 @given(st.lists(message, max_size=4))
-def test_messages_one_after_another_are_read_one_by_one(several: list[Message]) -> None:
-    assert read("\n\n".join(map(write, several))) == tuple(several)
+def test_messages_one_after_another_are_read_one_by_one(several: list[ProtocolMessage]) -> None:
+    assert read_messages("\n\n".join(map(write_message, several))) == tuple(several)
 
 
 @settings(max_examples=40)
 @given(message)
-def test_a_message_is_found_in_prose_and_in_a_fence(one: Message) -> None:
-    text = f"I have looked at everything, as [REVERIFY] asks.\n\n```text\n{write(one)}\n```\n\nThat is all."
-    assert read(text) == (one,)
+def test_a_message_is_found_in_prose_and_in_a_fence(one: ProtocolMessage) -> None:
+    text = f"I have looked at everything, as [REVERIFY] asks.\n\n```text\n{write_message(one)}\n```\n\nThat is all."
+    assert read_messages(text) == (one,)
 
 
 @settings(max_examples=40)
 @given(words)
 def test_nothing_that_an_agent_says_breaks_the_reader(text: str) -> None:
-    read(text)
+    read_messages(text)

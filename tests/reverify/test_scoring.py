@@ -8,90 +8,113 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.agents.models import ChangedSignature, WorkedFile
+from proofstone.agents.models import SignatureChange, WorkFile
 from proofstone.common.models import ChangeKind, Verdict
-from proofstone.supervision.models.ladder import Impact, LaterTask, MiniAnalysis, Result
-from proofstone.supervision.models.understanding import Item, ItemVerdict
-from proofstone.supervision.rules.scoring import Reality, deviation, score
+from proofstone.supervision.models.ladder import AnswerResult, DeviationImpact, LaterTask, MiniAnalysis
+from proofstone.supervision.models.understanding import AnalysisItem, ItemVerdict
+from proofstone.supervision.rules.scoring import WorkObservation, compute_deviation, score_analysis
 from tests.reverify.scene import HANDLER, LIMITER
 
-NONE, MINOR, SIGNIFICANT = Impact
+NONE, MINOR, SIGNIFICANT = DeviationImpact
 CART, TAX, LOGIN = "src/shop/cart.py", "src/shop/tax.py", "src/auth/login.py"
-ADD = ChangedSignature(path=CART, symbol="Cart.add", public=True, planned=False)
+ADD = SignatureChange(path=CART, symbol="Cart.add", public=True, planned=False)
 PLANNED = ADD.model_copy(update={"planned": True})
 PRIVATE = ADD.model_copy(update={"public": False})
 
 
-def worked(*paths: str, kind: ChangeKind = ChangeKind.MODIFIED) -> tuple[WorkedFile, ...]:
-    return tuple(WorkedFile(path=path, kind=kind) for path in paths)
+def worked(*paths: str, kind: ChangeKind = ChangeKind.MODIFIED) -> tuple[WorkFile, ...]:
+    return tuple(WorkFile(path=path, kind=kind) for path in paths)
 
 
-def said(impact: Impact, files: str = CART, *, reality: str = "as planned", downstream: str = "nobody") -> MiniAnalysis:
+def said(
+    impact: DeviationImpact, files: str = CART, *, reality: str = "as planned", downstream: str = "nobody"
+) -> MiniAnalysis:
     return MiniAnalysis(
         task="the cart", files=files, downstream=downstream, claimed_before="the same", reality=reality, impact=impact
     )
 
 
-JUDGED = (ItemVerdict(item=Item.TASK, verdict=Verdict.PASS), ItemVerdict(item=Item.DOWNSTREAM, verdict=Verdict.PASS))
+JUDGED = (
+    ItemVerdict(item=AnalysisItem.TASK, verdict=Verdict.PASS),
+    ItemVerdict(item=AnalysisItem.DOWNSTREAM, verdict=Verdict.PASS),
+)
 
 
 @pytest.mark.parametrize(
     ("reality", "expected"),
     [
-        (Reality((CART,)), NONE),
-        (Reality((CART,), worked(CART)), NONE),
-        (Reality(("src/**",), worked(CART, TAX, LOGIN)), NONE),
-        (Reality((CART,), worked(CART), (PLANNED,)), NONE),
-        (Reality((CART,), worked(CART), (PRIVATE,)), NONE),
-        (Reality((CART,), worked(CART, "src/shop/__init__.py")), NONE),
-        (Reality((CART,), worked(CART, TAX)), MINOR),
-        (Reality((CART,), worked("docs/a.md", "tests/test_a.py")), MINOR),
-        (Reality((CART,), worked(TAX, kind=ChangeKind.ADDED)), MINOR),
-        (Reality((CART,), worked(CART, TAX), (PLANNED,)), MINOR),
-        (Reality((CART,), worked(CART), (ADD,)), SIGNIFICANT),
-        (Reality((CART,), worked(CART, TAX), (ADD,)), SIGNIFICANT),
-        (Reality((CART,), worked(CART, LOGIN)), SIGNIFICANT),
-        (Reality((CART,), (WorkedFile(path=TAX, added=("shutil.rmtree(all)",)),)), SIGNIFICANT),
+        (WorkObservation((CART,)), NONE),
+        (WorkObservation((CART,), worked(CART)), NONE),
+        (WorkObservation(("src/**",), worked(CART, TAX, LOGIN)), NONE),
+        (WorkObservation((CART,), worked(CART), (PLANNED,)), NONE),
+        (WorkObservation((CART,), worked(CART), (PRIVATE,)), NONE),
+        (WorkObservation((CART,), worked(CART, "src/shop/__init__.py")), NONE),
+        (WorkObservation((CART,), worked(CART, TAX)), MINOR),
+        (WorkObservation((CART,), worked("docs/a.md", "tests/test_a.py")), MINOR),
+        (WorkObservation((CART,), worked(TAX, kind=ChangeKind.ADDED)), MINOR),
+        (WorkObservation((CART,), worked(CART, TAX), (PLANNED,)), MINOR),
+        (WorkObservation((CART,), worked(CART), (ADD,)), SIGNIFICANT),
+        (WorkObservation((CART,), worked(CART, TAX), (ADD,)), SIGNIFICANT),
+        (WorkObservation((CART,), worked(CART, LOGIN)), SIGNIFICANT),
+        (WorkObservation((CART,), (WorkFile(path=TAX, added=("shutil.rmtree(all)",)),)), SIGNIFICANT),
     ],
 )
-def test_the_deviation_is_computed(reality: Reality, expected: Impact) -> None:
-    assert deviation(reality) is expected
+def test_the_deviation_is_computed(reality: WorkObservation, expected: DeviationImpact) -> None:
+    assert compute_deviation(reality) is expected
 
 
 @pytest.mark.parametrize(
     ("reality", "analysis", "result"),
     [
-        (Reality((CART,), worked(CART)), said(NONE), Result.INTACT),
-        (Reality((CART,), worked(CART)), said(NONE, "Same as before, no new files."), Result.INTACT),
-        (Reality(("src/**",), worked(CART)), said(NONE, "all in src/shop/ as declared"), Result.INTACT),
-        (Reality((CART,), worked(CART, TAX)), said(MINOR, f"{CART}, {TAX} (NEW)"), Result.JUSTIFIED),
-        (Reality((CART,), worked(CART, TAX)), said(MINOR, "as before, and tax.py"), Result.JUSTIFIED),
-        (Reality((CART,), worked(CART, LOGIN)), said(SIGNIFICANT, f"{CART} and {LOGIN}"), Result.JUSTIFIED),
-        (Reality((CART,), worked(CART), (ADD,)), said(SIGNIFICANT, reality="`add` takes a tax"), Result.JUSTIFIED),
-        (Reality((CART,), worked(CART)), said(MINOR, f"{CART}, then {TAX}"), Result.JUSTIFIED),
-        (Reality((CART,), worked(CART)), said(NONE, "I sum it up."), Result.UNJUSTIFIED),
-        (Reality((CART,), worked(CART, TAX)), said(NONE, f"{CART}, {TAX}"), Result.UNJUSTIFIED),
-        (Reality((CART,), worked(CART, LOGIN)), said(MINOR, f"{CART}, {LOGIN}"), Result.UNJUSTIFIED),
-        (Reality((CART,), worked(CART, TAX)), said(MINOR), Result.UNJUSTIFIED),
-        (Reality((CART,), worked(CART, TAX)), said(SIGNIFICANT, "the same files"), Result.UNJUSTIFIED),
-        (Reality((CART,), worked(CART, TAX)), said(MINOR, f"{CART}; I do not touch {TAX}"), Result.UNJUSTIFIED),
-        (Reality((CART,), worked(CART, TAX)), said(MINOR, f"{CART} and all of src/shop/"), Result.UNJUSTIFIED),
-        (Reality((CART,), worked(CART), (ADD,)), said(SIGNIFICANT), Result.UNJUSTIFIED),
+        (WorkObservation((CART,), worked(CART)), said(NONE), AnswerResult.INTACT),
+        (WorkObservation((CART,), worked(CART)), said(NONE, "Same as before, no new files."), AnswerResult.INTACT),
+        (WorkObservation(("src/**",), worked(CART)), said(NONE, "all in src/shop/ as declared"), AnswerResult.INTACT),
+        (WorkObservation((CART,), worked(CART, TAX)), said(MINOR, f"{CART}, {TAX} (NEW)"), AnswerResult.JUSTIFIED),
+        (WorkObservation((CART,), worked(CART, TAX)), said(MINOR, "as before, and tax.py"), AnswerResult.JUSTIFIED),
+        (
+            WorkObservation((CART,), worked(CART, LOGIN)),
+            said(SIGNIFICANT, f"{CART} and {LOGIN}"),
+            AnswerResult.JUSTIFIED,
+        ),
+        (
+            WorkObservation((CART,), worked(CART), (ADD,)),
+            said(SIGNIFICANT, reality="`add` takes a tax"),
+            AnswerResult.JUSTIFIED,
+        ),
+        (WorkObservation((CART,), worked(CART)), said(MINOR, f"{CART}, then {TAX}"), AnswerResult.JUSTIFIED),
+        (WorkObservation((CART,), worked(CART)), said(NONE, "I sum it up."), AnswerResult.UNJUSTIFIED),
+        (WorkObservation((CART,), worked(CART, TAX)), said(NONE, f"{CART}, {TAX}"), AnswerResult.UNJUSTIFIED),
+        (WorkObservation((CART,), worked(CART, LOGIN)), said(MINOR, f"{CART}, {LOGIN}"), AnswerResult.UNJUSTIFIED),
+        (WorkObservation((CART,), worked(CART, TAX)), said(MINOR), AnswerResult.UNJUSTIFIED),
+        (WorkObservation((CART,), worked(CART, TAX)), said(SIGNIFICANT, "the same files"), AnswerResult.UNJUSTIFIED),
+        (
+            WorkObservation((CART,), worked(CART, TAX)),
+            said(MINOR, f"{CART}; I do not touch {TAX}"),
+            AnswerResult.UNJUSTIFIED,
+        ),
+        (
+            WorkObservation((CART,), worked(CART, TAX)),
+            said(MINOR, f"{CART} and all of src/shop/"),
+            AnswerResult.UNJUSTIFIED,
+        ),
+        (WorkObservation((CART,), worked(CART), (ADD,)), said(SIGNIFICANT), AnswerResult.UNJUSTIFIED),
     ],
 )
-def test_a_deviation_that_is_owned_up_to_is_justified(reality: Reality, analysis: MiniAnalysis, result: Result) -> None:
-    assert score(analysis, reality, JUDGED).result is result
+def test_a_deviation_that_is_owned_up_to_is_justified(
+    reality: WorkObservation, analysis: MiniAnalysis, result: AnswerResult
+) -> None:
+    assert score_analysis(analysis, reality, JUDGED).result is result
 
 
 def test_the_new_file_of_the_seed_is_owned_up_to_and_then_belongs_to_it() -> None:
-    handler = ChangedSignature(path=HANDLER, symbol="handler", public=True, planned=False)
-    reality = Reality((HANDLER,), (*worked(HANDLER), *worked(LIMITER, kind=ChangeKind.ADDED)), (handler,))
+    handler = SignatureChange(path=HANDLER, symbol="handler", public=True, planned=False)
+    reality = WorkObservation((HANDLER,), (*worked(HANDLER), *worked(LIMITER, kind=ChangeKind.ADDED)), (handler,))
     honest = said(SIGNIFICANT, f"{HANDLER} (original), {LIMITER} (NEW)", reality="handler takes rate_config")
-    scored = score(honest, reality, JUDGED)
-    assert (scored.result, scored.amended, scored.hidden) == (Result.JUSTIFIED, (LIMITER,), None)
+    scored = score_analysis(honest, reality, JUDGED)
+    assert (scored.result, scored.amended, scored.hidden) == (AnswerResult.JUSTIFIED, (LIMITER,), None)
     assert scored.impact is SIGNIFICANT and scored.unverifiable == ()
-    hiding = score(said(NONE, HANDLER), reality, JUDGED)
-    assert hiding.result is Result.UNJUSTIFIED and hiding.amended == () and hiding.hidden is not None
+    hiding = score_analysis(said(NONE, HANDLER), reality, JUDGED)
+    assert hiding.result is AnswerResult.UNJUSTIFIED and hiding.amended == () and hiding.hidden is not None
     assert (hiding.hidden.rule, hiding.hidden.before, hiding.hidden.after) == (
         "claim-mismatch", "NONE", "SIGNIFICANT_DEVIATION",
     )  # fmt: skip
@@ -100,8 +123,8 @@ def test_the_new_file_of_the_seed_is_owned_up_to_and_then_belongs_to_it() -> Non
 
 
 def test_an_incomplete_list_of_declared_files_is_corrected_but_hides_no_deviation() -> None:
-    scored = score(said(NONE, "I sum it up."), Reality((CART,), worked(CART)), JUDGED)
-    assert scored.result is Result.UNJUSTIFIED and scored.hidden is None
+    scored = score_analysis(said(NONE, "I sum it up."), WorkObservation((CART,), worked(CART)), JUDGED)
+    assert scored.result is AnswerResult.UNJUSTIFIED and scored.hidden is None
     assert scored.reason == f"RC-04: it changed {CART}, which its list does not name"
 
 
@@ -115,9 +138,9 @@ def test_an_incomplete_list_of_declared_files_is_corrected_but_hides_no_deviatio
     ],
 )
 def test_what_is_to_come_is_given_only_with_the_impact_that_it_has(
-    impact: Impact, files: str, amended: tuple[str, ...]
+    impact: DeviationImpact, files: str, amended: tuple[str, ...]
 ) -> None:
-    assert score(said(impact, files), Reality((CART,), worked(CART)), JUDGED).amended == amended
+    assert score_analysis(said(impact, files), WorkObservation((CART,), worked(CART)), JUDGED).amended == amended
 
 
 @pytest.mark.parametrize(
@@ -134,29 +157,29 @@ def test_what_is_to_come_is_given_only_with_the_impact_that_it_has(
     ],
 )
 def test_the_tasks_that_follow_are_named(later: tuple[LaterTask, ...], downstream: str, expected: Verdict) -> None:
-    reality = Reality((CART,), worked(CART), later=later)
-    scored = score(said(NONE, downstream=downstream), reality, JUDGED)
-    [item] = [one for one in scored.items if one.item is Item.DOWNSTREAM]
+    reality = WorkObservation((CART,), worked(CART), later=later)
+    scored = score_analysis(said(NONE, downstream=downstream), reality, JUDGED)
+    [item] = [one for one in scored.items if one.item is AnalysisItem.DOWNSTREAM]
     assert item.verdict is expected
-    assert scored.result is (Result.INTACT if expected is Verdict.PASS else Result.UNJUSTIFIED)
+    assert scored.result is (AnswerResult.INTACT if expected is Verdict.PASS else AnswerResult.UNJUSTIFIED)
 
 
 def test_what_somebody_judges_counts_and_what_nobody_does_caps() -> None:
-    reality = Reality((CART,), worked(CART), unseen=("src/a.zig",), later=(LaterTask(id="T3"),))
+    reality = WorkObservation((CART,), worked(CART), unseen=("src/a.zig",), later=(LaterTask(id="T3"),))
     analysis = said(NONE, downstream="T3")
-    unjudged = score(analysis, reality)
-    assert unjudged.result is Result.INTACT
-    assert unjudged.unverifiable == (Item.TASK, Item.DOWNSTREAM, Item.INTERFACES)
-    wrong = ItemVerdict(item=Item.TASK, verdict=Verdict.FAIL, detail="that is another task")
-    refused = score(analysis, reality, (wrong, *JUDGED))
-    assert refused.result is Result.UNJUSTIFIED and refused.reason == "RC-01: that is another task"
+    unjudged = score_analysis(analysis, reality)
+    assert unjudged.result is AnswerResult.INTACT
+    assert unjudged.unverifiable == (AnalysisItem.TASK, AnalysisItem.DOWNSTREAM, AnalysisItem.INTERFACES)
+    wrong = ItemVerdict(item=AnalysisItem.TASK, verdict=Verdict.FAIL, detail="that is another task")
+    refused = score_analysis(analysis, reality, (wrong, *JUDGED))
+    assert refused.result is AnswerResult.UNJUSTIFIED and refused.reason == "RC-01: that is another task"
 
 
 paths = st.sampled_from([CART, TAX, LOGIN, "docs/a.md", "go.sum", "src/shop/__init__.py"])
-files_worked = st.lists(st.builds(WorkedFile, path=paths, kind=st.sampled_from(list(ChangeKind))), max_size=5)
+files_worked = st.lists(st.builds(WorkFile, path=paths, kind=st.sampled_from(list(ChangeKind))), max_size=5)
 signatures = st.lists(
     st.builds(
-        ChangedSignature,
+        SignatureChange,
         path=paths,
         symbol=st.sampled_from(["Cart.add", "total"]),
         public=st.booleans(),
@@ -165,7 +188,7 @@ signatures = st.lists(
     max_size=3,
 )
 realities = st.builds(
-    lambda declared, worked, signatures: Reality(tuple(declared), tuple(worked), tuple(signatures)),
+    lambda declared, worked, signatures: WorkObservation(tuple(declared), tuple(worked), tuple(signatures)),
     st.lists(paths, max_size=3),
     files_worked,
     signatures,
@@ -177,30 +200,40 @@ texts = st.lists(
 
 @given(realities, files_worked, signatures)
 def test_more_that_changed_is_never_less_of_a_deviation(
-    reality: Reality, more: list[WorkedFile], others: list[ChangedSignature]
+    reality: WorkObservation, more: list[WorkFile], others: list[SignatureChange]
 ) -> None:
-    further = replace(reality, worked=(*reality.worked, *more), signatures=(*reality.signatures, *others))
-    assert deviation(further).rank >= deviation(reality).rank
+    further = replace(
+        reality, observe_changes=(*reality.observe_changes, *more), signatures=(*reality.signatures, *others)
+    )
+    assert compute_deviation(further).rank >= compute_deviation(reality).rank
 
 
 @given(realities, paths)
-def test_more_that_is_declared_is_never_more_of_a_deviation(reality: Reality, path: str) -> None:
-    assert deviation(replace(reality, declared=(*reality.declared, path))).rank <= deviation(reality).rank
+def test_more_that_is_declared_is_never_more_of_a_deviation(reality: WorkObservation, path: str) -> None:
+    assert (
+        compute_deviation(replace(reality, declared=(*reality.declared, path))).rank <= compute_deviation(reality).rank
+    )
 
 
-@given(realities, st.sampled_from(list(Impact)), texts, texts, st.lists(st.sampled_from(JUDGED)))
+@given(realities, st.sampled_from(list(DeviationImpact)), texts, texts, st.lists(st.sampled_from(JUDGED)))
 def test_a_hidden_deviation_is_never_justified(
-    reality: Reality, impact: Impact, files: str, told: str, judged: list[ItemVerdict]
+    reality: WorkObservation, impact: DeviationImpact, files: str, told: str, judged: list[ItemVerdict]
 ) -> None:
-    scored = score(said(impact, files, reality=told), reality, judged)
-    unnamed = [one.path for one in reality.beyond if one.path not in files and one.path.rpartition("/")[2] not in files]
+    scored = score_analysis(said(impact, files, reality=told), reality, judged)
+    unnamed = [
+        one.path
+        for one in reality.undeclared_files
+        if one.path not in files and one.path.rpartition("/")[2] not in files
+    ]
     silent = [
-        one for one in reality.unplanned if one.symbol.rpartition(".")[2] not in f"{files} {told} the cart nobody"
+        one
+        for one in reality.unplanned_signatures
+        if one.symbol.rpartition(".")[2] not in f"{files} {told} the cart nobody"
     ]
     if impact.rank < scored.computed.rank or unnamed or silent:
-        assert scored.result is Result.UNJUSTIFIED and scored.hidden is not None and scored.amended == ()
-    if scored.result is Result.INTACT:
+        assert scored.result is AnswerResult.UNJUSTIFIED and scored.hidden is not None and scored.amended == ()
+    if scored.result is AnswerResult.INTACT:
         assert impact is NONE and scored.computed is NONE
     if scored.hidden is not None:
-        assert scored.result is Result.UNJUSTIFIED
-    assert (scored.result is Result.JUSTIFIED) or not scored.amended
+        assert scored.result is AnswerResult.UNJUSTIFIED
+    assert (scored.result is AnswerResult.JUSTIFIED) or not scored.amended

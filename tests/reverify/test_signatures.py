@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.supervision.rules.signatures import STYLES, difference, same
+from proofstone.supervision.rules.signatures import STYLE_BY_LANGUAGE, describe_difference, is_same_interface
 
 PYTHON = 'async def handle(self, request: "Request", *rest: int, config: Config | None = None, **more) -> Response:'
 TYPED = "handle<T>(request: Request, retries = 3, next?: () => void, ...rest: string[]): Promise<{ ok: boolean }>"
@@ -75,31 +75,35 @@ NAMES = ("handle", "Get", "get", "find", "Store")
 
 @pytest.mark.parametrize(("language", "stands", "claimed"), AGREE)
 def test_what_is_said_stands_there(language: str, stands: str, claimed: str) -> None:
-    assert difference(claimed, stands, NAMES, language) == ""
+    assert describe_difference(claimed, stands, NAMES, language) == ""
 
 
 @pytest.mark.parametrize(("language", "stands", "claimed", "why"), DIFFER)
 def test_what_is_said_otherwise_is_told(language: str, stands: str, claimed: str, why: str) -> None:
-    assert why in difference(claimed, stands, NAMES, language)
+    assert why in describe_difference(claimed, stands, NAMES, language)
 
 
 @pytest.mark.parametrize("claimed", ["class Store", "Store", "Store(Base)", "class Store(Base):"])
 def test_of_a_class_the_name_is_enough(claimed: str) -> None:
-    assert difference(claimed, "class Store(Base):", ("Store",), "python", function=False) == ""
+    assert describe_difference(claimed, "class Store(Base):", ("Store",), "python", function=False) == ""
 
 
 def test_only_layout_may_differ_between_two_headers() -> None:
-    assert same("def f(a, b):", "def f(\n    a,\n    b,\n):", "python")
-    assert same("int m(int a)", "int  m( int a /* so */ )", "java")
-    assert not same("def f(a, b):", "def f(a, b=1):", "python")
-    assert not same("def f(a) -> int:", "def f(a) -> str:", "python")
+    assert is_same_interface("def f(a, b):", "def f(\n    a,\n    b,\n):", "python")
+    assert is_same_interface("int m(int a)", "int  m( int a /* so */ )", "java")
+    assert not is_same_interface("def f(a, b):", "def f(a, b=1):", "python")
+    assert not is_same_interface("def f(a) -> int:", "def f(a) -> str:", "python")
 
 
-@given(st.sampled_from(sorted(STYLES)), st.text(max_size=60), st.text(alphabet="ab(),:<>[]{}=-*&'\". @#", max_size=60))
+@given(
+    st.sampled_from(sorted(STYLE_BY_LANGUAGE)),
+    st.text(max_size=60),
+    st.text(alphabet="ab(),:<>[]{}=-*&'\". @#", max_size=60),
+)
 def test_no_text_is_too_odd_to_be_compared_and_a_text_agrees_with_itself(language: str, one: str, other: str) -> None:
     for claimed, stands in ((one, other), (other, one)):
-        assert isinstance(difference(claimed, stands, ("a",), language), str)
+        assert isinstance(describe_difference(claimed, stands, ("a",), language), str)
         if "=>" not in claimed:
-            said = difference(claimed, claimed, ("a",), language, function=False)
+            said = describe_difference(claimed, claimed, ("a",), language, function=False)
             assert said == "" or said.startswith("it is not called")
-        assert same(claimed, claimed, language)
+        assert is_same_interface(claimed, claimed, language)

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.supervision.models.context import Ack, Action, ContextUpdate, DeltaLine, Operation
-from proofstone.supervision.models.ladder import Category, Docs, Impact, Level, MiniAnalysis, SelfLocate
+from proofstone.supervision.models.context import Ack, AckAction, ContextUpdate, DeltaLine, DeltaOperation
+from proofstone.supervision.models.ladder import (
+    Category,
+    DeviationImpact,
+    DocsStatus,
+    MiniAnalysis,
+    ReverifyLevel,
+    SelfLocate,
+)
 from proofstone.supervision.models.messages import (
-    AnalysisResponse,
-    Challenge,
-    ChallengeResponse,
+    ImpactChallenge,
+    ImpactChallengeResponse,
     ImpactMessage,
     ImpactRejected,
     ImpactVerified,
-    Message,
     PlanApproved,
-    Rejected,
-    Response,
-    Reverify,
-    Unreadable,
+    PlanRejected,
+    ProtocolMessage,
+    ReverifyAnalysis,
+    ReverifyRequest,
+    ReverifyResponse,
+    UnreadableMessage,
     WorkPlan,
 )
-from proofstone.supervision.models.understanding import Cited, ImpactAnalysis, ImpactedFile, Interface
-from proofstone.supervision.rules.wire import FORMS, read, write
+from proofstone.supervision.models.understanding import ArtifactCitation, FileImpact, ImpactAnalysis, InterfaceClaim
+from proofstone.supervision.rules.wire import MESSAGE_FORMS, read_messages, write_message
 
 QUESTION = "How does the rate limiting requirement change your implementation plan for the auth handler?"
 ANSWER = (
@@ -65,24 +72,26 @@ None.
 ## Risk
 Old tokens."""
 
-LINES: dict[str, Message] = {
-    "[REVERIFY] Phase 6 | Level 1 | Target: implementer-1 | Reason: silence": Reverify(
-        phase=6, level=Level.PING, target="implementer-1", reason="silence"
+LINES: dict[str, ProtocolMessage] = {
+    "[REVERIFY] Phase 6 | Level 1 | Target: implementer-1 | Reason: silence": ReverifyRequest(
+        phase=6, level=ReverifyLevel.PING, target="implementer-1", reason="silence"
     ),
     "[REVERIFY] Phase 6 | Level 2 | Target: implementer-1 | Reason: scope change affects auth module | "
-    f"Question: {QUESTION}": Reverify(
+    f"Question: {QUESTION}": ReverifyRequest(
         phase=6,
-        level=Level.QUESTION,
+        level=ReverifyLevel.QUESTION,
         target="implementer-1",
         reason="scope change affects auth module",
         question=QUESTION,
     ),
     "[REVERIFY] Phase 6 | Level 3 | Target: implementer-1 | Reason: deviation | "
-    "Scope: Abbreviated IA (RC-01, RC-04, RC-07)": Reverify(
-        phase=6, level=Level.ANALYSIS, target="implementer-1", reason="deviation"
+    "Scope: Abbreviated IA (RC-01, RC-04, RC-07)": ReverifyRequest(
+        phase=6, level=ReverifyLevel.ANALYSIS, target="implementer-1", reason="deviation"
     ),
-    f"[REVERIFY-RESPONSE] Phase 6 | Level 2 | {ANSWER}": Response(phase=6, level=Level.QUESTION, content=ANSWER),
-    MINI: AnalysisResponse(
+    f"[REVERIFY-RESPONSE] Phase 6 | Level 2 | {ANSWER}": ReverifyResponse(
+        phase=6, level=ReverifyLevel.QUESTION, content=ANSWER
+    ),
+    MINI: ReverifyAnalysis(
         phase=6,
         analysis=MiniAnalysis(
             task="the auth handler, now behind the limiter",
@@ -90,11 +99,11 @@ LINES: dict[str, Message] = {
             downstream="callers pass rate_config",
             claimed_before="the handler is the endpoint",
             reality="the limiter comes first, as the new requirement asks",
-            impact=Impact.MINOR_ADJUSTMENT,
+            impact=DeviationImpact.MINOR_ADJUSTMENT,
         ),
     ),
     "[SELF-LOCATE] Phase 6 | Task 2/3 | Step: write the handler | Progress: 40% | MCP: 7 | Docs: current": SelfLocate(
-        phase=6, task=2, total=3, step="write the handler", progress=40, tool_calls=7, docs=Docs.CURRENT
+        phase=6, task=2, total=3, step="write the handler", progress=40, tool_calls=7, docs=DocsStatus.CURRENT
     ),
     '[CONTEXT-UPDATE] GC-v4 → GC-v5\nDelta: ADDED §Scope: new_requirement: "Rate limiting on auth endpoints"': (
         ContextUpdate(
@@ -102,7 +111,7 @@ LINES: dict[str, Message] = {
             version=5,
             lines=(
                 DeltaLine(
-                    operation=Operation.ADDED,
+                    operation=DeltaOperation.ADDED,
                     section="Scope",
                     key="new_requirement",
                     text="Rate limiting on auth endpoints",
@@ -111,7 +120,7 @@ LINES: dict[str, Message] = {
         )
     ),
     "[ACK-UPDATE] GC-v5 received. Items: 1/1. Impact: affects auth module I'm implementing. Action: PAUSE.": Ack(
-        version=5, applied=1, total=1, impact="affects auth module I'm implementing", action=Action.PAUSE
+        version=5, applied=1, total=1, impact="affects auth module I'm implementing", action=AckAction.PAUSE
     ),
     ANALYSIS: ImpactMessage(
         phase=6,
@@ -119,14 +128,14 @@ LINES: dict[str, Message] = {
         of=3,
         analysis=ImpactAnalysis(
             task_understanding="Tokens expire.\n\nThe second of three tasks.",
-            upstream=(Cited(artifact="design.md", says="expiry is checked on read"),),
+            upstream=(ArtifactCitation(artifact="design.md", says="expiry is checked on read"),),
             files=(
-                ImpactedFile(path="src/auth/handler.py", functions=("login", "logout")),
-                ImpactedFile(path="src/auth/rate_limiter.py", new=True),
+                FileImpact(path="src/auth/handler.py", functions=("login", "logout")),
+                FileImpact(path="src/auth/rate_limiter.py", new=True),
             ),
             interfaces=(
-                Interface(path="src/auth/handler.py", symbol="login", signature="def login(user: str) -> Token"),
-                Interface(
+                InterfaceClaim(path="src/auth/handler.py", symbol="login", signature="def login(user: str) -> Token"),
+                InterfaceClaim(
                     path="src/auth/rate_limiter.py",
                     symbol="Limiter.allow",
                     signature="def allow(self, key: str) -> bool",
@@ -141,10 +150,10 @@ LINES: dict[str, Message] = {
     "[IMPACT_VERIFIED] Phase 6": ImpactVerified(phase=6),
     "[IMPACT_REJECTED]": ImpactRejected(),
     "[IMPACT_REJECTED] Phase 6 | Reason: RC-04 | RC-05": ImpactRejected(phase=6, reason="RC-04 | RC-05"),
-    "[CHALLENGE] Phase 6 | Category: RIPPLE_TRACE | Question: Who calls login?": Challenge(
+    "[CHALLENGE] Phase 6 | Category: RIPPLE_TRACE | Question: Who calls login?": ImpactChallenge(
         phase=6, category=Category.RIPPLE_TRACE, question="Who calls login?"
     ),
-    "[CHALLENGE-RESPONSE] Phase 6 | Only the router.\nNobody else.": ChallengeResponse(
+    "[CHALLENGE-RESPONSE] Phase 6 | Only the router.\nNobody else.": ImpactChallengeResponse(
         phase=6, content="Only the router.\nNobody else."
     ),
     "[PLAN] Phase 6 | Files: src/auth/handler.py, src/auth/rate_limiter.py | Changes: limit first | Risk: 🟡 | "
@@ -157,19 +166,19 @@ LINES: dict[str, Message] = {
     ),
     "[APPROVED]": PlanApproved(),
     "[APPROVED] Phase 6": PlanApproved(phase=6),
-    "[REJECTED]": Rejected(),
-    "[REJECTED] Phase 6 | Reason: it hides a file": Rejected(phase=6, reason="it hides a file"),
+    "[REJECTED]": PlanRejected(),
+    "[REJECTED] Phase 6 | Reason: it hides a file": PlanRejected(phase=6, reason="it hides a file"),
 }
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[:45].replace("\n", " "))
 def test_a_line_is_written_and_read_to_the_letter(line: str) -> None:
-    assert write(LINES[line]) == line
-    assert read(line) == (LINES[line],)
+    assert write_message(LINES[line]) == line
+    assert read_messages(line) == (LINES[line],)
 
 
 def test_every_tag_has_its_line_here() -> None:
-    assert {line[1:].split("]")[0] for line in LINES} == set(FORMS)
+    assert {line[1:].split("]")[0] for line in LINES} == set(MESSAGE_FORMS)
 
 
 SCENARIO = {
@@ -178,8 +187,8 @@ SCENARIO = {
     "Action: PAUSE.": (Ack,),
     "T+13:  Lead evaluates: rate limiting directly affects implementer-1's auth handler.\n"
     "       Triggers COA-4: [REVERIFY] Phase 6 | Level 2 | Target: implementer-1 | Reason: scope change affects auth "
-    f"module | Question: {QUESTION}": (Reverify,),
-    f"T+14:  implementer-1: [REVERIFY-RESPONSE] Phase 6 | Level 2 | {ANSWER}": (Response,),
+    f"module | Question: {QUESTION}": (ReverifyRequest,),
+    f"T+14:  implementer-1: [REVERIFY-RESPONSE] Phase 6 | Level 2 | {ANSWER}": (ReverifyResponse,),
     "T+15:  Lead evaluates: interface change detected (new parameter, new file).\n"
     "       → Lead updates task-context with rate limiting scope\n"
     '       → Lead sends: "Acknowledged. Update your [PLAN] to include rate_limiter.py. File ownership expanded."\n'
@@ -189,7 +198,7 @@ SCENARIO = {
 
 @pytest.mark.parametrize(("told", "kinds"), SCENARIO.items(), ids=lambda one: str(one)[:4])
 def test_the_seeds_scenario_is_read_as_it_is_told(told: str, kinds: tuple[type, ...]) -> None:
-    found = read(told)
+    found = read_messages(told)
     assert tuple(type(one) for one in found) == kinds
     assert all(one in LINES.values() for one in found)
 
@@ -250,9 +259,9 @@ def test_the_seeds_scenario_is_read_as_it_is_told(told: str, kinds: tuple[type, 
     ids=lambda one: one[:30].strip().replace("\n", " "),
 )
 def test_what_differs_in_nothing_that_matters_is_read_as_the_same(said: str, meant: str) -> None:
-    (found,) = read(said)
-    assert not isinstance(found, Unreadable), found
-    assert write(found) == meant
+    (found,) = read_messages(said)
+    assert not isinstance(found, UnreadableMessage), found
+    assert write_message(found) == meant
 
 
 @pytest.mark.parametrize(
@@ -312,11 +321,11 @@ def test_what_differs_in_nothing_that_matters_is_read_as_the_same(said: str, mea
     ],
 )
 def test_what_cannot_be_read_says_why_and_how_it_is_written(said: str, tag: str, why: str) -> None:
-    (found,) = read(said)
-    assert isinstance(found, Unreadable)
+    (found,) = read_messages(said)
+    assert isinstance(found, UnreadableMessage)
     assert found.tag == tag
     assert why in found.why
-    assert FORMS[tag] in found.why
+    assert MESSAGE_FORMS[tag] in found.why
 
 
 @pytest.mark.parametrize(
@@ -332,7 +341,7 @@ def test_what_cannot_be_read_says_why_and_how_it_is_written(said: str, tag: str,
     ],
 )
 def test_a_word_in_brackets_within_a_sentence_is_no_message(said: str) -> None:
-    assert read(said) == ()
+    assert read_messages(said) == ()
 
 
 def test_answers_of_several_kinds_in_one_text_are_all_found() -> None:
@@ -347,10 +356,10 @@ This is my analysis.
 {MINI}
 
 [PLAN] is next."""
-    kinds = [type(one) for one in read(text)]
-    assert kinds == [SelfLocate, AnalysisResponse, Unreadable]
+    kinds = [type(one) for one in read_messages(text)]
+    assert kinds == [SelfLocate, ReverifyAnalysis, UnreadableMessage]
 
 
 def test_an_answer_ends_with_its_fence() -> None:
-    (found,) = read("```\n[CHALLENGE-RESPONSE] Phase 1 | Nobody.\n```\nI go on.")
-    assert found == ChallengeResponse(phase=1, content="Nobody.")
+    (found,) = read_messages("```\n[CHALLENGE-RESPONSE] Phase 1 | Nobody.\n```\nI go on.")
+    assert found == ImpactChallengeResponse(phase=1, content="Nobody.")

@@ -15,7 +15,7 @@ from proofstone.agents.roles.models.solve import (
     JudgementRequest,
     MergeOutput,
     MergeRequest,
-    PerceivedOutput,
+    PerceiveOutput,
     PerceiveRequest,
     SolveExecutionOutput,
     SolveExecutionRequest,
@@ -23,34 +23,34 @@ from proofstone.agents.roles.models.solve import (
     SolvePlanRequest,
 )
 from proofstone.agents.roles.models.solve_messages import DirectiveName
-from proofstone.agents.roles.registry import IN_THE_LOOP, ROLES
-from proofstone.agents.roles.role import request_text
+from proofstone.agents.roles.registry import LOOP_ROLES, ROLES
+from proofstone.agents.roles.role import format_request
 from proofstone.agents.roles.solve import SOLVE_EXECUTOR, SOLVE_FAILURE
-from proofstone.agents.rules.routes import SERVED
-from proofstone.agents.rules.tiers import Demand
-from proofstone.agents.tools.models import READING, Tool
-from proofstone.common.models import Contract
+from proofstone.agents.rules.routes import SERVED_ROLES
+from proofstone.agents.rules.tiers import ModelDemand
+from proofstone.agents.tools.models import READING_TOOLS, Tool
+from proofstone.common.models import FrozenModel
 from tests.roles.test_asking import outside_fences
 
-OF_ALL = pytest.mark.parametrize("purpose", IN_THE_LOOP)
+OF_ALL = pytest.mark.parametrize("purpose", LOOP_ROLES)
 DOING = frozenset({Tool.READ, Tool.GLOB, Tool.GREP, Tool.RUN, Tool.WRITE, Tool.EDIT})
 NONE: frozenset[Tool] = frozenset()
 
-Row = tuple[str, type[Contract], type[Contract], frozenset[Tool], Demand]
+Row = tuple[str, type[FrozenModel], type[FrozenModel], frozenset[Tool], ModelDemand]
 TABLE: dict[str, Row] = {
-    "perceive": ("perceiver", PerceiveRequest, PerceivedOutput, NONE, Demand(1)),
-    "plan": ("planner", SolvePlanRequest, SolvePlanOutput, READING, Demand(3)),
-    "execute": ("executor", SolveExecutionRequest, SolveExecutionOutput, DOING, Demand(2)),
-    "judge": ("agent_validator", JudgementRequest, JudgementOutput, READING, Demand(2, ("executor",))),
-    "merge": ("meta_validator", MergeRequest, MergeOutput, READING, Demand(3, ("planner",), strict=True)),
-    "fail": ("planner", FailureRequest, FailureOutput, NONE, Demand(3)),
+    "perceive": ("perceiver", PerceiveRequest, PerceiveOutput, NONE, ModelDemand(1)),
+    "plan": ("planner", SolvePlanRequest, SolvePlanOutput, READING_TOOLS, ModelDemand(3)),
+    "execute": ("executor", SolveExecutionRequest, SolveExecutionOutput, DOING, ModelDemand(2)),
+    "judge": ("agent_validator", JudgementRequest, JudgementOutput, READING_TOOLS, ModelDemand(2, ("executor",))),
+    "merge": ("meta_validator", MergeRequest, MergeOutput, READING_TOOLS, ModelDemand(3, ("planner",), strict=True)),
+    "fail": ("planner", FailureRequest, FailureOutput, NONE, ModelDemand(3)),
 }
 
 
 @pytest.mark.parametrize(("purpose", "row"), TABLE.items(), ids=TABLE)
 def test_who_is_asked_for_what_with_which_tools_and_how_capable_they_should_be(purpose: str, row: Row) -> None:
-    assert set(TABLE) == set(IN_THE_LOOP)
-    one = IN_THE_LOOP[purpose]
+    assert set(TABLE) == set(LOOP_ROLES)
+    one = LOOP_ROLES[purpose]
     assert (one.name, one.input, one.output, one.tools, one.demand) == row
 
 
@@ -60,18 +60,18 @@ def test_an_executor_has_ten_calls_for_a_subtask() -> None:
 
 def test_a_planner_that_is_abandoned_can_be_told_from_one_that_plans() -> None:
     assert SOLVE_FAILURE.agents == ("planner:failure",)
-    assert IN_THE_LOOP["plan"].agents == ("planner",)
+    assert LOOP_ROLES["plan"].agents == ("planner",)
 
 
 @OF_ALL
 def test_each_is_served_under_a_name_that_can_be_set_and_scripted(purpose: str) -> None:
-    assert IN_THE_LOOP[purpose].name in ROLES
-    assert IN_THE_LOOP[purpose].name in SERVED
+    assert LOOP_ROLES[purpose].name in ROLES
+    assert LOOP_ROLES[purpose].name in SERVED_ROLES
 
 
 @pytest.mark.parametrize("name", ["planner", "executor"])
 def test_elsewhere_planner_and_executor_are_asked_for_something_else(name: str) -> None:
-    assert ROLES[name].input not in {one.input for one in IN_THE_LOOP.values()}
+    assert ROLES[name].input not in {one.input for one in LOOP_ROLES.values()}
 
 
 def schemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -94,32 +94,32 @@ def words(part: object) -> Iterator[str]:
 
 
 def answered(purpose: str) -> list[dict[str, Any]]:
-    return list(schemas(IN_THE_LOOP[purpose].output.model_json_schema()))
+    return list(schemas(LOOP_ROLES[purpose].output.model_json_schema()))
 
 
 @OF_ALL
 def test_a_prompt_names_every_field_that_is_to_be_filled(purpose: str) -> None:
     fields = {field for part in answered(purpose) for field in part.get("properties", ())}
-    named = set(re.findall(r"`(\w+)(?:\.\w+)?`", IN_THE_LOOP[purpose].instructions))
+    named = set(re.findall(r"`(\w+)(?:\.\w+)?`", LOOP_ROLES[purpose].instructions))
     assert fields - named == set()
 
 
 @OF_ALL
 def test_a_prompt_says_every_word_that_is_to_be_chosen_from(purpose: str) -> None:
     chosen = {word for part in answered(purpose) for word in words({**part, "$defs": {}})}
-    assert {word for word in chosen if f"`{word}`" not in IN_THE_LOOP[purpose].instructions} == set()
+    assert {word for word in chosen if f"`{word}`" not in LOOP_ROLES[purpose].instructions} == set()
 
 
 @OF_ALL
 def test_a_prompt_names_no_tool_that_the_agent_has_not(purpose: str) -> None:
-    one = IN_THE_LOOP[purpose]
+    one = LOOP_ROLES[purpose]
     named = set(re.findall(r"`(\w+)`", one.instructions)) & {tool.value for tool in Tool}
     assert named <= {tool.value for tool in one.tools}
 
 
 def test_a_planner_is_told_what_each_directive_demands_of_a_plan() -> None:
     for directive in set(DirectiveName) - {DirectiveName.ACCEPT, DirectiveName.ABANDON}:
-        assert re.search(rf"^- `{directive}`: \w", IN_THE_LOOP["plan"].instructions, re.MULTILINE), directive
+        assert re.search(rf"^- `{directive}`: \w", LOOP_ROLES["plan"].instructions, re.MULTILINE), directive
 
 
 CARRIED: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -151,7 +151,7 @@ CARRIED: dict[str, tuple[str, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize(("purpose", "phrases"), CARRIED.values(), ids=CARRIED)
 def test_a_prompt_carries_the_rules_of_the_loop(purpose: str, phrases: tuple[str, ...]) -> None:
-    text = " ".join(IN_THE_LOOP[purpose].instructions.split())
+    text = " ".join(LOOP_ROLES[purpose].instructions.split())
     assert [phrase for phrase in phrases if phrase not in text] == []
 
 
@@ -233,7 +233,7 @@ ASKED: dict[str, dict[str, object]] = {
 
 @OF_ALL
 def test_nothing_that_a_person_or_an_agent_says_stands_outside_a_fence(purpose: str) -> None:
-    one = IN_THE_LOOP[purpose]
-    text = request_text(one, one.input.model_validate(ASKED[purpose]))
+    one = LOOP_ROLES[purpose]
+    text = format_request(one, one.input.model_validate(ASKED[purpose]))
     assert text.count("MARK") >= 4
     assert "MARK" not in outside_fences(text)

@@ -16,7 +16,7 @@ from proofstone.agents.roles.models.pipeline import (
     ResearchOutput,
     SpecOutput,
 )
-from proofstone.common.models import Contract, Severity
+from proofstone.common.models import FrozenModel, Severity
 
 Payload = dict[str, Any]
 DONE = {"status": "DONE", "summary": "done"}
@@ -78,7 +78,7 @@ def review(verdict: str, *findings: Payload, **changes: object) -> Payload:
     return {"completion": DONE, **body, "verdict": verdict, "findings": list(findings), **changes}
 
 
-GOOD: dict[str, tuple[type[Contract], Payload]] = {
+GOOD: dict[str, tuple[type[FrozenModel], Payload]] = {
     "research": (ResearchOutput, research()),
     "research with fields of its own": (ResearchOutput, research(mood="fine")),
     "spec": (SpecOutput, spec(pushback=[{"severity": "minor", "concern": "small"}])),
@@ -95,12 +95,12 @@ GOOD: dict[str, tuple[type[Contract], Payload]] = {
 
 
 @pytest.mark.parametrize(("contract", "said"), GOOD.values(), ids=GOOD)
-def test_a_sound_answer_is_taken_and_survives_being_written_down(contract: type[Contract], said: Payload) -> None:
+def test_a_sound_answer_is_taken_and_survives_being_written_down(contract: type[FrozenModel], said: Payload) -> None:
     read = contract.model_validate(said)
     assert contract.model_validate(json.loads(read.model_dump_json())) == read
 
 
-BAD: dict[str, tuple[type[Contract], Payload, str]] = {
+BAD: dict[str, tuple[type[FrozenModel], Payload, str]] = {
     "no completion": (ResearchOutput, {**research(), "completion": None}, "completion"),
     "a summary of more than a line": (
         ResearchOutput,
@@ -160,7 +160,7 @@ BAD: dict[str, tuple[type[Contract], Payload, str]] = {
 
 
 @pytest.mark.parametrize(("contract", "said", "why"), BAD.values(), ids=BAD)
-def test_an_unsound_answer_is_refused_with_what_is_wrong(contract: type[Contract], said: Payload, why: str) -> None:
+def test_an_unsound_answer_is_refused_with_what_is_wrong(contract: type[FrozenModel], said: Payload, why: str) -> None:
     with pytest.raises(ValidationError) as caught:
         contract.model_validate(said)
     assert why in str(caught.value)

@@ -11,10 +11,10 @@ import pytest
 from proofstone.agents.roles.models.plan_gate import (
     ChallengeRequest,
     ChallengesOutput,
-    Mode,
     PlanAuditOutput,
     PlanAuditRequest,
     ProbeOutput,
+    ResearchMode,
     ResearchPlanRequest,
     ResolveOutput,
     SurfaceOutput,
@@ -22,19 +22,19 @@ from proofstone.agents.roles.models.plan_gate import (
     SynthesisRequest,
 )
 from proofstone.agents.roles.models.plan_gate_records import ChallengeConfidence, PlanSeverity
-from proofstone.agents.roles.plan_gate import CLOSING, PLAN_RESEARCHERS
-from proofstone.agents.roles.registry import AT_THE_PLAN_GATE, ROLES
-from proofstone.agents.roles.role import Role, request_text
-from proofstone.agents.rules.routes import SERVED
-from proofstone.agents.rules.tool_budgets import SEARCHABLE, tools_of
-from proofstone.agents.tools.models import READING, Tool
-from proofstone.plan_gate.rules.decision import CONDITIONS, ROLE_OF
+from proofstone.agents.roles.plan_gate import PLAN_AUDITOR, PLAN_RESEARCHERS
+from proofstone.agents.roles.registry import PLAN_GATE_ROLES, ROLES
+from proofstone.agents.roles.role import Role, format_request
+from proofstone.agents.rules.routes import SERVED_ROLES
+from proofstone.agents.rules.tool_budgets import SEARCH_REASONS, find_tools
+from proofstone.agents.tools.models import READING_TOOLS, Tool
+from proofstone.plan_gate.rules.decision import DIRECTIVE_CONDITIONS, ROLES_BY_ORIGIN
 from tests.roles.test_asking import outside_fences
 
-CHALLENGERS = tuple(ROLE_OF.values())
+CHALLENGERS = tuple(ROLES_BY_ORIGIN.values())
 GATE: dict[str, Role] = {
     **{name: ROLES[name] for name in (*CHALLENGERS, "synthesizer")},
-    **AT_THE_PLAN_GATE,
+    **PLAN_GATE_ROLES,
 }
 OF_ALL = pytest.mark.parametrize("name", GATE)
 
@@ -62,24 +62,24 @@ def test_what_each_is_asked_what_it_answers_and_how_capable_it_should_be(
 @OF_ALL
 def test_each_is_served_under_a_name_that_can_be_set_and_scripted(name: str) -> None:
     assert GATE[name].name in ROLES
-    assert GATE[name].name in SERVED
+    assert GATE[name].name in SERVED_ROLES
 
 
 @pytest.mark.parametrize("name", CHALLENGERS)
 def test_who_challenges_may_look_at_the_tree_and_judges_the_planner(name: str) -> None:
     one = ROLES[name]
-    assert (one.tools, one.tool_calls, one.validates, one.strict) == (READING, 20, ("planner",), False)
+    assert (one.tools, one.tool_calls, one.validates, one.strict) == (READING_TOOLS, 20, ("planner",), False)
 
 
 def test_a_researcher_has_the_tools_of_its_mode_and_the_name_of_its_colleague() -> None:
-    assert set(PLAN_RESEARCHERS) == set(Mode)
+    assert set(PLAN_RESEARCHERS) == set(ResearchMode)
     for mode, one in PLAN_RESEARCHERS.items():
-        assert (one.name, one.agents, one.tools) == ("researcher", (f"researcher:{mode}",), tools_of(mode))
+        assert (one.name, one.agents, one.tools) == ("researcher", (f"researcher:{mode}",), find_tools(mode))
 
 
 def test_who_rules_and_who_audits_have_no_tools() -> None:
-    assert (ROLES["synthesizer"].tools, CLOSING.tools) == (frozenset(), frozenset())
-    assert CLOSING.agents == ("challenger:audit",)
+    assert (ROLES["synthesizer"].tools, PLAN_AUDITOR.tools) == (frozenset(), frozenset())
+    assert PLAN_AUDITOR.agents == ("challenger:audit",)
 
 
 def parts(schema: Mapping[str, Any], left_out: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
@@ -110,7 +110,9 @@ def test_a_prompt_names_every_field_that_is_to_be_filled(name: str) -> None:
 @OF_ALL
 def test_a_prompt_says_every_word_that_is_to_be_chosen_from(name: str) -> None:
     words = {word for part in filled(name) for word in allowed(part)}
-    assert {word for word in words if not re.search(rf"\b{word}\b", GATE[name].instructions)} - set(Mode) == set()
+    assert {word for word in words if not re.search(rf"\b{word}\b", GATE[name].instructions)} - set(
+        ResearchMode
+    ) == set()
 
 
 def allowed(part: Mapping[str, Any]) -> Iterator[str]:
@@ -151,17 +153,17 @@ def test_a_prompt_carries_the_rules_of_the_protocol(name: str, phrases: tuple[st
     assert [phrase for phrase in phrases if phrase not in text] == []
 
 
-@pytest.mark.parametrize("mode", Mode)
-def test_a_researcher_is_told_of_its_budget_and_what_the_web_is_for(mode: Mode) -> None:
+@pytest.mark.parametrize("mode", ResearchMode)
+def test_a_researcher_is_told_of_its_budget_and_what_the_web_is_for(mode: ResearchMode) -> None:
     text = PLAN_RESEARCHERS[mode].instructions
     assert "`tool_budget`" in text
-    assert all(reason in text for reason in SEARCHABLE[mode])
-    assert ("`web_search`" in text) == bool(SEARCHABLE[mode])
+    assert all(reason in text for reason in SEARCH_REASONS[mode])
+    assert ("`web_search`" in text) == bool(SEARCH_REASONS[mode])
 
 
 def test_a_synthesizer_is_told_every_reason_to_look_again() -> None:
     text = " ".join(ROLES["synthesizer"].instructions.split())
-    for kind, reason in CONDITIONS:
+    for kind, reason in DIRECTIVE_CONDITIONS:
         assert re.search(rf"{kind}: [^.]*`{reason}`", text), (kind, reason)
 
 
@@ -206,6 +208,6 @@ def test_nothing_that_a_plan_or_an_agent_says_stands_outside_a_fence(name: str) 
         "responses": [HOSTILE],
     }
     one = GATE[name]
-    text = request_text(one, one.input.model_validate({**said, **REQUIRED[name]}))
+    text = format_request(one, one.input.model_validate({**said, **REQUIRED[name]}))
     assert text.count("MARK") >= 15
     assert "MARK" not in outside_fences(text)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from proofstone.agents.roles.registry import ROLES
-from proofstone.agents.roles.requests import example, request_in, schemas
+from proofstone.agents.roles.requests import build_example, build_role_schemas, parse_request
 from proofstone.errors import InputError
 
 ASKED = [name for name in ROLES if name != "executor"]
@@ -17,25 +17,25 @@ RESEARCHER = ROLES["researcher"]
 @pytest.mark.parametrize("name", ASKED)
 def test_the_example_of_every_role_is_a_request_for_it(name: str) -> None:
     role = ROLES[name]
-    text = example(role)
-    assert isinstance(request_in(role, text, source="example.yaml"), role.input)
+    text = build_example(role)
+    assert isinstance(parse_request(role, text, source="example.yaml"), role.input)
     for field in role.input.model_fields:
         assert f"{field}:" in text
 
 
 def test_an_example_leaves_out_the_focus_that_the_agents_name_says() -> None:
-    text = example(RESEARCHER, "impact")
+    text = build_example(RESEARCHER, "impact")
     assert "focus:" not in text
-    assert request_in(RESEARCHER, text, focus="impact").model_dump()["focus"] == "impact"
+    assert parse_request(RESEARCHER, text, focus="impact").model_dump()["focus"] == "impact"
 
 
 def test_an_example_says_whose_answer_a_part_of_it_is() -> None:
-    assert "proofstone ask specifier … --json | jq .output" in example(ROLES["designer"])
+    assert "proofstone ask specifier … --json | jq .output" in build_example(ROLES["designer"])
 
 
 @pytest.mark.parametrize("name", ASKED)
 def test_there_are_schemas_of_request_and_answer(name: str) -> None:
-    both = schemas(ROLES[name])
+    both = build_role_schemas(ROLES[name])
     assert set(both) == {"request", "answer"}
     assert json.dumps(both)
 
@@ -53,7 +53,7 @@ SENTENCES = (
 
 @pytest.mark.parametrize("text", SENTENCES)
 def test_a_sentence_is_asked_as_it_stands(text: str) -> None:
-    request = request_in(RESEARCHER, text, focus="impact")
+    request = parse_request(RESEARCHER, text, focus="impact")
     assert request.model_dump()["request"] == text
 
 
@@ -67,7 +67,7 @@ MAPPINGS = (
 
 @pytest.mark.parametrize("text", MAPPINGS)
 def test_a_mapping_is_read_field_by_field(text: str) -> None:
-    assert request_in(RESEARCHER, text, focus="impact").model_dump()["request"] == "where?"
+    assert parse_request(RESEARCHER, text, focus="impact").model_dump()["request"] == "where?"
 
 
 MEANT: dict[str, tuple[str, str, str]] = {
@@ -91,14 +91,14 @@ MEANT: dict[str, tuple[str, str, str]] = {
 @pytest.mark.parametrize(("text", "source", "says"), MEANT.values(), ids=MEANT)
 def test_what_was_meant_as_a_mapping_is_never_taken_for_a_sentence(text: str, source: str, says: str) -> None:
     with pytest.raises(InputError) as refused:
-        request_in(RESEARCHER, text, focus="impact", source=source)
+        parse_request(RESEARCHER, text, focus="impact", source=source)
     assert says in refused.value.message
     assert refused.value.hint
 
 
 def test_a_part_that_is_a_mapping_is_described_without_the_names_of_our_classes() -> None:
     with pytest.raises(InputError) as refused:
-        request_in(ROLES["designer"], "{request: x, spec: later, colour: red}")
+        parse_request(ROLES["designer"], "{request: x, spec: later, colour: red}")
     assert "spec: takes a mapping, which is what a specifier answers; see --example" in refused.value.message
     assert "colour: there is no such field" in refused.value.message
     assert "SpecOutput" not in refused.value.message
@@ -107,7 +107,7 @@ def test_a_part_that_is_a_mapping_is_described_without_the_names_of_our_classes(
 
 def test_a_role_that_needs_more_takes_no_sentence() -> None:
     with pytest.raises(InputError, match="must be a mapping, but this is plain text"):
-        request_in(ROLES["designer"], "design it")
+        parse_request(ROLES["designer"], "design it")
 
 
 FOCI: dict[str, tuple[str, str, str, str]] = {
@@ -122,12 +122,12 @@ FOCI: dict[str, tuple[str, str, str, str]] = {
 @pytest.mark.parametrize(("name", "focus", "text", "says"), FOCI.values(), ids=FOCI)
 def test_a_focus_that_is_none_is_refused(name: str, focus: str, text: str, says: str) -> None:
     with pytest.raises(InputError) as refused:
-        request_in(ROLES[name], text, focus=focus)
+        parse_request(ROLES[name], text, focus=focus)
     assert says in refused.value.message
 
 
 def test_a_missing_focus_comes_with_all_that_there_are() -> None:
     with pytest.raises(InputError) as refused:
-        request_in(RESEARCHER, "where?")
+        parse_request(RESEARCHER, "where?")
     hint = "ask for researcher:architecture, researcher:impact, researcher:dependencies, researcher:patterns"
     assert refused.value.hint == hint

@@ -10,40 +10,40 @@ from typing import get_args
 import pytest
 
 import proofstone.agents.roles
-from proofstone.agents.models import CompletionStatus, Output
+from proofstone.agents.models import CompletionStatus, RoleOutput
 from proofstone.agents.roles.gate import JUDGE
 from proofstone.agents.roles.models.gate import ArchitectVerdict, ExecutorResult
-from proofstone.agents.roles.registry import AT_THE_PLAN_GATE, IN_THE_LOOP, ROLES, role
+from proofstone.agents.roles.registry import LOOP_ROLES, PLAN_GATE_ROLES, ROLES, lookup_role
 from proofstone.agents.roles.role import Role
-from proofstone.agents.tools.models import ARGUMENTS, READING, WRITING, Tool
-from proofstone.common.models import Contract
-from proofstone.config.backends import FOCI, KEYS, RoleName
+from proofstone.agents.tools.models import ARGUMENTS, READING_TOOLS, WRITING_TOOLS, Tool
+from proofstone.common.models import FrozenModel
+from proofstone.config.backends import BACKEND_KEYS, REVIEW_FOCUSES, RoleName
 from proofstone.errors import InputError, InternalError
 
 EVERY = pytest.mark.parametrize("one", ROLES.values(), ids=ROLES)
-ALL = {**ROLES, **AT_THE_PLAN_GATE, **IN_THE_LOOP, "architect:understanding": JUDGE}
+ALL = {**ROLES, **PLAN_GATE_ROLES, **LOOP_ROLES, "architect:understanding": JUDGE}
 OF_ALL = pytest.mark.parametrize("one", ALL.values(), ids=ALL)
 PROMPTS = Path(proofstone.agents.roles.__file__).parent / "prompts"
 
 
 def test_the_settings_know_every_role_and_no_other() -> None:
     assert set(get_args(RoleName)) == set(ROLES)
-    assert set(KEYS) == {"default", *ROLES, *(f"reviewer:{focus}" for focus in FOCI)}
-    assert ROLES["reviewer"].foci == FOCI
+    assert set(BACKEND_KEYS) == {"default", *ROLES, *(f"reviewer:{focus}" for focus in REVIEW_FOCUSES)}
+    assert ROLES["reviewer"].foci == REVIEW_FOCUSES
 
 
 def test_a_role_is_found_by_name_and_an_unknown_one_names_those_that_there_are() -> None:
-    assert role("reviewer:security") is ROLES["reviewer"]
-    assert role("researcher:impact") is ROLES["researcher"]
-    assert role("researcher:probe") is AT_THE_PLAN_GATE["researcher:probe"]
+    assert lookup_role("reviewer:security") is ROLES["reviewer"]
+    assert lookup_role("researcher:impact") is ROLES["researcher"]
+    assert lookup_role("researcher:probe") is PLAN_GATE_ROLES["researcher:probe"]
     with pytest.raises(InputError, match="'wizard' is not a role") as caught:
-        role("wizard")
+        lookup_role("wizard")
     assert "planner" in (caught.value.hint or "")
 
 
 TOOLS: Mapping[str, frozenset[Tool]] = {
-    "executor": READING | WRITING,
-    "architect": READING | {Tool.RUN},
+    "executor": READING_TOOLS | WRITING_TOOLS,
+    "architect": READING_TOOLS | {Tool.RUN},
     "synthesizer": frozenset(),
     "perceiver": frozenset(),
 }
@@ -51,7 +51,7 @@ TOOLS: Mapping[str, frozenset[Tool]] = {
 
 @EVERY
 def test_a_role_may_read_and_only_the_executor_may_write(one: Role) -> None:
-    assert one.tools == TOOLS.get(one.name, READING)
+    assert one.tools == TOOLS.get(one.name, READING_TOOLS)
     assert one.tools & {Tool.WRITE, Tool.EDIT, Tool.DELETE} == (
         {Tool.WRITE, Tool.EDIT, Tool.DELETE} if one.name == "executor" else set()
     )
@@ -93,7 +93,9 @@ def test_no_prompt_changes_from_day_to_day(path: Path) -> None:
     assert not re.search(r"\b20\d\d\b|\{\w*\}|%s", path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("one", [one for one in ALL.values() if issubclass(one.output, Output)], ids=lambda r: r.prompt)
+@pytest.mark.parametrize(
+    "one", [one for one in ALL.values() if issubclass(one.output, RoleOutput)], ids=lambda r: r.prompt
+)
 def test_an_answer_of_the_pipeline_says_itself_how_it_ended(one: Role) -> None:
     assert "completion" in one.output.model_json_schema()["required"]
     with pytest.raises(InternalError, match="does not say how it ended"):
@@ -122,13 +124,13 @@ def test_an_architects_rejection_asks_for_a_revision() -> None:
     assert approved.status is CompletionStatus.DONE
 
 
-WRONG: dict[str, Contract] = {
+WRONG: dict[str, FrozenModel] = {
     "executor": ArchitectVerdict.model_validate({"verdict": "APPROVED"}),
     "architect": ExecutorResult.model_validate({"status": "success"}),
 }
 
 
 @pytest.mark.parametrize(("name", "output"), WRONG.items(), ids=WRONG)
-def test_an_answer_of_another_role_is_our_own_fault(name: str, output: Contract) -> None:
+def test_an_answer_of_another_role_is_our_own_fault(name: str, output: FrozenModel) -> None:
     with pytest.raises(InternalError):
         ROLES[name].completion(output)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from proofstone.agents.roles.registry import ROLES
-from proofstone.agents.rules.tiers import Demand, Served, problems, tier_of
+from proofstone.agents.rules.tiers import ModelDemand, ServingBackend, find_model_tier, find_tier_problems
 
 MODELS: dict[str, int | None] = {
     "gpt-5": 3,
@@ -40,20 +40,24 @@ MODELS: dict[str, int | None] = {
 
 @pytest.mark.parametrize(("model", "tier"), MODELS.items(), ids=MODELS)
 def test_the_tier_of_a_model_by_its_name(model: str, tier: int | None) -> None:
-    assert tier_of(model) == tier
+    assert find_model_tier(model) == tier
 
 
 DEMANDS = {
-    "planner": Demand(1),
-    "executor": Demand(1),
-    "architect": Demand(1, ("executor",)),
-    "meta_validator": Demand(1, ("planner",), strict=True),
-    "reviewer": Demand(1, ("executor",)),
+    "planner": ModelDemand(1),
+    "executor": ModelDemand(1),
+    "architect": ModelDemand(1, ("executor",)),
+    "meta_validator": ModelDemand(1, ("planner",), strict=True),
+    "reviewer": ModelDemand(1, ("executor",)),
 }
-STRONG, STANDARD, SMALL = Served("api:a:s", "a", 3), Served("api:b:m", "b", 2), Served("api:c:l", "c", 1)
-UNKNOWN, HUMAN = Served("cmd:./agent"), Served("human")
+STRONG, STANDARD, SMALL = (
+    ServingBackend("api:a:s", "a", 3),
+    ServingBackend("api:b:m", "b", 2),
+    ServingBackend("api:c:l", "c", 1),
+)
+UNKNOWN, HUMAN = ServingBackend("cmd:./agent"), ServingBackend("human")
 
-Table = Mapping[str, Sequence[Served]]
+Table = Mapping[str, Sequence[ServingBackend]]
 FOUND: dict[str, tuple[Table, list[tuple[bool, str]]]] = {
     "a judge as capable": ({"executor": [STANDARD], "architect": [STANDARD]}, []),
     "a judge more capable": ({"planner": [STANDARD], "meta_validator": [STRONG]}, []),
@@ -106,16 +110,16 @@ FOUND: dict[str, tuple[Table, list[tuple[bool, str]]]] = {
 
 @pytest.mark.parametrize(("served", "expected"), FOUND.values(), ids=FOUND)
 def test_what_does_not_hold_is_refused_or_recorded(served: Table, expected: list[tuple[bool, str]]) -> None:
-    found = problems(served, DEMANDS)
-    assert [problem.refuse for problem in found] == [refuse for refuse, _ in expected]
+    found = find_tier_problems(served, DEMANDS)
+    assert [problem.is_refused for problem in found] == [refuse for refuse, _ in expected]
     for problem, (_, text) in zip(found, expected, strict=True):
         assert text in problem.text
 
 
 def test_a_role_with_too_small_a_model_is_recorded() -> None:
     demands = {name: one.demand for name, one in ROLES.items()}
-    found = problems({"planner": [SMALL], "knowledge": [SMALL], "designer": [UNKNOWN, HUMAN]}, demands)
-    assert [(one.refuse, one.text) for one in found] == [
+    found = find_tier_problems({"planner": [SMALL], "knowledge": [SMALL], "designer": [UNKNOWN, HUMAN]}, demands)
+    assert [(one.is_refused, one.text) for one in found] == [
         (False, "planner should have a model of tier 3; api:c:l is of tier 1")
     ]
 
@@ -123,5 +127,7 @@ def test_a_role_with_too_small_a_model_is_recorded() -> None:
 def test_the_meta_validator_must_not_be_weaker_than_the_planner_and_other_judges_should_not() -> None:
     demands = {name: one.demand for name, one in ROLES.items()}
     served = {"planner": [STRONG], "executor": [STRONG], "agent_validator": [STANDARD], "meta_validator": [STANDARD]}
-    found = {one.text.split()[0]: one.refuse for one in problems(served, demands) if " judges " in one.text}
+    found = {
+        one.text.split()[0]: one.is_refused for one in find_tier_problems(served, demands) if " judges " in one.text
+    }
     assert found == {"agent_validator": False, "meta_validator": True}

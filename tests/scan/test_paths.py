@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.check.rules.scan_paths import path_hits
+from proofstone.check.rules.scan_paths import scan_path
 from proofstone.common.models import ChangeKind
 
 ADDED, MODIFIED, DELETED = ChangeKind.ADDED, ChangeKind.MODIFIED, ChangeKind.DELETED
@@ -54,24 +54,24 @@ HONEST = [
 
 @pytest.mark.parametrize(("path", "rule"), STRICT)
 def test_a_new_file_is_held_against_the_change(path: str, rule: str) -> None:
-    assert rule in {hit.rule for hit in path_hits(path, ADDED) if hit.strict}
+    assert rule in {hit.rule for hit in scan_path(path, ADDED) if hit.strict}
 
 
 @pytest.mark.parametrize(("path", "rule"), BROAD)
 def test_a_new_file_is_for_reviewers_to_look_at(path: str, rule: str) -> None:
-    assert [(hit.rule, hit.strict) for hit in path_hits(path, ADDED)] == [(rule, False)]
+    assert [(hit.rule, hit.strict) for hit in scan_path(path, ADDED)] == [(rule, False)]
 
 
 @pytest.mark.parametrize("path", HONEST)
 def test_honest_names_are_left_alone(path: str) -> None:
-    assert path_hits(path, ADDED) == []
+    assert scan_path(path, ADDED) == []
 
 
 def test_what_was_there_before_shadows_nothing_new() -> None:
-    assert path_hits("unittest.py", MODIFIED) == []
+    assert scan_path("unittest.py", MODIFIED) == []
 
 
 @pytest.mark.parametrize("path", ["shop/cart.pyc", "node_modules/chai/index.js"])
 def test_compiled_code_and_dependencies_may_not_be_edited(path: str) -> None:
-    assert path_hits(path, MODIFIED)
-    assert path_hits(path, DELETED) == []
+    assert scan_path(path, MODIFIED)
+    assert scan_path(path, DELETED) == []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.check.rules.scan_rule import SAYINGS, Hit
-from proofstone.check.rules.scan_rules import RULES
+from proofstone.check.rules.scan_rule import RULE_MESSAGES, ScanHit
+from proofstone.check.rules.scan_rules import SCAN_RULES
 from tests.scan.reading import broad, scanned, strict
 
 STRICT = [
@@ -234,16 +234,18 @@ def test_honest_tests_are_left_alone(path: str, source: str) -> None:
 
 
 def test_every_rule_has_words_and_every_word_a_rule() -> None:
-    assert {rule.name for rule in RULES} | {"suppression"} == set(SAYINGS)
+    assert {rule.name for rule in SCAN_RULES} | {"suppression"} == set(RULE_MESSAGES)
 
 
 def test_each_strict_rule_has_an_example() -> None:
-    assert {rule.name for rule in RULES if "strict" in (rule.production, rule.tests)} == {name for name, *_ in STRICT}
+    assert {rule.name for rule in SCAN_RULES if "strict" in (rule.production, rule.tests)} == {
+        name for name, *_ in STRICT
+    }
 
 
 def test_a_hit_says_what_was_found_and_what_to_do() -> None:
     (hit,) = scanned("shop/cart.py", "x = 1\nos._exit(0)\n")
-    assert hit == Hit(
+    assert hit == ScanHit(
         "hard-exit",
         True,
         2,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.check.rules.scan import scan
-from proofstone.check.variants.views import views
+from proofstone.check.rules.scan import scan_lines
+from proofstone.check.variants.views import split_views
 from tests.scan.reading import broad, lines_of, scanned, strict
 
 
@@ -108,12 +108,12 @@ def test_one_hit_for_one_rule_on_one_line() -> None:
 
 def test_no_added_line_no_hit() -> None:
     lines = lines_of("a.py", "os._exit(0)\n")
-    assert scan("a.py", "python", lines, (), (), test_file=False, new_file=False) == []
+    assert scan_lines("a.py", "python", lines, (), (), test_file=False, new_file=False) == []
 
 
 def test_a_detail_can_be_written_down_whatever_bytes_the_file_holds() -> None:
-    lines = views("a.py", b"x = [o for o in os.environ if o == 'PROOFSTONE_REPORT\xff']\nassert \xff.TestCase\n")
+    lines = split_views("a.py", b"x = [o for o in os.environ if o == 'PROOFSTONE_REPORT\xff']\nassert \xff.TestCase\n")
     assert lines is not None
-    hits = scan("a.py", "python", lines, {1, 2}, (), test_file=False, new_file=True)
+    hits = scan_lines("a.py", "python", lines, {1, 2}, (), test_file=False, new_file=True)
     assert hits
     assert all(hit.detail.encode() for hit in hits)

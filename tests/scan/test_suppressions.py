@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from proofstone.check.rules.scan_rules import suppressions, without_suppressions
-from proofstone.sources.syntax import syntax_errors
+from proofstone.check.rules.scan_rules import find_suppressions, remove_suppressions
+from proofstone.sources.syntax import find_syntax_errors
 from tests.scan.reading import lines_of, scanned
 
 EVERY_LINE = range(1, 1000)
@@ -61,17 +61,17 @@ CASES = [(*case, True) for case in BLANKET] + [(*case, False) for case in NAMED]
 @pytest.mark.parametrize(("path", "source", "bare", "blanket"), CASES)
 def test_a_suppression_is_seen_and_taken_out(path: str, source: str, bare: str, *, blanket: bool) -> None:
     lines = lines_of(path, source)
-    (found,) = suppressions(lines, EVERY_LINE)
+    (found,) = find_suppressions(lines, EVERY_LINE)
     assert found.blanket is blanket
-    assert without_suppressions(source.encode(), [found], lines) == bare.encode()
+    assert remove_suppressions(source.encode(), [found], lines) == bare.encode()
 
 
 @pytest.mark.parametrize(("path", "source", "bare", "blanket"), CASES)
 def test_a_file_without_its_suppressions_parses_and_has_none(
     path: str, source: str, bare: str, *, blanket: bool
 ) -> None:
-    assert not syntax_errors(path, bare.encode())
-    assert suppressions(lines_of(path, bare), EVERY_LINE) == []
+    assert not find_syntax_errors(path, bare.encode())
+    assert find_suppressions(lines_of(path, bare), EVERY_LINE) == []
 
 
 @pytest.mark.parametrize(
@@ -87,28 +87,28 @@ def test_a_file_without_its_suppressions_parses_and_has_none(
     ],
 )
 def test_what_only_looks_like_a_suppression_is_none(path: str, source: str) -> None:
-    assert suppressions(lines_of(path, source), EVERY_LINE) == []
+    assert find_suppressions(lines_of(path, source), EVERY_LINE) == []
 
 
 def test_only_added_ones_are_found_and_of_old_ones_only_what_came_on_top() -> None:
     lines = lines_of("a.py", "x = 1  # noqa\ny = 2  # noqa\n")
-    assert [found.line for found in suppressions(lines, {2})] == [2]
-    assert suppressions(lines[1:], {2}, lines_of("a.py", "z = 3  # noqa\n")) == []
+    assert [found.line for found in find_suppressions(lines, {2})] == [2]
+    assert find_suppressions(lines[1:], {2}, lines_of("a.py", "z = 3  # noqa\n")) == []
     assert scanned("a.py", "x = f()  # noqa\n", "x = g()  # noqa\n") == []
 
 
 def test_several_on_one_line_are_taken_out_together() -> None:
     source = "x = f()  # type: ignore  # noqa\n"
     lines = lines_of("a.py", source)
-    found = suppressions(lines, EVERY_LINE)
+    found = find_suppressions(lines, EVERY_LINE)
     assert len(found) == 2
-    assert without_suppressions(source.encode(), found, lines) == b"x = f()\n"
+    assert remove_suppressions(source.encode(), found, lines) == b"x = f()\n"
 
 
 def test_every_other_byte_stays() -> None:
     content = 'größe = "ÄÖ"  # noqa\r\nlast = 1  # type: ignore'.encode() + b"\r\nx = '\xff'\n\x0cy = 2"
     lines = lines_of("a.py", content.decode("utf-8", "surrogateescape").replace("\udcff", "?"))
-    bare = without_suppressions(content, suppressions(lines, EVERY_LINE), lines)
+    bare = remove_suppressions(content, find_suppressions(lines, EVERY_LINE), lines)
     assert bare == 'größe = "ÄÖ"\r\nlast = 1'.encode() + b"\r\nx = '\xff'\n\x0cy = 2"
 
 
@@ -117,6 +117,6 @@ def test_python_keeps_its_meaning() -> None:
         "def f():  # noqa\n    # type: ignore\n    if x:  # pragma: no cover\n        # noqa: E1\n        return 1\n"
     )
     lines = lines_of("a.py", source)
-    bare = without_suppressions(source.encode(), suppressions(lines, EVERY_LINE), lines)
+    bare = remove_suppressions(source.encode(), find_suppressions(lines, EVERY_LINE), lines)
     assert ast.dump(ast.parse(bare)) == ast.dump(ast.parse(source))
     assert bare.count(b"\n") == source.count("\n")

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.check.rules.scan_rule import Line
-from proofstone.check.variants.views import plain, views
+from proofstone.check.rules.scan_rule import ScanLine
+from proofstone.check.variants.views import plain_lines, split_views
 
 
-def read(path: str, source: str) -> tuple[Line, ...]:
-    found = views(path, source.encode())
+def read(path: str, source: str) -> tuple[ScanLine, ...]:
+    found = split_views(path, source.encode())
     assert found is not None
     return found
 
@@ -86,18 +86,18 @@ def test_characters_of_several_bytes_keep_columns() -> None:
 
 
 def test_bytes_that_are_no_utf8_are_read() -> None:
-    found = views("a.py", b'x = "\xff\xfe"  # \xff\nimport os\n')
+    found = split_views("a.py", b'x = "\xff\xfe"  # \xff\nimport os\n')
     assert found is not None
     assert found[1].code == "import os"
 
 
 @pytest.mark.parametrize("path", ["a.md", "a.c", "a.json", "a.d.ts", "Makefile"])
 def test_other_languages_are_not_read(path: str) -> None:
-    assert views(path, b"x = 1\n") is None
+    assert split_views(path, b"x = 1\n") is None
 
 
 def test_in_a_plain_file_everything_counts() -> None:
-    line = plain(b"# pytest || true\n")[0]
+    line = plain_lines(b"# pytest || true\n")[0]
     assert line.code == line.text == "# pytest || true"
     assert not line.comment.strip()
 
@@ -105,6 +105,6 @@ def test_in_a_plain_file_everything_counts() -> None:
 @given(st.sampled_from(["a.py", "a.js", "a.tsx", "a.go", "a.rs", "a.rb"]), st.text(max_size=60))
 def test_any_text_gives_as_many_lines_as_it_has(path: str, source: str) -> None:
     content = source.encode("utf-8", "replace")
-    found = views(path, content)
+    found = split_views(path, content)
     assert found is not None
     assert len(found) == len(content.decode().splitlines())

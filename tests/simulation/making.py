@@ -7,10 +7,20 @@ from functools import partial
 from random import Random
 
 from proofstone.agents.roles.models.solve_messages import CriterionMode
-from proofstone.solve.simulation.rules import Approach, Demand, Dice, Landscape, Mix, Path, Source
+from proofstone.solve.simulation.rules import (
+    Approach,
+    Dice,
+    DiceSource,
+    Landscape,
+    LandscapeMix,
+    SimulatedCriterion,
+    SimulatedPath,
+)
 
-CALM = Mix("nothing by chance", dead=0, noise=0, misread=0, unfinished=0, rejected=0, disobedience=0, insight=0)
-OPEN, DEAD = Path(dead=False, offset=0), Path(dead=True, offset=0)
+CALM = LandscapeMix(
+    "nothing by chance", dead=0, noise=0, misread=0, unfinished=0, rejected=0, disobedience=0, insight=0
+)
+OPEN, DEAD = SimulatedPath(is_dead=False, offset=0), SimulatedPath(is_dead=True, offset=0)
 
 
 class Falls:
@@ -27,7 +37,7 @@ def luck(name: str) -> Dice:
     return Random(name)
 
 
-def lucks(number: int) -> list[Source]:
+def lucks(number: int) -> list[DiceSource]:
     """So many, each different."""
     return [partial(_numbered, one) for one in range(number)]
 
@@ -39,7 +49,7 @@ def _numbered(number: int, name: str) -> Dice:
 def approach(
     kind: str = "climb",
     tools: str = "grep",
-    paths: tuple[Path, ...] = (OPEN,),
+    paths: tuple[SimulatedPath, ...] = (OPEN,),
     *,
     start: float = 0.0,
     step: float = 0.0,
@@ -49,8 +59,11 @@ def approach(
 
 
 def landscape(
-    *approaches: Approach, mix: Mix = CALM, demands: Iterable[float] = (0.5,), mode: CriterionMode | None = None
+    *approaches: Approach,
+    mix: LandscapeMix = CALM,
+    demands: Iterable[float] = (0.5,),
+    mode: CriterionMode | None = None,
 ) -> Landscape:
     """With one subtask."""
-    asked = tuple(Demand(f"c{n}", mode or CriterionMode.VERIFIABLE, one) for n, one in enumerate(demands))
+    asked = tuple(SimulatedCriterion(f"c{n}", mode or CriterionMode.VERIFIABLE, one) for n, one in enumerate(demands))
     return Landscape(mix, (asked,), approaches)

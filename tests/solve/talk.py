@@ -13,11 +13,11 @@ from typing import Literal, TypeVar
 from proofstone.agents.memory.rules.calibration import Calibration
 from proofstone.agents.models import Completion, CompletionStatus
 from proofstone.agents.roles.models.solve import (
+    CriterionJudgement,
     FailureOutput,
-    JudgedCriterion,
     JudgementOutput,
     MergeOutput,
-    PerceivedOutput,
+    PerceiveOutput,
     SolvePlanOutput,
     SubTaskDraft,
 )
@@ -35,40 +35,40 @@ from proofstone.agents.roles.models.solve_messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 from proofstone.solve.rules.effects import (
-    Answered,
     AskExecutor,
-    AskForFailure,
+    AskForFailureReport,
     AskMetaValidator,
     AskPerceiver,
     AskPerson,
     AskPlanner,
-    AskTime,
     AskValidator,
-    Elapsed,
-    Executed,
-    Failed,
-    FastNeed,
-    FastSent,
-    Heard,
-    Look,
-    Looked,
-    Need,
-    Noted,
-    NotTaken,
-    Planned,
-    Pursue,
-    Pursued,
-    Recall,
-    Round,
-    Say,
-    Sent,
-    Solved,
+    CheckCriteria,
+    CriteriaVerdicts,
+    ElapsedTime,
+    ExecutionRecord,
+    MeasureTime,
+    PublishMessage,
+    PursueSubtasks,
+    RecallMemory,
+    ReportPlan,
+    ReportRejectedPlan,
+    ReportRound,
+    SolveAcknowledgement,
+    SolveAgentFailure,
+    SolveAgentReply,
+    SolveEffect,
+    SolveEffectResult,
+    SolveResult,
+    SubtaskEffect,
+    SubtaskEffectResult,
+    SubtaskOutcomes,
+    UserReply,
 )
-from proofstone.solve.rules.gradient import POLICIES, Weights
-from proofstone.solve.rules.loop import Goal, solve
-from proofstone.solve.rules.subtask import pursue
+from proofstone.solve.rules.gradient import POLICIES, LossWeights
+from proofstone.solve.rules.loop import SolveGoal, solve
+from proofstone.solve.rules.subtask import pursue_subtask
 
 DONE = Completion(status=CompletionStatus.DONE, summary="done")
 LOGICAL, ENVIRONMENTAL, MIXED = FailureClass.LOGICAL, FailureClass.ENVIRONMENTAL, FailureClass.MIXED
@@ -79,7 +79,7 @@ RAW = "  Put the OLD store's rows into the new one…\n(ignore what I said befor
 INTENT = "Move the rows of the old store into the new one."
 TOOLS = ("read", "glob", "grep", "run", "write", "edit")
 SPEC = TaskSpec(task_id=TASK, intent=INTENT, raw_input=RAW)
-OUT = Failed("no answer within 60 seconds")
+OUT = SolveAgentFailure("no answer within 60 seconds")
 
 
 # What roles answer.
@@ -93,8 +93,8 @@ def verifiable(text: str = "its tests pass", command: str = "make test") -> Crit
     return Criterion(criterion=text, mode=VERIFIABLE, command=command)
 
 
-def perceived(intent: str = INTENT, question: str = "") -> PerceivedOutput:
-    return PerceivedOutput(completion=DONE, intent=intent, question=question)
+def perceived(intent: str = INTENT, question: str = "") -> PerceiveOutput:
+    return PerceiveOutput(completion=DONE, intent=intent, question=question)
 
 
 def draft(
@@ -123,19 +123,19 @@ def subtask(*criteria: Criterion, id: str = f"{TASK}-r1-s1") -> SubTask:
 
 def done(
     *tools: str, targets: tuple[str, ...] = (), output: str = "copied", id: str = f"{TASK}-r1-s1", may: bool = True
-) -> Executed:
-    return Executed(
+) -> ExecutionRecord:
+    return ExecutionRecord(
         ExecutionResult(subtask_id=id, status=ExecutionStatus.COMPLETED, output=output), tools, targets, may, targets
     )
 
 
-def crash(why: str = "the process died", *, may: bool = False) -> Executed:
+def crash(why: str = "the process died", *, may: bool = False) -> ExecutionRecord:
     result = ExecutionResult(subtask_id=f"{TASK}-r1-s1", status=ExecutionStatus.FAILED, crashed=why)
-    return Executed(result, may_correct=may)
+    return ExecutionRecord(result, may_correct=may)
 
 
-def word(number: int, failure: FailureClass | None = None, evidence: str = "row 7 says so") -> JudgedCriterion:
-    return JudgedCriterion.model_validate(
+def word(number: int, failure: FailureClass | None = None, evidence: str = "row 7 says so") -> CriterionJudgement:
+    return CriterionJudgement.model_validate(
         {
             "number": number,
             "verdict": "fail" if failure else "pass",
@@ -145,14 +145,14 @@ def word(number: int, failure: FailureClass | None = None, evidence: str = "row 
     )
 
 
-def _numbered(words: Sequence[JudgedCriterion | FailureClass | None]) -> tuple[JudgedCriterion, ...]:
+def _numbered(words: Sequence[CriterionJudgement | FailureClass | None]) -> tuple[CriterionJudgement, ...]:
     return tuple(
-        one if isinstance(one, JudgedCriterion) else word(number, one) for number, one in enumerate(words, start=1)
+        one if isinstance(one, CriterionJudgement) else word(number, one) for number, one in enumerate(words, start=1)
     )
 
 
 def judgement(
-    *words: JudgedCriterion | FailureClass | None, what_was_wrong: str = "", what_to_do: str = ""
+    *words: CriterionJudgement | FailureClass | None, what_was_wrong: str = "", what_to_do: str = ""
 ) -> JudgementOutput:
     """About the criteria in their order, where only a class or nothing is said."""
     return JudgementOutput(
@@ -164,7 +164,7 @@ WRONG, BLOCKED = judgement(LOGICAL), judgement(ENVIRONMENTAL)
 
 
 def merge(
-    *words: JudgedCriterion | FailureClass | None,
+    *words: CriterionJudgement | FailureClass | None,
     meets: Literal["yes", "no", "ambiguous"] = "yes",
     why: str = "it is what they said",
 ) -> MergeOutput:
@@ -187,10 +187,10 @@ def failure() -> FailureOutput:
     )
 
 
-def seen(criteria: Sequence[Criterion], *failures: FailureClass | None) -> Looked:
+def seen(criteria: Sequence[Criterion], *failures: FailureClass | None) -> CriteriaVerdicts:
     """What the engine saw of them: a class where it was not so."""
     classes = (*failures, *[None] * (len(criteria) - len(failures)))
-    return Looked(
+    return CriteriaVerdicts(
         tuple(
             CriterionVerdict(
                 criterion=one.criterion,
@@ -216,9 +216,9 @@ def came(of: SubTask, *, matched: bool = True, id: str | None = None) -> SubTask
 
 # A run.
 
-Asked = Need | FastNeed
-Given = Sent | FastSent
-Scripted = Contract | Given | str | Callable[[Asked], Given]
+Asked = SolveEffect | SubtaskEffect
+Given = SolveEffectResult | SubtaskEffectResult
+Scripted = FrozenModel | Given | str | Callable[[Asked], Given]
 Script = Mapping[str, Scripted | list[Scripted]]
 """By name of who is asked, what they say: in turn if it is a list, else each time."""
 
@@ -226,30 +226,32 @@ Script = Mapping[str, Scripted | list[Scripted]]
 def name_of(need: Asked) -> str:
     """`plan 2.1` is the first attempt of round 2, `judge r1-s2.3` the third of that subtask."""
     match need:
-        case Say(sender, recipient, message):
+        case PublishMessage(sender, recipient, message):
             return f"{sender} → {recipient}: {type(message).__name__}"
         case AskPlanner(round=round, attempt=attempt):
             return f"plan {round}.{attempt}"
-        case Pursue(round=round, subtasks=subtasks):
+        case PursueSubtasks(round=round, subtasks=subtasks):
             return f"pursue {round}.{subtasks[0].sequence}"
         case AskExecutor(subtask=of, attempt=attempt):
             return f"execute {_short(of.subtask_id)}.{attempt}"
         case AskValidator(subtask=of, attempt=attempt):
             return f"judge {_short(of.subtask_id)}.{attempt}"
-        case Look(where=where, attempt=attempt):
+        case CheckCriteria(where=where, attempt=attempt):
             return f"look {_short(where)}.{attempt}"
         case AskMetaValidator(round=round):
             return f"merge {round}"
-        case AskTime(round=round):
+        case MeasureTime(round=round):
             return f"time {round}"
-        case NotTaken(round=round, attempt=attempt):
+        case ReportRejectedPlan(round=round, attempt=attempt):
             return f"not taken {round}.{attempt}"
-        case Planned(round=round):
+        case ReportPlan(round=round):
             return f"planned {round}"
-        case Round(number=number):
+        case ReportRound(number=number):
             return f"round {number}"
-        case AskPerceiver() | AskPerson() | Recall() | AskForFailure():
-            return {AskPerceiver: "perceive", AskPerson: "person", Recall: "recall", AskForFailure: "fail"}[type(need)]
+        case AskPerceiver() | AskPerson() | RecallMemory() | AskForFailureReport():
+            return {AskPerceiver: "perceive", AskPerson: "person", RecallMemory: "recall", AskForFailureReport: "fail"}[
+                type(need)
+            ]
 
 
 def _short(id: str) -> str:
@@ -260,27 +262,27 @@ def well(need: Asked) -> Given:
     """What is sent where all goes well."""
     match need:
         case AskPerceiver():
-            return Heard(perceived())
+            return SolveAgentReply(perceived())
         case AskPerson():
-            return Answered("the one in the cellar")
-        case Recall():
+            return UserReply("the one in the cellar")
+        case RecallMemory():
             return Calibration()
         case AskPlanner():
-            return Heard(plan())
+            return SolveAgentReply(plan())
         case AskExecutor(subtask=of):
             return done(*of.tools, targets=of.files, id=of.subtask_id)
         case AskValidator(criteria=criteria):
-            return Heard(judgement(*[None] * len(criteria)))
-        case Look(criteria=criteria):
+            return SolveAgentReply(judgement(*[None] * len(criteria)))
+        case CheckCriteria(criteria=criteria):
             return seen(criteria)
         case AskMetaValidator(criteria=criteria):
-            return Heard(merge(*[None] * len(criteria)))
-        case AskTime(round=round):
-            return Elapsed(round * 1000)
-        case AskForFailure():
+            return SolveAgentReply(merge(*[None] * len(criteria)))
+        case MeasureTime(round=round):
+            return ElapsedTime(round * 1000)
+        case AskForFailureReport():
             return OUT
         case _:
-            return Noted()
+            return SolveAcknowledgement()
 
 
 @dataclass
@@ -288,11 +290,11 @@ class Talk:
     """All that was asked and said, in its order, and what came of it."""
 
     needs: list[Asked] = field(default_factory=list)
-    solved: Solved | None = None
+    solved: SolveResult | None = None
     outcome: SubTaskOutcome | None = None
 
     @property
-    def end(self) -> Solved:
+    def end(self) -> SolveResult:
         assert self.solved is not None
         return self.solved
 
@@ -308,12 +310,14 @@ class Talk:
     @property
     def asked(self) -> list[str]:
         """Those of whom something is wanted."""
-        shown = Say | Pursue | Recall | AskTime | NotTaken | Planned | Round
+        shown = (
+            PublishMessage | PursueSubtasks | RecallMemory | MeasureTime | ReportRejectedPlan | ReportPlan | ReportRound
+        )
         return [name_of(one) for one in self.needs if not isinstance(one, shown)]
 
     @property
     def said(self) -> list[str]:
-        return [name_of(one) for one in self.needs if isinstance(one, Say)]
+        return [name_of(one) for one in self.needs if isinstance(one, PublishMessage)]
 
     @property
     def directives(self) -> list[DirectiveName]:
@@ -324,7 +328,7 @@ class Talk:
 
 
 _N = TypeVar("_N")
-_M = TypeVar("_M", bound=Contract)
+_M = TypeVar("_M", bound=FrozenModel)
 
 
 def needs(talk: Talk, kind: type[_N]) -> list[_N]:
@@ -332,20 +336,20 @@ def needs(talk: Talk, kind: type[_N]) -> list[_N]:
 
 
 def messages(talk: Talk, kind: type[_M]) -> list[_M]:
-    return [one.message for one in talk.needs if isinstance(one, Say) and isinstance(one.message, kind)]
+    return [one.message for one in talk.needs if isinstance(one, PublishMessage) and isinstance(one.message, kind)]
 
 
-def goal(*, weights: Weights | None = None, policy: str = "gradient", tools: tuple[str, ...] = TOOLS) -> Goal:
-    return Goal(TASK, RAW, tools, "2026-03-01T09:00:00Z", weights or Weights(), POLICIES[policy])
+def goal(*, weights: LossWeights | None = None, policy: str = "gradient", tools: tuple[str, ...] = TOOLS) -> SolveGoal:
+    return SolveGoal(TASK, RAW, tools, "2026-03-01T09:00:00Z", weights or LossWeights(), POLICIES[policy])
 
 
-ONCE = goal(weights=Weights(max_replans=0))
+ONCE = goal(weights=LossWeights(max_replans=0))
 TWO_STEPS = plan(draft(), draft(sequence=2, intent="Count what was copied"))
 BY_HAND = plan(draft(intent="Type what is missing", tools=("write",), files=("src/typed.py",)))
 BY_DUMP = plan(draft(intent="Restore from a dump", tools=("grep",), files=("src/dump.py",)))
 
 
-def converse(about: Goal, answer: Callable[[Asked], Given]) -> Talk:
+def converse(about: SolveGoal, answer: Callable[[Asked], Given]) -> Talk:
     """The whole of it: a Pursue that nobody answers is pursued, subtask by subtask."""
     talk, loop = Talk(), solve(about)
     try:
@@ -353,16 +357,16 @@ def converse(about: Goal, answer: Callable[[Asked], Given]) -> Talk:
         while True:
             talk.needs.append(need)
             sent = answer(need)
-            if isinstance(need, Pursue) and not isinstance(sent, Pursued):
-                sent = Pursued(tuple(_pursued(talk, need, one, answer) for one in need.subtasks))
+            if isinstance(need, PursueSubtasks) and not isinstance(sent, SubtaskOutcomes):
+                sent = SubtaskOutcomes(tuple(_pursued(talk, need, one, answer) for one in need.subtasks))
             need = loop.send(sent)  # type: ignore[arg-type]  # a script may send what is not wanted
     except StopIteration as stop:
         talk.solved = stop.value
     return talk
 
 
-def _pursued(talk: Talk, need: Pursue, of: SubTask, answer: Callable[[Asked], Given]) -> SubTaskOutcome:
-    loop = pursue(need.spec, of, need.before, need.blocked_tools, need.blocked_targets)
+def _pursued(talk: Talk, need: PursueSubtasks, of: SubTask, answer: Callable[[Asked], Given]) -> SubTaskOutcome:
+    loop = pursue_subtask(need.spec, of, need.before, need.blocked_tools, need.blocked_targets)
     try:
         wanted = next(loop)
         while True:
@@ -407,14 +411,14 @@ def _spellings(name: str) -> Iterator[str]:
 
 
 def _as_given(said: Scripted, need: Asked) -> Given:
-    if isinstance(said, Contract):
-        return Heard(said)
+    if isinstance(said, FrozenModel):
+        return SolveAgentReply(said)
     if isinstance(said, str):
-        return Answered(said)
+        return UserReply(said)
     return said(need) if callable(said) else said
 
 
-def follow(script: Script | None = None, about: Goal | None = None) -> Talk:
+def follow(script: Script | None = None, about: SolveGoal | None = None) -> Talk:
     """All of the script must be used."""
     prompter = _Prompter(script or {})
     talk = converse(about or goal(), prompter)
@@ -430,7 +434,7 @@ def fast(
 ) -> Talk:
     """One subtask."""
     prompter, talk = _Prompter(script or {}), Talk()
-    talk.outcome = _pursued(talk, Pursue(1, SPEC, (of,), (), blocked_tools, blocked_targets), of, prompter)
+    talk.outcome = _pursued(talk, PursueSubtasks(1, SPEC, (of,), (), blocked_tools, blocked_targets), of, prompter)
     assert not prompter.unread(), f"nobody asked for {prompter.unread()}, only {talk.asked}"
     return talk
 

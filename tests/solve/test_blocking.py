@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.solve.rules.plan_rules import Blocks, enough_left
+from proofstone.solve.rules.plan_rules import Blocks, has_working_tools
 from tests.solve.talk import TOOLS
 
 READING = ("read", "glob", "grep")
@@ -29,7 +29,7 @@ READING = ("read", "glob", "grep")
 def test_the_work_can_be_done_while_a_tool_that_changes_something_is_left_if_there_is_any(
     tools: tuple[str, ...], blocked: tuple[str, ...], enough: bool
 ) -> None:
-    assert enough_left(tools, blocked) == enough
+    assert has_working_tools(tools, blocked) == enough
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_tool_stays_blocked_while_something_is_left_to_work_with(
 ) -> None:
     blocks = Blocks()
     for used in rounds:
-        blocks = blocks.and_tools(used, TOOLS)
+        blocks = blocks.block_tools(used, TOOLS)
     assert blocks.tools == held
 
 
@@ -72,12 +72,12 @@ def test_a_tool_stays_blocked_while_something_is_left_to_work_with(
 def test_something_is_always_left_and_the_newest_is_always_blocked_if_it_can_be(rounds: list[tuple[str, ...]]) -> None:
     blocks = Blocks()
     for used in rounds:
-        blocks = blocks.and_tools(used, TOOLS)
-        assert enough_left(TOOLS, blocks.tools)
-        assert set(used) <= set(blocks.tools) or not enough_left(TOOLS, used)
+        blocks = blocks.block_tools(used, TOOLS)
+        assert has_working_tools(TOOLS, blocks.tools)
+        assert set(used) <= set(blocks.tools) or not has_working_tools(TOOLS, used)
 
 
 def test_a_target_stays_blocked_and_nobody_blocks_the_whole_tree() -> None:
-    blocks = Blocks().and_targets(("src/a.py", ".", "src/..")).and_targets(("./", "src/b.py", "src/a.py", ""))
+    blocks = Blocks().block_targets(("src/a.py", ".", "src/..")).block_targets(("./", "src/b.py", "src/a.py", ""))
     assert blocks.targets == ("src/a.py", "src/b.py")
-    assert blocks.and_tools(("run",), TOOLS).targets == blocks.targets
+    assert blocks.block_tools(("run",), TOOLS).targets == blocks.targets

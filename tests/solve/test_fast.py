@@ -6,8 +6,16 @@ import pytest
 from pydantic import JsonValue
 
 from proofstone.agents.roles.models.solve_messages import CorrectionSignal, Criterion, CriterionMode
-from proofstone.solve.rules.effects import AskExecutor, AskValidator, Failed, Heard, Look, Looked, Noted
-from proofstone.solve.rules.subtask import pursue, text_of
+from proofstone.solve.rules.effects import (
+    AskExecutor,
+    AskValidator,
+    CheckCriteria,
+    CriteriaVerdicts,
+    SolveAcknowledgement,
+    SolveAgentFailure,
+    SolveAgentReply,
+)
+from proofstone.solve.rules.subtask import format_output, pursue_subtask
 from tests.solve.talk import (
     BLOCKED,
     ENVIRONMENTAL,
@@ -52,7 +60,7 @@ def test_there_are_at_most_two_corrections(judgements: list[Scripted], attempts:
     assert [one.attempt for one in needs(talk, AskExecutor)] == list(range(1, attempts + 1))
     assert len(messages(talk, CorrectionSignal)) == attempts - 1
     assert [one.attempt for one in talk.fast.gap_trajectory] == list(range(1, attempts + 1))
-    assert talk.fast.matched == matched
+    assert talk.fast.is_matched == matched
 
 
 @pytest.mark.parametrize(
@@ -64,7 +72,7 @@ def test_there_is_no_correction_where_trying_again_would_not_help(script: Script
     talk = fast(ONE, script)
     assert len(needs(talk, AskExecutor)) == 1
     assert not messages(talk, CorrectionSignal)
-    assert not talk.fast.matched
+    assert not talk.fast.is_matched
 
 
 def test_nobody_judges_a_crash_and_all_its_criteria_fail_as_environmental() -> None:
@@ -94,7 +102,7 @@ def test_a_verifiable_criterion_never_reaches_a_model(criteria: tuple[Criterion,
     talk = fast(subtask(*criteria))
     assert [one.split()[0] for one in talk.asked] == ["execute", *asked]
     assert all(one.mode is CriterionMode.PLAUSIBLE for ask in needs(talk, AskValidator) for one in ask.criteria)
-    assert all(one.mode is CriterionMode.VERIFIABLE for look in needs(talk, Look) for one in look.criteria)
+    assert all(one.mode is CriterionMode.VERIFIABLE for look in needs(talk, CheckCriteria) for one in look.criteria)
     assert [one.criterion for one in talk.fast.criteria_verdicts] == [one.criterion for one in criteria]
 
 
@@ -116,30 +124,30 @@ def test_verdicts_stand_in_the_order_of_the_criteria() -> None:
 def test_what_the_engine_saw_stands_whatever_a_model_says() -> None:
     talk = fast(subtask(verifiable(), plausible()), {"look": SEEN_WRONG, "judge": judgement(None, None)})
     assert [one.verdict for one in talk.fast.criteria_verdicts] == ["fail", "pass"]
-    assert not talk.fast.matched
+    assert not talk.fast.is_matched
 
 
 @pytest.mark.parametrize(
     "looked",
-    [Looked(()), seen((verifiable("another"),)), seen((verifiable(),))],
+    [CriteriaVerdicts(()), seen((verifiable("another"),)), seen((verifiable(),))],
     ids=["nothing", "something else", "too little"],
 )
-def test_what_the_engine_did_not_look_at_has_not_passed(looked: Looked) -> None:
+def test_what_the_engine_did_not_look_at_has_not_passed(looked: CriteriaVerdicts) -> None:
     talk = fast(subtask(verifiable(), verifiable("it is quick")), {"look": looked})
     assert [one.criterion for one in talk.fast.criteria_verdicts] == ["its tests pass", "it is quick"]
     assert talk.fast.criteria_verdicts[-1].failure_class is ENVIRONMENTAL
-    assert not talk.fast.matched
+    assert not talk.fast.is_matched
 
 
 def test_what_nobody_wanted_to_be_looked_at_is_left_out() -> None:
     talk = fast(subtask(verifiable()), {"look": seen((verifiable(), verifiable("another")), None, LOGICAL)})
     assert [one.criterion for one in talk.fast.criteria_verdicts] == ["its tests pass"]
-    assert talk.fast.matched
+    assert talk.fast.is_matched
 
 
 @pytest.mark.parametrize(
     "answer",
-    [Failed("no object in it"), Heard(perceived()), Noted()],
+    [SolveAgentFailure("no object in it"), SolveAgentReply(perceived()), SolveAcknowledgement()],
     ids=["unreadable", "another answer", "none"],
 )
 def test_a_verdict_that_cannot_be_read_is_a_failure_of_the_environment(answer: Scripted) -> None:
@@ -150,7 +158,7 @@ def test_a_verdict_that_cannot_be_read_is_a_failure_of_the_environment(answer: S
 
 
 def test_the_reason_that_it_could_not_be_judged_is_told() -> None:
-    talk = fast(ONE, {"judge": Failed("no object in it")})
+    talk = fast(ONE, {"judge": SolveAgentFailure("no object in it")})
     assert talk.fast.failure_reason == "nobody's balance changes: the criterion could not be judged: no object in it"
 
 
@@ -220,7 +228,7 @@ def test_what_is_said_and_in_which_order() -> None:
 def test_a_look_is_given_the_output_of_its_attempt() -> None:
     executed = [done(output="one"), done(output="two")]
     talk = fast(subtask(verifiable()), {"execute": [*executed], "look": [SEEN_WRONG, seen((verifiable(),))]})
-    assert [(one.where, one.attempt, one.output) for one in needs(talk, Look)] == [
+    assert [(one.where, one.attempt, one.output) for one in needs(talk, CheckCriteria)] == [
         ("t1-r1-s1", 1, "one"),
         ("t1-r1-s1", 2, "two"),
     ]
@@ -231,20 +239,20 @@ def test_a_look_is_given_the_output_of_its_attempt() -> None:
     [("x", "x"), (None, ""), (3, "3"), ("", ""), (True, "true"), ({"ä": [None, "b"]}, '{"ä": [null, "b"]}')],
 )
 def test_an_output_is_looked_at_as_text_and_what_is_none_as_json(output: JsonValue, text: str) -> None:
-    assert text_of(output) == text
+    assert format_output(output) == text
 
 
 def test_an_executor_that_is_answered_for_with_something_else_is_a_fault_of_the_engine() -> None:
-    loop = pursue(SPEC, ONE)
+    loop = pursue_subtask(SPEC, ONE)
     next(loop)
     with pytest.raises(TypeError, match="expected a result"):
-        loop.send(Noted())
+        loop.send(SolveAcknowledgement())
 
 
 def test_a_look_that_is_answered_with_something_else_is_a_fault_of_the_engine() -> None:
-    loop = pursue(SPEC, subtask(verifiable()))
+    loop = pursue_subtask(SPEC, subtask(verifiable()))
     next(loop)
     loop.send(done())
-    assert isinstance(loop.send(Noted()), Look)
+    assert isinstance(loop.send(SolveAcknowledgement()), CheckCriteria)
     with pytest.raises(TypeError, match="expected verdicts"):
-        loop.send(Noted())
+        loop.send(SolveAcknowledgement())

@@ -12,22 +12,22 @@ from proofstone.agents.roles.models.solve_messages import (
     OutcomeSummary,
     ReplanRequest,
 )
-from proofstone.agents.rules.routes import allowed
+from proofstone.agents.rules.routes import is_allowed
 from proofstone.solve.rules.effects import (
-    Answered,
     AskExecutor,
-    AskForFailure,
-    Elapsed,
-    Executed,
-    Heard,
-    Noted,
-    NotTaken,
-    Planned,
-    Pursue,
-    Round,
-    Say,
+    AskForFailureReport,
+    ElapsedTime,
+    ExecutionRecord,
+    PublishMessage,
+    PursueSubtasks,
+    ReportPlan,
+    ReportRejectedPlan,
+    ReportRound,
+    SolveAcknowledgement,
+    SolveAgentReply,
+    UserReply,
 )
-from proofstone.solve.rules.gradient import Weights
+from proofstone.solve.rules.gradient import LossWeights
 from tests.solve.talk import (
     BLOCKED,
     BY_DUMP,
@@ -258,9 +258,9 @@ def test_worsening_in_the_way_travels_with_a_hint() -> None:
 
 def test_whoever_looks_on_hears_of_every_round() -> None:
     talk = follow({"judge r1": WRONG, "plan 2": [plan(), BY_HAND]})
-    first, second = needs(talk, Round)
+    first, second = needs(talk, ReportRound)
     assert (first.number, first.directive, first.reading) == (1, talk.end.directives[0], talk.end.readings[0])
-    assert ([one.matched for one in first.outcomes], first.elapsed_ms, first.rejected) == ([False], 1000, ())
+    assert ([one.is_matched for one in first.outcomes], first.elapsed_ms, first.rejected) == ([False], 1000, ())
     assert [one.subtask_id for one in first.subtasks] == ["t1-r1-s1"]
     assert (second.number, second.reading, second.elapsed_ms) == (2, talk.end.readings[1], 2000)
     assert [one.subtask_id for one in second.subtasks] == ["t1-r2-s1"]
@@ -271,7 +271,7 @@ def test_whoever_looks_on_hears_of_every_round() -> None:
 
 def test_what_is_accepted_is_shown_and_binds_no_plan() -> None:
     talk = follow()
-    (round,) = needs(talk, Round)
+    (round,) = needs(talk, ReportRound)
     assert (round.directive.directive, round.directive.loss.D) == (DirectiveName.ACCEPT, 0)
     assert round.directive.rationale == "everything that was asked for is there, and verified"
     assert (round.directive.blocked_tools, round.directive.failed_criterion) == ((), "")
@@ -283,10 +283,10 @@ def test_whoever_looks_on_hears_of_every_plan_taken_or_not() -> None:
     talk = follow({"judge r1": WRONG, "plan 2": [plan(), plan(draft(tools=("curl",))), BY_HAND]})
     shown = [one for one in talk.names if one.startswith(("planned", "not taken"))]
     assert shown == ["planned 1", "not taken 2.1", "not taken 2.2", "planned 2"]
-    assert [(one.round, one.why) for one in needs(talk, NotTaken)] == [
+    assert [(one.round, one.why) for one in needs(talk, ReportRejectedPlan)] == [
         (2, why.removeprefix("round 2: ")) for why in talk.end.rejected
     ]
-    assert [one.subtasks for one in needs(talk, Planned)] == [one.subtasks for one in needs(talk, Pursue)]
+    assert [one.subtasks for one in needs(talk, ReportPlan)] == [one.subtasks for one in needs(talk, PursueSubtasks)]
 
 
 def test_what_is_left_at_the_end_is_of_all_rounds() -> None:
@@ -312,13 +312,13 @@ def test_what_is_asked_for_when_it_failed() -> None:
 
 @pytest.mark.parametrize(("replans", "recommended"), [(0, ["abandon"]), (1, ["replan", "abandon"])])
 def test_what_is_recommended_goes_by_the_replans_that_are_left(replans: int, recommended: list[str]) -> None:
-    talk = follow({"execute": crash()}, goal(weights=Weights(max_replans=replans)))
+    talk = follow({"execute": crash()}, goal(weights=LossWeights(max_replans=replans)))
     assert [one.recommendation for one in messages(talk, ReplanRequest)] == recommended
 
 
 def test_a_long_round_is_not_a_worse_one() -> None:
     """Time alone moves L, and decides nothing but when to stop."""
-    late = Elapsed(300_000)
+    late = ElapsedTime(300_000)
     talk = follow({"judge": BLOCKED, "time 2": late, "time 3": late, "plan 2.1": BY_HAND, "plan 3.1": BY_DUMP})
     assert talk.end.readings[1].nabla == 0
     assert talk.end.readings[1].grad_l > 0.1
@@ -328,7 +328,7 @@ def test_a_long_round_is_not_a_worse_one() -> None:
 
 @pytest.mark.parametrize(
     ("script", "rounds"),
-    [({"time": Elapsed(10**9)}, 3), ({"time": Elapsed(0)}, 4), ({"time": Noted()}, 4)],
+    [({"time": ElapsedTime(10**9)}, 3), ({"time": ElapsedTime(0)}, 4), ({"time": SolveAcknowledgement()}, 4)],
     ids=["time is up", "there is time", "nobody knows the time"],
 )
 def test_it_is_abandoned_when_the_budget_is_spent(script: Script, rounds: int) -> None:
@@ -347,7 +347,7 @@ def test_abandoned_with_what_was_done_and_what_could_be_done_next() -> None:
     assert (result.status, result.summary) == (FinalStatus.PARTIAL, "Half of it is done.")
     assert (result.partial, result.next_moves) == (("the schema is there",), ("free the disk", "move fewer rows"))
     assert result.output is None
-    (ask,) = needs(talk, AskForFailure)
+    (ask,) = needs(talk, AskForFailureReport)
     assert (ask.directive, ask.outcomes) == (talk.end.directives[-1], talk.end.outcomes)
     assert (ask.previous, ask.merged) == (talk.end.subtasks, ())
     assert talk.names[-5:] == [
@@ -359,7 +359,9 @@ def test_abandoned_with_what_was_done_and_what_could_be_done_next() -> None:
     ]
 
 
-@pytest.mark.parametrize("answer", [OUT, Heard(perceived()), Noted()], ids=["it fails", "another answer", "none"])
+@pytest.mark.parametrize(
+    "answer", [OUT, SolveAgentReply(perceived()), SolveAcknowledgement()], ids=["it fails", "another answer", "none"]
+)
 def test_where_the_planner_cannot_say_code_does(answer: Scripted) -> None:
     talk = follow({"plan 1.1": TWO_STEPS, "judge r1-s2": WRONG, "fail": answer}, ONCE)
     result = talk.end.result
@@ -374,22 +376,22 @@ def test_where_the_planner_cannot_say_code_does(answer: Scripted) -> None:
 
 def test_a_planner_that_hands_over_is_told_what_was_said_of_the_merged_result() -> None:
     talk = follow({"merge": merge(LOGICAL)}, ONCE)
-    (ask,) = needs(talk, AskForFailure)
+    (ask,) = needs(talk, AskForFailureReport)
     assert [(one.criterion, one.failure_class) for one in ask.merged] == [("both hold equally many customers", LOGICAL)]
 
 
 def test_what_an_earlier_plan_has_done_is_done_if_the_last_round_had_none() -> None:
     script: Script = {"plan 1.1": TWO_STEPS, "judge r1-s2": WRONG, "plan 2.1": OUT}
-    talk = follow(script, goal(weights=Weights(max_replans=1)))
+    talk = follow(script, goal(weights=LossWeights(max_replans=1)))
     assert (talk.end.result.status, talk.end.result.partial) == (FinalStatus.PARTIAL, ("t1-r1-s1: copied",))
-    (ask,) = needs(talk, AskForFailure)
+    (ask,) = needs(talk, AskForFailureReport)
     assert [one.subtask_id for one in ask.outcomes] == ["t1-r1-s1", "t1-r1-s2", "t1-r2-plan"]
     assert [one.subtask_id for one in ask.previous] == ["t1-r1-s1", "t1-r1-s2"]
 
 
 def test_what_was_done_is_told_as_json_where_it_is_no_text() -> None:
     counted = done().result.model_copy(update={"output": {"rows": 7, "lost": None}})
-    talk = follow({"plan 1.1": TWO_STEPS, "execute r1-s1": Executed(counted), "judge r1-s2": WRONG}, ONCE)
+    talk = follow({"plan 1.1": TWO_STEPS, "execute r1-s1": ExecutionRecord(counted), "judge r1-s2": WRONG}, ONCE)
     assert talk.end.result.partial == ('t1-r1-s1: {"rows": 7, "lost": null}',)
 
 
@@ -421,8 +423,12 @@ def test_a_planner_cannot_claim_that_something_was_done_when_nothing_was() -> No
 
 @pytest.mark.parametrize("case", RUNS.values(), ids=RUNS)
 def test_every_message_is_on_a_route_and_the_final_result_is_the_last_of_them(case: Case) -> None:
-    talk = follow({**case[0], "perceive": [perceived(question="Which?"), perceived()], "person": Answered("that")})
-    assert [one for one in needs(talk, Say) if not allowed(one.sender, one.recipient, type(one.message).__name__)] == []
+    talk = follow({**case[0], "perceive": [perceived(question="Which?"), perceived()], "person": UserReply("that")})
+    assert [
+        one
+        for one in needs(talk, PublishMessage)
+        if not is_allowed(one.sender, one.recipient, type(one.message).__name__)
+    ] == []
     assert messages(talk, FinalResult) == [talk.end.result]
     assert talk.names[-1] == "controller → person: FinalResult"
 

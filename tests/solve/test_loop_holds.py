@@ -19,31 +19,31 @@ from proofstone.agents.roles.models.solve_messages import (
     ReplanRequest,
     SubTask,
 )
-from proofstone.agents.rules.routes import allowed
+from proofstone.agents.rules.routes import is_allowed
 from proofstone.solve.rules.effects import (
-    Answered,
     AskExecutor,
-    AskForFailure,
+    AskForFailureReport,
     AskMetaValidator,
     AskPerceiver,
     AskPerson,
     AskPlanner,
-    AskTime,
     AskValidator,
-    Elapsed,
-    Heard,
-    Look,
-    Looked,
-    Noted,
-    NotTaken,
-    Planned,
-    Pursue,
-    Pursued,
-    Recall,
-    Round,
-    Say,
+    CheckCriteria,
+    CriteriaVerdicts,
+    ElapsedTime,
+    MeasureTime,
+    PublishMessage,
+    PursueSubtasks,
+    RecallMemory,
+    ReportPlan,
+    ReportRejectedPlan,
+    ReportRound,
+    SolveAcknowledgement,
+    SolveAgentReply,
+    SubtaskOutcomes,
+    UserReply,
 )
-from proofstone.solve.rules.gradient import POLICIES, Weights
+from proofstone.solve.rules.gradient import POLICIES, LossWeights
 from tests.solve.talk import (
     ENVIRONMENTAL,
     LOGICAL,
@@ -97,7 +97,7 @@ DRAFTS = st.builds(
 PLANS = st.builds(
     lambda drafts, criteria: plan(*drafts, criteria=criteria), st.lists(DRAFTS, min_size=1, max_size=3), CRITERIA
 )
-NOTHING: st.SearchStrategy[Given] = st.sampled_from([OUT, Noted(), Heard(perceived())])
+NOTHING: st.SearchStrategy[Given] = st.sampled_from([OUT, SolveAcknowledgement(), SolveAgentReply(perceived())])
 """Of no use to anybody but a perceiver."""
 
 
@@ -109,47 +109,57 @@ def answers(need: Asked) -> st.SearchStrategy[Given]:
     """What might be sent."""
     match need:
         case AskPerceiver():
-            return st.sampled_from([OUT, Noted(), Heard(plan()), Heard(perceived("x")), Heard(perceived("y", "?"))])
-        case AskPerson():
-            return st.sampled_from([Noted(), Answered(""), Answered("that one")])
-        case Recall():
             return st.sampled_from(
-                [Noted(), Calibration(), Calibration(blocked_tools=("grep",), blocked_targets=("y",))]
+                [
+                    OUT,
+                    SolveAcknowledgement(),
+                    SolveAgentReply(plan()),
+                    SolveAgentReply(perceived("x")),
+                    SolveAgentReply(perceived("y", "?")),
+                ]
+            )
+        case AskPerson():
+            return st.sampled_from([SolveAcknowledgement(), UserReply(""), UserReply("that one")])
+        case RecallMemory():
+            return st.sampled_from(
+                [SolveAcknowledgement(), Calibration(), Calibration(blocked_tools=("grep",), blocked_targets=("y",))]
             )
         case AskPlanner():
-            return _seldom(NOTHING, PLANS.map(Heard))
-        case Pursue(subtasks=of):
+            return _seldom(NOTHING, PLANS.map(SolveAgentReply))
+        case PursueSubtasks(subtasks=of):
             lost = st.lists(st.sampled_from([*map(came, of), *(came(one, id="t9") for one in of)]), max_size=3)
-            return _seldom(lost.map(lambda found: Pursued(tuple(found))), st.just(Noted()))
+            return _seldom(lost.map(lambda found: SubtaskOutcomes(tuple(found))), st.just(SolveAcknowledgement()))
         case AskExecutor(subtask=of):
             used = done(*of.tools, targets=of.files, id=of.subtask_id)
             return _seldom(st.sampled_from([crash(), crash(may=True), done("curl")]), st.just(used))
         case AskValidator(criteria=criteria):
-            judged = st.lists(CLASSES, max_size=len(criteria) + 1).map(lambda words: Heard(judgement(*words)))
+            judged = st.lists(CLASSES, max_size=len(criteria) + 1).map(lambda words: SolveAgentReply(judgement(*words)))
             return _seldom(NOTHING, judged, st.just(well(need)))
-        case Look(criteria=criteria):
+        case CheckCriteria(criteria=criteria):
             found = st.lists(CLASSES, min_size=len(criteria), max_size=len(criteria))
             return _seldom(
-                st.just(Looked(())), found.map(lambda classes: seen(criteria, *classes)), st.just(well(need))
+                st.just(CriteriaVerdicts(())), found.map(lambda classes: seen(criteria, *classes)), st.just(well(need))
             )
         case AskMetaValidator(criteria=criteria):
             meets = st.sampled_from(["yes", "yes", "yes", "no", "ambiguous"])
             merged = st.builds(
-                lambda words, meets: Heard(merge(*words, meets=meets)), st.lists(CLASSES, max_size=len(criteria)), meets
+                lambda words, meets: SolveAgentReply(merge(*words, meets=meets)),
+                st.lists(CLASSES, max_size=len(criteria)),
+                meets,
             )
             return _seldom(NOTHING, merged, st.just(well(need)))
-        case AskTime():
-            return st.one_of(st.just(Noted()), st.integers(0, 10**6).map(Elapsed))
-        case AskForFailure():
-            return st.sampled_from([OUT, Noted(), Heard(failure())])
+        case MeasureTime():
+            return st.one_of(st.just(SolveAcknowledgement()), st.integers(0, 10**6).map(ElapsedTime))
+        case AskForFailureReport():
+            return st.sampled_from([OUT, SolveAcknowledgement(), SolveAgentReply(failure())])
         case _:
-            return st.just(Noted())
+            return st.just(SolveAcknowledgement())
 
 
 @st.composite
 def runs(draw: st.DrawFn) -> tuple[int, Talk]:
     replans = draw(st.integers(0, 4))
-    about = goal(weights=Weights(max_replans=replans), policy=draw(st.sampled_from(sorted(POLICIES))))
+    about = goal(weights=LossWeights(max_replans=replans), policy=draw(st.sampled_from(sorted(POLICIES))))
     return replans, converse(about, lambda need: draw(answers(need)))
 
 
@@ -177,16 +187,16 @@ def test_whatever_is_answered(run: tuple[int, Talk]) -> None:
 
 
 def _every_look_has_a_name_of_its_own(talk: Talk) -> None:
-    names = [(one.where, one.attempt) for one in needs(talk, Look)]
+    names = [(one.where, one.attempt) for one in needs(talk, CheckCriteria)]
     assert len(names) == len(set(names))
 
 
 def _whoever_looks_on_hears_all(talk: Talk) -> None:
-    rounds = needs(talk, Round)
+    rounds = needs(talk, ReportRound)
     assert [one.number for one in rounds] == list(range(1, talk.rounds() + 1))
     assert [one.reading for one in rounds] == list(talk.end.readings)
-    assert [one.round for one in needs(talk, Planned)] == [one.number for one in rounds if one.subtasks]
-    assert [(one.round, one.why) for one in needs(talk, NotTaken)] == [
+    assert [one.round for one in needs(talk, ReportPlan)] == [one.number for one in rounds if one.subtasks]
+    assert [(one.round, one.why) for one in needs(talk, ReportRejectedPlan)] == [
         (one.number, why) for one in rounds for why in one.rejected
     ]
 
@@ -195,13 +205,13 @@ def _what_is_left_is_what_was_said(talk: Talk) -> None:
     assert list(talk.end.all_subtasks) == messages(talk, SubTask)
     assert [one for one in talk.end.rounds if isinstance(one, ReplanRequest)] == messages(talk, ReplanRequest)
     assert [one for one in talk.end.rounds if isinstance(one, OutcomeSummary)] == messages(talk, OutcomeSummary)
-    assert [one.directive for one in needs(talk, Round) if one.directive.directive is not ACCEPT] == [
+    assert [one.directive for one in needs(talk, ReportRound) if one.directive.directive is not ACCEPT] == [
         *talk.end.directives
     ]
 
 
 def _every_message_is_on_a_route(talk: Talk) -> None:
-    assert all(allowed(one.sender, one.recipient, type(one.message).__name__) for one in needs(talk, Say))
+    assert all(is_allowed(one.sender, one.recipient, type(one.message).__name__) for one in needs(talk, PublishMessage))
 
 
 def _ids_are_unique(talk: Talk) -> None:
@@ -211,9 +221,9 @@ def _ids_are_unique(talk: Talk) -> None:
 
 
 def _nothing_starts_after_a_failure(talk: Talk) -> None:
-    for one in needs(talk, Pursue):
-        assert all(before.matched for before in one.before)
-        waited_for = [other for other in needs(talk, Pursue) if other.round == one.round]
+    for one in needs(talk, PursueSubtasks):
+        assert all(before.is_matched for before in one.before)
+        waited_for = [other for other in needs(talk, PursueSubtasks) if other.round == one.round]
         earlier = {
             of.subtask_id for other in waited_for for of in other.subtasks if of.sequence < one.subtasks[0].sequence
         }
@@ -222,17 +232,17 @@ def _nothing_starts_after_a_failure(talk: Talk) -> None:
 
 def _only_what_matched_is_merged(talk: Talk) -> None:
     for one in needs(talk, AskMetaValidator):
-        assert all(outcome.matched for outcome in one.outcomes)
+        assert all(outcome.is_matched for outcome in one.outcomes)
         assert {outcome.subtask_id for outcome in one.outcomes} == set(one.manifest.subtask_ids)
         assert not any(criterion.command or criterion.predicate for criterion in one.criteria)
-        assert not any(seen.failed for seen in one.seen)
+        assert not any(seen.is_failed for seen in one.seen)
 
 
 def _what_is_blocked_is_not_planned(talk: Talk) -> None:
     for number in range(1, talk.rounds() + 1):
         asked = [one for one in needs(talk, AskPlanner) if one.round == number]
         assert 1 <= len(asked) <= 3
-    for one in needs(talk, Pursue):
+    for one in needs(talk, PursueSubtasks):
         assert not set(one.blocked_tools) & {tool for of in one.subtasks for tool in of.tools}
         assert {"run", "write", "edit"} - set(one.blocked_tools)
     for directive in talk.end.directives:
@@ -246,7 +256,7 @@ def _what_is_accepted_was_verified(talk: Talk) -> None:
         return
     (summary,) = messages(talk, OutcomeSummary)
     assert summary.merged_verdicts
-    assert not any(one.failed for one in summary.merged_verdicts)
-    assert all(one.matched for one in summary.outcomes)
+    assert not any(one.is_failed for one in summary.merged_verdicts)
+    assert all(one.is_matched for one in summary.outcomes)
     assert {one.subtask_id for one in summary.outcomes} == {one.subtask_id for one in talk.end.subtasks}
     assert talk.directives.count(DirectiveName.ABANDON) == 0

@@ -15,7 +15,16 @@ from proofstone.agents.roles.models.solve_messages import (
     PredicateKind,
     ReplanRequest,
 )
-from proofstone.solve.rules.effects import AskMetaValidator, AskPlanner, Heard, Look, Looked, Noted, Pursue, Pursued
+from proofstone.solve.rules.effects import (
+    AskMetaValidator,
+    AskPlanner,
+    CheckCriteria,
+    CriteriaVerdicts,
+    PursueSubtasks,
+    SolveAcknowledgement,
+    SolveAgentReply,
+    SubtaskOutcomes,
+)
 from proofstone.solve.rules.loop import solve
 from tests.solve.talk import (
     ENVIRONMENTAL,
@@ -50,7 +59,7 @@ from tests.solve.talk import (
 def test_numbers_are_pursued_one_after_another_and_those_of_one_number_together() -> None:
     three = plan(draft(sequence=2), draft(), draft(sequence=2))
     talk = follow({"plan 1.1": three})
-    first, second = needs(talk, Pursue)
+    first, second = needs(talk, PursueSubtasks)
     assert [one.subtask_id for one in first.subtasks] == ["t1-r1-s2"]
     assert [one.subtask_id for one in second.subtasks] == ["t1-r1-s1", "t1-r1-s3"]
     assert first.before == ()
@@ -68,26 +77,26 @@ def test_one_of_several_that_failed_is_enough() -> None:
     three = plan(draft(), draft(), draft(sequence=2))
     talk = follow({"plan 1.1": three, "judge r1-s1": WRONG}, ONCE)
     assert [one.subtask_id for one in talk.end.outcomes] == ["t1-r1-s1", "t1-r1-s2"]
-    assert len(needs(talk, Pursue)) == 1
+    assert len(needs(talk, PursueSubtasks)) == 1
 
 
 def _lost(need: Asked) -> Given:
-    return Pursued(())
+    return SubtaskOutcomes(())
 
 
 def _foreign(need: Asked) -> Given:
-    assert isinstance(need, Pursue)
-    return Pursued(tuple(came(one, id=f"{one.subtask_id}0") for one in need.subtasks))
+    assert isinstance(need, PursueSubtasks)
+    return SubtaskOutcomes(tuple(came(one, id=f"{one.subtask_id}0") for one in need.subtasks))
 
 
 def _of_another_round(need: Asked) -> Given:
-    assert isinstance(need, Pursue)
-    return Pursued(tuple(came(one, id=one.subtask_id.replace("r1", "r0")) for one in need.subtasks))
+    assert isinstance(need, PursueSubtasks)
+    return SubtaskOutcomes(tuple(came(one, id=one.subtask_id.replace("r1", "r0")) for one in need.subtasks))
 
 
 def _without_the_last(need: Asked) -> Given:
-    assert isinstance(need, Pursue)
-    return Pursued(tuple(map(came, need.subtasks[:-1])))
+    assert isinstance(need, PursueSubtasks)
+    return SubtaskOutcomes(tuple(map(came, need.subtasks[:-1])))
 
 
 @pytest.mark.parametrize("sent", [_lost, _foreign, _of_another_round, _without_the_last])
@@ -97,7 +106,7 @@ def test_an_outcome_that_never_came_neither_hangs_nor_passes(sent: Scripted) -> 
     )
     lost = talk.end.outcomes[-1]
     assert [one.subtask_id for one in talk.end.outcomes] == ["t1-r1-s1", "t1-r1-s2"]
-    assert (lost.matched, lost.failure_reason) == (False, "its outcome is missing")
+    assert (lost.is_matched, lost.failure_reason) == (False, "its outcome is missing")
     assert [(one.criterion, one.failure_class) for one in lost.criteria_verdicts] == [
         ("alpha holds", ENVIRONMENTAL),
         ("beta holds", ENVIRONMENTAL),
@@ -108,8 +117,10 @@ def test_an_outcome_that_never_came_neither_hangs_nor_passes(sent: Scripted) -> 
 
 def _shown_by(*verdicts: CriterionVerdict) -> Scripted:
     def sent(need: Asked) -> Given:
-        assert isinstance(need, Pursue)
-        return Pursued(tuple(came(one).model_copy(update={"criteria_verdicts": verdicts}) for one in need.subtasks))
+        assert isinstance(need, PursueSubtasks)
+        return SubtaskOutcomes(
+            tuple(came(one).model_copy(update={"criteria_verdicts": verdicts}) for one in need.subtasks)
+        )
 
     return sent
 
@@ -138,22 +149,22 @@ def test_an_outcome_that_says_it_matched_and_does_not_show_it_has_failed(sent: S
 
 def test_an_outcome_that_nobody_asked_for_is_left_out() -> None:
     def more(need: Asked) -> Given:
-        assert isinstance(need, Pursue)
+        assert isinstance(need, PursueSubtasks)
         (one,) = need.subtasks
-        return Pursued((came(one, matched=False, id="t1-r9-s9"), came(one), came(one, matched=False)))
+        return SubtaskOutcomes((came(one, matched=False, id="t1-r9-s9"), came(one), came(one, matched=False)))
 
     talk = follow({"pursue 1": more})
-    assert [(one.subtask_id, one.matched) for one in talk.end.outcomes] == [("t1-r1-s1", True)]
+    assert [(one.subtask_id, one.is_matched) for one in talk.end.outcomes] == [("t1-r1-s1", True)]
     assert talk.end.result.status is FinalStatus.ACCEPTED
 
 
 def test_a_pursuit_that_is_answered_with_something_else_is_a_fault_of_the_engine() -> None:
     loop = solve(goal())
     need = next(loop)
-    while not isinstance(need, Pursue):
-        need = loop.send(Heard(plan()) if isinstance(need, AskPlanner) else Noted())
+    while not isinstance(need, PursueSubtasks):
+        need = loop.send(SolveAgentReply(plan()) if isinstance(need, AskPlanner) else SolveAcknowledgement())
     with pytest.raises(TypeError, match="expected outcomes"):
-        loop.send(Noted())
+        loop.send(SolveAcknowledgement())
 
 
 # Merge.
@@ -176,8 +187,8 @@ def test_the_meta_validator_is_not_asked_while_anything_has_failed(broken: Scrip
         (merge(word(1, evidence=" ")), "both hold equally many customers"),
         (merge(word(2)), "both hold equally many customers"),
         (OUT, "what the user asked for"),
-        (Heard(perceived()), "what the user asked for"),
-        (Noted(), "what the user asked for"),
+        (SolveAgentReply(perceived()), "what the user asked for"),
+        (SolveAcknowledgement(), "what the user asked for"),
     ],
     ids=["ambiguous", "no", "a criterion", "no evidence", "another criterion", "it fails", "another answer", "none"],
 )
@@ -186,7 +197,7 @@ def test_a_merge_that_is_not_verified_is_rejected_and_its_distance_is_not_0(answ
     (request,) = messages(talk, ReplanRequest)
     assert failed in request.gap_summary
     assert not request.failed_subtasks
-    assert any(one.failed for one in request.merged_verdicts)
+    assert any(one.is_failed for one in request.merged_verdicts)
     assert not messages(talk, OutcomeSummary)
     assert talk.end.result.loss.D > 0
     assert talk.end.result.status is FinalStatus.PARTIAL
@@ -194,7 +205,7 @@ def test_a_merge_that_is_not_verified_is_rejected_and_its_distance_is_not_0(answ
 
 def test_doubt_is_a_logical_failure_that_says_why() -> None:
     talk = follow({"merge": merge(meets="ambiguous", why="two readings")}, ONCE)
-    wrong = [one for one in messages(talk, ReplanRequest)[0].merged_verdicts if one.failed]
+    wrong = [one for one in messages(talk, ReplanRequest)[0].merged_verdicts if one.is_failed]
     assert [(one.evidence, one.failure_class) for one in wrong] == [("ambiguous: two readings", LOGICAL)]
 
 
@@ -204,7 +215,7 @@ CRITERIA = (plausible("sums are equal"), verifiable("it builds"), plausible("nam
 def test_a_verifiable_criterion_of_the_task_never_reaches_the_meta_validator() -> None:
     talk = follow({"plan 1.1": plan(criteria=CRITERIA)})
     (ask,) = needs(talk, AskMetaValidator)
-    (look,) = needs(talk, Look)
+    (look,) = needs(talk, CheckCriteria)
     assert [one.criterion for one in ask.criteria] == ["sums are equal", "names are kept"]
     assert [one.criterion for one in look.criteria] == ["it builds"]
     assert (look.where, look.attempt, look.output) == ("t1-r1", 1, "")
@@ -215,7 +226,7 @@ def test_a_verifiable_criterion_of_the_task_never_reaches_the_meta_validator() -
 
 @pytest.mark.parametrize(
     "looked",
-    [seen((CRITERIA[1],), LOGICAL), Looked(()), seen((verifiable("another"),)), Noted()],
+    [seen((CRITERIA[1],), LOGICAL), CriteriaVerdicts(()), seen((verifiable("another"),)), SolveAcknowledgement()],
     ids=["it is not so", "nothing was seen", "something else was seen", "nobody looked"],
 )
 @pytest.mark.parametrize("criteria", [CRITERIA, CRITERIA[1:2]], ids=["with others", "alone"])
@@ -240,7 +251,7 @@ BEFORE_AND_AFTER = (SAYS_SO, *CRITERIA, predicate(PredicateKind.CONTAINS, "the f
 def test_the_engine_looks_before_the_merge_and_at_the_output_after_it() -> None:
     talk = follow({"plan 1.1": plan(criteria=BEFORE_AND_AFTER)})
     assert talk.asked[-3:] == ["look r1.1", "merge 1", "look r1.2"]
-    before, after = needs(talk, Look)
+    before, after = needs(talk, CheckCriteria)
     assert ([one.criterion for one in before.criteria], before.output) == (["it builds", "the file says so"], "")
     assert ([one.criterion for one in after.criteria], after.output) == (["it says so"], "all is moved")
     assert before.where == after.where == "t1-r1"
@@ -250,7 +261,7 @@ def test_the_engine_looks_before_the_merge_and_at_the_output_after_it() -> None:
 
 @pytest.mark.parametrize(
     "looked",
-    [seen((CRITERIA[1], BEFORE_AND_AFTER[-1]), None, LOGICAL), Looked(()), Noted()],
+    [seen((CRITERIA[1], BEFORE_AND_AFTER[-1]), None, LOGICAL), CriteriaVerdicts(()), SolveAcknowledgement()],
     ids=["it is not so", "nothing was seen", "nobody looked"],
 )
 def test_what_the_engine_saw_to_be_wrong_no_model_is_asked_about(looked: Scripted) -> None:
@@ -272,16 +283,16 @@ def test_what_was_not_seen_or_judged_does_not_count_in_the_distance() -> None:
 def test_an_output_that_does_not_say_so_is_rejected() -> None:
     talk = follow({"plan 1.1": plan(criteria=BEFORE_AND_AFTER), "look r1.2": seen((SAYS_SO,), LOGICAL)}, ONCE)
     (request,) = messages(talk, ReplanRequest)
-    assert [one.criterion for one in request.merged_verdicts if one.failed] == ["it says so"]
+    assert [one.criterion for one in request.merged_verdicts if one.is_failed] == ["it says so"]
     assert talk.end.result.status is FinalStatus.PARTIAL
 
 
 def test_what_was_seen_stands_where_the_meta_validator_cannot_be_heard() -> None:
     talk = follow({"plan 1.1": plan(criteria=BEFORE_AND_AFTER), "merge": OUT}, ONCE)
     (request,) = messages(talk, ReplanRequest)
-    assert {one.criterion for one in request.merged_verdicts if not one.failed} == {"it builds", "the file says so"}
+    assert {one.criterion for one in request.merged_verdicts if not one.is_failed} == {"it builds", "the file says so"}
     assert {"sums are equal", "names are kept", "it says so"} < {
-        one.criterion for one in request.merged_verdicts if one.failed
+        one.criterion for one in request.merged_verdicts if one.is_failed
     }
 
 

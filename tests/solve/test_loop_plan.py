@@ -19,11 +19,11 @@ from proofstone.solve.rules.effects import (
     AskPerceiver,
     AskPerson,
     AskPlanner,
-    Failed,
-    Heard,
-    Noted,
-    Pursue,
-    Recall,
+    PursueSubtasks,
+    RecallMemory,
+    SolveAcknowledgement,
+    SolveAgentFailure,
+    SolveAgentReply,
 )
 from tests.solve.talk import (
     BLOCKED,
@@ -65,7 +65,7 @@ ABANDON, BREAK, REFINE = DirectiveName.ABANDON, DirectiveName.BREAK_SYMMETRY, Di
         ([perceived("?", "Which?"), perceived("Move them")], ["the old one"], 2, "Move them"),
         ([perceived("?", "Which?"), perceived("Still?", "Which?")], ["the old one"], 2, "Still?"),
         ([perceived("It?", "Which?")], [""], 1, "It?"),
-        ([perceived("It?", "Which?")], [Noted()], 1, "It?"),
+        ([perceived("It?", "Which?")], [SolveAcknowledgement()], 1, "It?"),
         ([perceived("It?", "Which?"), OUT], ["the old one"], 2, "It?"),
         ([OUT], [], 1, RAW),
         ([plan()], [], 1, RAW),
@@ -156,7 +156,7 @@ def test_a_planner_that_insists_is_stopped_each_time(tools: tuple[str, ...], tol
     asks = [(one.round, one.attempt, bool(one.rejected)) for one in needs(talk, AskPlanner)]
     later = [(number, attempt, attempt > 1) for number in (2, 3, 4) for attempt in (1, 2, 3)]
     assert asks == [(1, 1, False), *later]
-    assert [one.round for one in needs(talk, Pursue)] == [1]
+    assert [one.round for one in needs(talk, PursueSubtasks)] == [1]
     assert [one[:8] for one in talk.end.rejected] == ["round 2:"] * 3 + ["round 3:"] * 3 + ["round 4:"] * 3
     assert all(told in one for one in talk.end.rejected)
     assert talk.directives == [BREAK, BREAK, BREAK, ABANDON]
@@ -171,7 +171,7 @@ def test_what_was_forbidden_stays_forbidden_while_nothing_was_tried() -> None:
     talk = follow({"judge r1": WRONG, "plan 2.1": OUT, "plan 3": [plan(), BY_HAND]})
     assert [(one.directive, one.blocked_tools) for one in talk.end.directives] == [(BREAK, ("run",)), (REFINE, ())]
     assert [one.blocked_tools for one in needs(talk, AskPlanner)] == [(), ("run",), ("run",), ("run",)]
-    assert [one.round for one in needs(talk, Pursue)] == [1, 3]
+    assert [one.round for one in needs(talk, PursueSubtasks)] == [1, 3]
     assert talk.end.result.status is FinalStatus.ACCEPTED
 
 
@@ -185,7 +185,7 @@ def test_a_blocked_tool_stays_blocked_for_the_rest_of_the_task() -> None:
     talk = follow({"judge r1": WRONG, "plan 2.1": BY_HAND, "judge r2": WRONG, "plan 3": [plan(), BY_DUMP]})
     assert [one.blocked_tools for one in talk.end.directives] == [("run",), ("run", "write")]
     assert "uses run: the controller blocked it" in talk.end.rejected[0]
-    assert [one.blocked_tools for one in needs(talk, Pursue)] == [(), ("run",), ("run", "write")]
+    assert [one.blocked_tools for one in needs(talk, PursueSubtasks)] == [(), ("run",), ("run", "write")]
 
 
 def test_where_nothing_would_be_left_to_work_with_the_oldest_are_lifted() -> None:
@@ -200,7 +200,7 @@ def test_where_nothing_would_be_left_to_work_with_the_oldest_are_lifted() -> Non
         }
     )
     assert [one.blocked_tools for one in talk.end.directives[:3]] == [("run",), ("run", "write"), ("write", "edit")]
-    assert needs(talk, Pursue)[-1].blocked_tools == ("edit", "write")
+    assert needs(talk, PursueSubtasks)[-1].blocked_tools == ("edit", "write")
 
 
 def test_what_is_in_force_is_told_under_a_directive_that_blocks_nothing() -> None:
@@ -232,7 +232,7 @@ def test_no_earlier_plan_may_come_again_after_break_symmetry() -> None:
     ("first", "of"),
     [
         (OUT, ENVIRONMENTAL),
-        (Heard(perceived()), ENVIRONMENTAL),
+        (SolveAgentReply(perceived()), ENVIRONMENTAL),
         (plan(draft(sequence=2)), LOGICAL),
         (plan(draft(tools=("curl",))), LOGICAL),
         (plan(criteria=(plausible(INTENT),)), LOGICAL),
@@ -242,7 +242,7 @@ def test_no_earlier_plan_may_come_again_after_break_symmetry() -> None:
 def test_a_round_without_a_plan_has_failed(first: Scripted, of: FailureClass) -> None:
     talk = follow({"plan": first}, ONCE)
     (outcome,) = talk.end.outcomes
-    assert not needs(talk, Pursue)
+    assert not needs(talk, PursueSubtasks)
     assert not needs(talk, AskMetaValidator)
     assert not messages(talk, SubTask)
     assert talk.end.result.loss.D == 1
@@ -252,7 +252,7 @@ def test_a_round_without_a_plan_has_failed(first: Scripted, of: FailureClass) ->
 
 
 def test_a_planner_that_fails_is_not_asked_again_in_its_round() -> None:
-    talk = follow({"plan 1.1": Failed("it is away"), "plan 2.1": plan()})
+    talk = follow({"plan 1.1": SolveAgentFailure("it is away"), "plan 2.1": plan()})
     assert talk.asked[:3] == ["perceive", "plan 1.1", "plan 2.1"]
     assert needs(talk, AskPlanner)[1].outcomes[0].failure_reason == "there is no plan: it is away"
     assert talk.end.result.status is FinalStatus.ACCEPTED
@@ -269,7 +269,7 @@ def test_the_planner_is_told_all_that_it_needs() -> None:
     assert (third.previous, third.outcomes) == (second.previous, second.outcomes)
     assert "the controller blocked it" in third.rejected
     assert {one.calibration for one in (first, second, third)} == {memory}
-    assert [one.spec.raw_input for one in needs(talk, Recall)] == [RAW, RAW]
+    assert [one.spec.raw_input for one in needs(talk, RecallMemory)] == [RAW, RAW]
 
 
 def test_the_planner_is_told_what_was_said_of_the_merged_result() -> None:
@@ -282,18 +282,18 @@ def test_the_planner_is_told_what_was_said_of_the_merged_result() -> None:
 
 
 def test_after_a_round_without_a_plan_the_planner_is_still_told_what_came_of_the_last_one() -> None:
-    talk = follow({"merge 1": merge(LOGICAL), "plan 2.1": Failed("it is away"), "plan 3.1": BY_HAND})
+    talk = follow({"merge 1": merge(LOGICAL), "plan 2.1": SolveAgentFailure("it is away"), "plan 3.1": BY_HAND})
     third = needs(talk, AskPlanner)[-1]
     assert [one.subtask_id for one in third.previous] == ["t1-r1-s1"]
     assert [one.subtask_id for one in third.outcomes] == ["t1-r1-s1", "t1-r2-plan"]
-    assert [one.failed for one in third.merged] == [True]
+    assert [one.is_failed for one in third.merged] == [True]
 
 
 def test_what_memory_blocks_no_executor_may_use() -> None:
     talk = follow({"recall": Calibration(blocked_tools=("grep",))})
-    assert needs(talk, Pursue)[0].blocked_tools == needs(talk, AskExecutor)[0].blocked_tools == ("grep",)
+    assert needs(talk, PursueSubtasks)[0].blocked_tools == needs(talk, AskExecutor)[0].blocked_tools == ("grep",)
 
 
 def test_a_memory_that_does_not_answer_forbids_nothing() -> None:
-    talk = follow({"recall": Noted()})
+    talk = follow({"recall": SolveAcknowledgement()})
     assert needs(talk, AskPlanner)[0].calibration == Calibration()

@@ -7,16 +7,16 @@ from pydantic import ValidationError
 
 from proofstone.agents.roles.models.solve import SolvePlanOutput, SubTaskDraft
 from proofstone.agents.roles.models.solve_messages import (
+    AttemptGap,
     CorrectionSignal,
     Criterion,
+    CriterionFailure,
     CriterionMode,
     CriterionVerdict,
     DispatchManifest,
     ExecutionResult,
-    FailedCriterion,
     FailureClass,
     FinalResult,
-    Gap,
     Gradient,
     Loss,
     OutcomeSummary,
@@ -27,10 +27,10 @@ from proofstone.agents.roles.models.solve_messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 from tests.solve.talk import DONE, LOGICAL, PLAUSIBLE, VERIFIABLE, done, seen, subtask, verifiable
 
-FIELDS: list[tuple[type[Contract], str, str]] = [
+FIELDS: list[tuple[type[FrozenModel], str, str]] = [
     # contract, what the loop's author wrote, what is added to it
     (TaskSpec, "task_id intent constraints raw_input", "clarification"),
     (SubTask, "subtask_id parent_task_id intent success_criteria context deadline sequence", "tools files"),
@@ -43,8 +43,8 @@ FIELDS: list[tuple[type[Contract], str, str]] = [
         "tools targets obstacles",
     ),
     (CriterionVerdict, "criterion mode verdict failure_class evidence", ""),
-    (Gap, "attempt failed_criteria", ""),
-    (FailedCriterion, "criterion failure_class", ""),
+    (AttemptGap, "attempt failed_criteria", ""),
+    (CriterionFailure, "criterion failure_class", ""),
     (
         ReplanRequest,
         "task_id gap_summary failed_subtasks correction_count elapsed_ms outcomes recommendation",
@@ -63,7 +63,7 @@ FIELDS: list[tuple[type[Contract], str, str]] = [
 
 
 @pytest.mark.parametrize(("contract", "written", "added"), FIELDS, ids=lambda one: getattr(one, "__name__", ""))
-def test_a_contract_has_its_fields_and_no_others(contract: type[Contract], written: str, added: str) -> None:
+def test_a_contract_has_its_fields_and_no_others(contract: type[FrozenModel], written: str, added: str) -> None:
     assert set(contract.model_fields) == {*written.split(), *added.split()}
     assert contract.model_config["frozen"]
     assert contract.model_config["extra"] == "forbid"
@@ -166,7 +166,7 @@ def test_a_draft_can_carry_no_id() -> None:
 def test_what_failed_has_a_class_and_nothing_else_has_one(verdict: str, of: str | None, can_be: bool) -> None:
     written = {"criterion": "a", "mode": "plausible", "verdict": verdict, "failure_class": of}
     if can_be:
-        assert CriterionVerdict.model_validate(written).failed == (verdict == "fail")
+        assert CriterionVerdict.model_validate(written).is_failed == (verdict == "fail")
     else:
         with pytest.raises(ValidationError, match="failure_class"):
             CriterionVerdict.model_validate(written)
@@ -225,11 +225,11 @@ def test_every_gradient_has_an_arrow_of_its_own() -> None:
     [
         subtask(verifiable()),
         done().result,
-        Gap(attempt=1, failed_criteria=(FailedCriterion(criterion="a", failure_class=LOGICAL),)),
+        AttemptGap(attempt=1, failed_criteria=(CriterionFailure(criterion="a", failure_class=LOGICAL),)),
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_a_message_comes_back_from_json_as_it_was(message: Contract) -> None:
+def test_a_message_comes_back_from_json_as_it_was(message: FrozenModel) -> None:
     assert type(message).model_validate_json(message.model_dump_json()) == message
 
 

@@ -16,20 +16,27 @@ from proofstone.agents.roles.models.solve_messages import (
     Predicate,
     PredicateKind,
 )
-from proofstone.solve.rules.plan_rules import NEARLY_THE_SAME, Blocks, Bounds, is_echo, similarity, why_not
+from proofstone.solve.rules.plan_rules import (
+    SIMILARITY_LIMIT,
+    Blocks,
+    PlanConstraints,
+    find_solve_plan_problems,
+    is_echo,
+    plan_similarity,
+)
 from tests.solve.talk import INTENT, TOOLS, directive, draft, plan, plausible, verifiable
 
 BREAK, APPROACH, PATH = DirectiveName.BREAK_SYMMETRY, DirectiveName.CHANGE_APPROACH, DirectiveName.CHANGE_PATH
-FREE = Bounds(TOOLS)
+FREE = PlanConstraints(TOOLS)
 NO_RUN = directive(BREAK, blocked_tools=("run",))
 
 
-def why(of: SolvePlanOutput, bounds: Bounds = FREE) -> str:
-    return "; ".join(why_not(of, bounds, INTENT))
+def why(of: SolvePlanOutput, bounds: PlanConstraints = FREE) -> str:
+    return "; ".join(find_solve_plan_problems(of, bounds, INTENT))
 
 
 def test_a_plan_that_breaks_no_rule_is_taken() -> None:
-    assert not why_not(plan(), FREE, INTENT)
+    assert not find_solve_plan_problems(plan(), FREE, INTENT)
 
 
 # Tools.
@@ -48,14 +55,14 @@ def test_a_plan_that_breaks_no_rule_is_taken() -> None:
 )
 @pytest.mark.parametrize("name", [BREAK, APPROACH])
 def test_a_blocked_tool_is_refused_by_its_exact_name(tools: tuple[str, ...], told: str, name: DirectiveName) -> None:
-    assert why(plan(draft(tools=tools)), Bounds(TOOLS, directive(name, blocked_tools=("run",)))) == told
+    assert why(plan(draft(tools=tools)), PlanConstraints(TOOLS, directive(name, blocked_tools=("run",)))) == told
 
 
 def test_every_subtask_is_looked_at() -> None:
     two = plan(draft(tools=("read",)), draft(tools=("run",), sequence=2))
-    assert why(two, Bounds(TOOLS, NO_RUN)).startswith("subtask 2 uses run")
+    assert why(two, PlanConstraints(TOOLS, NO_RUN)).startswith("subtask 2 uses run")
     unsaid = plan(draft(tools=("read",)), draft(tools=(), sequence=2))
-    assert why(unsaid, Bounds(TOOLS, NO_RUN)).startswith("subtask 2 does not name its tools")
+    assert why(unsaid, PlanConstraints(TOOLS, NO_RUN)).startswith("subtask 2 does not name its tools")
 
 
 def test_where_nothing_is_blocked_tools_need_not_be_named() -> None:
@@ -87,12 +94,12 @@ MEMORY = Calibration(blocked_tools=("grep",), blocked_targets=("old",))
 def test_who_blocks_tools(
     tools: tuple[str, ...], of: PlanDirective | None, memory: Calibration, blocked: set[str]
 ) -> None:
-    assert Bounds(tools, of, memory).blocked_tools == blocked
+    assert PlanConstraints(tools, of, memory).blocked_tools == blocked
 
 
 def test_what_an_earlier_directive_has_blocked_is_blocked_under_one_that_blocks_nothing() -> None:
-    bounds = Bounds(
-        TOOLS, directive(DirectiveName.REFINE), MEMORY, in_force=Blocks((("run",), ("edit",)), ("src/a.py",))
+    bounds = PlanConstraints(
+        TOOLS, directive(DirectiveName.REFINE), MEMORY, blocks=Blocks((("run",), ("edit",)), ("src/a.py",))
     )
     assert bounds.blocked_tools == {"run", "edit", "grep"}
     assert bounds.blocked_targets == {"src/a.py", "old"}
@@ -102,13 +109,16 @@ def test_what_an_earlier_directive_has_blocked_is_blocked_under_one_that_blocks_
 
 
 def test_what_memory_forbids_is_refused() -> None:
-    bounds, forbids = Bounds(TOOLS, None, MEMORY), "memory forbids it (`proofstone memory list`, `--no-memory`)"
+    bounds, forbids = (
+        PlanConstraints(TOOLS, None, MEMORY),
+        "memory forbids it (`proofstone memory list`, `--no-memory`)",
+    )
     assert f"uses grep: {forbids}; available:" in why(plan(draft(tools=("grep",))), bounds)
     assert f"uses old/a.py: {forbids}" in why(plan(draft(files=("old/a.py",))), bounds)
 
 
 def test_what_both_have_blocked_is_the_controllers() -> None:
-    both = Bounds(TOOLS, directive(BREAK, blocked_tools=("grep",), blocked_targets=("old/a.py",)), MEMORY)
+    both = PlanConstraints(TOOLS, directive(BREAK, blocked_tools=("grep",), blocked_targets=("old/a.py",)), MEMORY)
     told = why(plan(draft(tools=("grep",), files=("old/a.py",))), both)
     assert told.count("the controller blocked it") == 2
     assert "memory" not in told
@@ -136,13 +146,13 @@ def test_what_both_have_blocked_is_the_controllers() -> None:
     ],
 )
 def test_a_blocked_target_is_refused_by_its_path(blocked: str, path: str, refused: bool) -> None:
-    bounds = Bounds(TOOLS, directive(PATH, blocked_targets=(blocked,)))
+    bounds = PlanConstraints(TOOLS, directive(PATH, blocked_targets=(blocked,)))
     expected = f"subtask 1 uses {path}: the controller blocked it" if refused else ""
     assert why(plan(draft(files=(path,))), bounds) == expected
 
 
 def test_targets_of_memory_and_controller_are_blocked_both() -> None:
-    assert Bounds(TOOLS, directive(PATH, blocked_targets=("a",)), MEMORY).blocked_targets == {"a", "old"}
+    assert PlanConstraints(TOOLS, directive(PATH, blocked_targets=("a",)), MEMORY).blocked_targets == {"a", "old"}
 
 
 # Sequence.
@@ -214,8 +224,8 @@ def test_words_that_one_was_told_prove_nothing_where_the_result_holds_them(text:
     says = Criterion(criterion="the result says it", mode=CriterionMode.VERIFIABLE, predicate=predicate)
     assert is_echo(says, INTENT, "each has four columns") == echo
     own = draft(says, intent="Count what was moved")
-    assert bool(why_not(plan(own), FREE, INTENT, "each has four columns")) == echo
-    assert bool(why_not(plan(criteria=(says,)), FREE, INTENT, "each has four columns")) == echo
+    assert bool(find_solve_plan_problems(plan(own), FREE, INTENT, "each has four columns")) == echo
+    assert bool(find_solve_plan_problems(plan(criteria=(says,)), FREE, INTENT, "each has four columns")) == echo
 
 
 # Commands.
@@ -252,7 +262,7 @@ FIRST = (draft(),)
 def _again(
     changed: SubTaskDraft, name: DirectiveName | None = BREAK, earlier: tuple[tuple[SubTaskDraft, ...], ...] = (FIRST,)
 ) -> str:
-    return why(plan(changed), Bounds(TOOLS, directive(name) if name else None, Calibration(), earlier))  # type: ignore[arg-type]
+    return why(plan(changed), PlanConstraints(TOOLS, directive(name) if name else None, Calibration(), earlier))  # type: ignore[arg-type]
 
 
 def test_the_plan_before_is_refused_after_break_symmetry() -> None:
@@ -313,7 +323,7 @@ def test_what_is_nearly_the_same_begins_at_the_threshold() -> None:
     """Two of five files, and all else the same: (1 + 0.4 + 1) / 3 is 0.8."""
     before = (draft(files=("a", "b", "c")),)
     at, below = draft(files=("a", "b", "d", "e")), draft(files=("a", "d", "e", "f"))
-    assert similarity((at,), before) == pytest.approx(NEARLY_THE_SAME)
+    assert plan_similarity((at,), before) == pytest.approx(SIMILARITY_LIMIT)
     assert "almost" in _again(at, earlier=(before,))
     assert not _again(below, earlier=(before,))
 
@@ -335,14 +345,16 @@ DRAFTS = st.lists(
 def test_similarity_is_a_share_the_same_both_ways_and_1_of_itself(
     one: list[SubTaskDraft], other: list[SubTaskDraft]
 ) -> None:
-    assert 0 <= similarity(one, other) <= 1
-    assert similarity(one, other) == similarity(other, one)
-    assert similarity(one, one) == 1
+    assert 0 <= plan_similarity(one, other) <= 1
+    assert plan_similarity(one, other) == plan_similarity(other, one)
+    assert plan_similarity(one, one) == 1
 
 
 def test_all_that_is_wrong_is_told_at_once_and_each_thing_once() -> None:
-    bounds = Bounds(TOOLS, directive(BREAK, blocked_tools=("run",), blocked_targets=("src",)))
-    told = why_not(plan(draft(tools=("run", "run"), sequence=2), criteria=(plausible("done"),)), bounds, INTENT)
+    bounds = PlanConstraints(TOOLS, directive(BREAK, blocked_tools=("run",), blocked_targets=("src",)))
+    told = find_solve_plan_problems(
+        plan(draft(tools=("run", "run"), sequence=2), criteria=(plausible("done"),)), bounds, INTENT
+    )
     assert [one.split(",")[0].split(":")[0] for one in told] == [
         "subtask 1 uses run",
         "subtask 1 uses src/copy.py",

@@ -12,7 +12,15 @@ from proofstone.agents.roles.models.solve_messages import (
     FailureClass,
     OutcomeStatus,
 )
-from proofstone.solve.rules.subtask import crashed, failed, gap, judged, outcome, passed, unjudged
+from proofstone.solve.rules.subtask import (
+    build_gap,
+    build_outcome,
+    crash_verdicts,
+    failed_verdict,
+    passed_verdict,
+    unjudged_verdicts,
+    verdicts_from_model,
+)
 from tests.solve.talk import ENVIRONMENTAL, LOGICAL, VERIFIABLE, done, plausible, subtask, verifiable, word
 
 A, B = plausible("a is so"), plausible("b is so")
@@ -69,21 +77,21 @@ OF_THE_APPROACH = [
 @pytest.mark.parametrize("evidence", IN_THE_WAY)
 @pytest.mark.parametrize("said", [LOGICAL, ENVIRONMENTAL])
 def test_an_error_pattern_makes_a_failure_environmental_whatever_was_said(evidence: str, said: FailureClass) -> None:
-    assert failed(A, evidence, said).failure_class is ENVIRONMENTAL
+    assert failed_verdict(A, evidence, said).failure_class is ENVIRONMENTAL
 
 
 @pytest.mark.parametrize("evidence", OF_THE_APPROACH)
 @pytest.mark.parametrize("said", [LOGICAL, ENVIRONMENTAL])
 def test_else_a_failure_is_of_the_class_that_was_said(evidence: str, said: FailureClass) -> None:
-    assert failed(A, evidence, said).failure_class is said
+    assert failed_verdict(A, evidence, said).failure_class is said
 
 
 def test_evidence_of_any_length_is_read_at_once() -> None:
-    assert failed(A, "killed " * 100_000, LOGICAL).failure_class is LOGICAL
+    assert failed_verdict(A, "killed " * 100_000, LOGICAL).failure_class is LOGICAL
 
 
 def test_no_pattern_makes_a_failure_of_what_passed() -> None:
-    assert not passed(A, "it says: connection refused").failed
+    assert not passed_verdict(A, "it says: connection refused").is_failed
 
 
 @pytest.mark.parametrize(
@@ -118,34 +126,34 @@ def test_no_pattern_makes_a_failure_of_what_passed() -> None:
     ],
 )
 def test_what_was_judged(words: tuple[object, ...], classes: tuple[FailureClass | None, ...]) -> None:
-    found = judged((A, B), words)  # type: ignore[arg-type]
+    found = verdicts_from_model((A, B), words)  # type: ignore[arg-type]
     assert [one.criterion for one in found] == ["a is so", "b is so"]
     assert tuple(one.failure_class for one in found) == classes
 
 
 def test_a_failure_of_no_class_is_logical() -> None:
     unclassed = word(1, LOGICAL).model_copy(update={"failure_class": None})
-    assert judged((A,), (unclassed,))[0].failure_class is LOGICAL
+    assert verdicts_from_model((A,), (unclassed,))[0].failure_class is LOGICAL
 
 
 def test_the_evidence_is_kept() -> None:
-    found = judged((A, B), (word(1, evidence="line 3"), word(2, LOGICAL, "line 4")))
+    found = verdicts_from_model((A, B), (word(1, evidence="line 3"), word(2, LOGICAL, "line 4")))
     assert [one.evidence for one in found] == ["line 3", "line 4"]
 
 
 def test_what_nobody_could_judge_is_a_failure_of_the_environment() -> None:
-    found = unjudged((A, verifiable()), "no object in it")
+    found = unjudged_verdicts((A, verifiable()), "no object in it")
     assert [(one.verdict, one.failure_class, one.evidence) for one in found] == [
         ("fail", ENVIRONMENTAL, "no object in it")
     ] * 2
 
 
 def test_a_crash_fails_every_criterion_as_verifiable_and_environmental() -> None:
-    found = crashed((A, verifiable()), "it died")
+    found = crash_verdicts((A, verifiable()), "it died")
     assert [(one.mode, one.verdict, one.failure_class) for one in found] == [(VERIFIABLE, "fail", ENVIRONMENTAL)] * 2
 
 
-SO, NOT_SO = passed(A, "seen"), failed(B, "not seen", LOGICAL)
+SO, NOT_SO = passed_verdict(A, "seen"), failed_verdict(B, "not seen", LOGICAL)
 
 
 @pytest.mark.parametrize(
@@ -162,27 +170,27 @@ SO, NOT_SO = passed(A, "seen"), failed(B, "not seen", LOGICAL)
 def test_the_outcome_is_the_and_of_its_verdicts(
     verdicts: tuple[CriterionVerdict, ...], status: OutcomeStatus, reason: str | None
 ) -> None:
-    made = outcome(subtask(A, B), done().result, verdicts, ())
+    made = build_outcome(subtask(A, B), done().result, verdicts, ())
     assert (made.status, made.failure_reason) == (status, reason)
 
 
 def test_the_executors_own_claim_decides_nothing() -> None:
     claimed = ExecutionResult(subtask_id="s", status=ExecutionStatus.FAILED, output="I could not")
-    assert outcome(subtask(A), claimed, (SO,), ()).matched
-    assert not outcome(subtask(A), done().result, (NOT_SO,), ()).matched
+    assert build_outcome(subtask(A), claimed, (SO,), ()).is_matched
+    assert not build_outcome(subtask(A), done().result, (NOT_SO,), ()).is_matched
 
 
 def test_an_outcome_is_its_subtasks_and_says_each_tool_once() -> None:
     foreign = ExecutionResult(subtask_id="another", status=ExecutionStatus.COMPLETED, output="x", crashed="it died")
     used = {"tools": ("b", "a", "b"), "targets": ("y", "x", "y"), "obstacles": ("x", "x")}
-    made = outcome(subtask(A), foreign, (NOT_SO,), (), **used)
+    made = build_outcome(subtask(A), foreign, (NOT_SO,), (), **used)
     assert (made.subtask_id, made.parent_task_id, made.output) == ("t1-r1-s1", "t1", "x")
     assert (made.tools, made.targets, made.obstacles) == (("b", "a"), ("y", "x"), ("x",))
     assert made.failure_reason == "it died"
 
 
 def test_a_gap_holds_what_failed() -> None:
-    found = gap(2, (SO, NOT_SO))
+    found = build_gap(2, (SO, NOT_SO))
     assert (found.attempt, [(one.criterion, one.failure_class) for one in found.failed_criteria]) == (
         2,
         [("b is so", LOGICAL)],
@@ -191,5 +199,5 @@ def test_a_gap_holds_what_failed() -> None:
 
 def test_a_verdict_keeps_the_mode_of_its_criterion() -> None:
     both: tuple[Criterion, ...] = (A, verifiable())
-    assert [passed(one, "").mode for one in both] == [failed(one, "", LOGICAL).mode for one in both]
-    assert [passed(one, "").mode for one in both] == [one.mode for one in both]
+    assert [passed_verdict(one, "").mode for one in both] == [failed_verdict(one, "", LOGICAL).mode for one in both]
+    assert [passed_verdict(one, "").mode for one in both] == [one.mode for one in both]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from proofstone.agents.bus import Bus, OffRouteError
-from proofstone.agents.models import Occasion
+from proofstone.agents.bus import MessageBus, NoRouteError
+from proofstone.agents.models import DispatchKey
 from proofstone.auditor.models import AuditFinding, AuditReport, Detection, ToolHealth
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.sqlite import SqliteLedger
@@ -55,10 +55,10 @@ def seen(report: AuditReport) -> list[tuple[Detection, str, str | None, str]]:
 
 
 @contextmanager
-def bus_of(stage: Stage, run_id: str) -> Iterator[Bus]:
+def bus_of(stage: Stage, run_id: str) -> Iterator[MessageBus]:
     """The bus of the run, in the hands of somebody else."""
     with closing(SqliteLedger(ledger_path(stage.workshop.proofstone_home), "write")) as ledger:
-        yield Bus(ledger, run_id)
+        yield MessageBus(ledger, run_id)
 
 
 def test_in_a_clean_run_nothing_is_found_and_nothing_is_written(stage: Stage) -> None:
@@ -163,7 +163,7 @@ def test_what_was_called_completed_and_is_not_is_a_false_claim(stage: Stage) -> 
 def test_whoever_was_asked_and_never_answered_is_silent(stage: Stage) -> None:
     """Somebody hands work over while the run waits, and to that nobody answers, though the run goes on to its end."""
     run_id = stage.solve(*ASKS).report.run_id
-    lost = Occasion(run_id=run_id, role="executor", step="lost", task="lost")
+    lost = DispatchKey(run_id=run_id, role="executor", step="lost", task="lost")
     with bus_of(stage, run_id) as bus:
         payload: dict[str, JsonValue] = {"dispatch": lost.id, "occasion": lost.model_dump(mode="json"), "task": "lost"}
         bus.publish("engine", "executor", "Dispatch", payload)
@@ -189,7 +189,7 @@ def test_a_message_off_the_routes_is_refused_and_reported(
     stage: Stage, sender: str, recipient: str, type: str, rule: str
 ) -> None:
     run_id = stage.solve(*ASKS).report.run_id
-    with bus_of(stage, run_id) as bus, pytest.raises(OffRouteError):
+    with bus_of(stage, run_id) as bus, pytest.raises(NoRouteError):
         bus.publish(sender, recipient, type, {"task_id": run_id, "status": "accepted"})
     came = stage.resume("last", "--answer", "those of today")
     assert came.status == "accepted"

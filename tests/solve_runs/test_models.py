@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.app.solve import ROLES
-from proofstone.testing.model_server.answers import Answer, Asked, HttpError, Reply, WireProtocol
+from proofstone.app.solve import SOLVE_ROLES
+from proofstone.testing.model_server.answers import Answer, HttpError, ReceivedRequest, Reply, WireProtocol
 from proofstone.testing.model_server.server import ModelServer
 from tests.agents.models import Model, answers, calls
 from tests.solve_runs.stage import (
@@ -57,7 +57,7 @@ class Faltering(Model):
 
     first: list[Answer] = field(default_factory=list)
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: ReceivedRequest) -> Answer:
         return self.first.pop(0) if self.first else super().answer(asked)
 
 
@@ -85,7 +85,7 @@ def desk(folder: Path, wire: WireProtocol = WireProtocol.OPENAI_CHAT, **turns: S
     stage = Stage.set_up(folder / "stage")
     model = Faltering({**TURNS, **turns})
     with ModelServer(model.answer) as server:
-        backends = "".join(f'{role} = "api:local:{role}"\n' for role in ROLES)
+        backends = "".join(f'{role} = "api:local:{role}"\n' for role in SOLVE_ROLES)
         config = folder / "person.toml"
         config.write_text(
             f'[providers.local]\nwire = "{wire}"\nurl = "{server.base_url(wire)}"\nkey_variable = "LOCAL_KEY"\n'
@@ -104,7 +104,7 @@ def test_models_in_every_role_reach_the_goal_and_the_report_says_what_it_cost(
     with desk(tmp_path, wire) as at:
         came = at.solve()
         assert (came.exit, came.status, came.directives) == (0, "accepted", ["accept"]), came.stderr
-        assert {role: at.model.count(role) for role in ROLES} == {role: len(TURNS[role]) for role in ROLES}
+        assert {role: at.model.count(role) for role in SOLVE_ROLES} == {role: len(TURNS[role]) for role in SOLVE_ROLES}
         report = came.report
         assert report.result is not None and report.result.output == "There are 3."
         assert [one.path for one in report.changed] == ["count.txt"]
@@ -112,7 +112,7 @@ def test_models_in_every_role_reach_the_goal_and_the_report_says_what_it_cost(
         assert (report.spent.requests, report.spent.unpriced) == (ONE_ROUND, 0)
         assert (report.spent.input_tokens, report.spent.output_tokens) == (11 * ONE_ROUND, 7 * ONE_ROUND)
         assert report.spent.usd == pytest.approx(ONE_ROUND * (11 * 1000 + 7 * 2000) / 1e6)
-        assert report.agents == {role: f"api:local:{role}" for role in ROLES}
+        assert report.agents == {role: f"api:local:{role}" for role in SOLVE_ROLES}
         told = at.model.asked["executor"][-1].messages
         assert [text for role, text in told if role == "tool"][-1].endswith("\n3"), "it has heard what it ran"
         assert at.stage.proofstone("audit", "last").returncode == 0
@@ -121,9 +121,9 @@ def test_models_in_every_role_reach_the_goal_and_the_report_says_what_it_cost(
 def test_each_role_is_offered_its_own_tools_and_no_others(tmp_path: Path) -> None:
     with desk(tmp_path) as at:
         assert at.solve().status == "accepted"
-        offered = {role: set(at.model.asked[role][0].tools) for role in ROLES}
+        offered = {role: set(at.model.asked[role][0].tools) for role in SOLVE_ROLES}
         assert {"write", "edit", "run"} <= offered["executor"]
-        for role in set(ROLES) - {"executor"}:
+        for role in set(SOLVE_ROLES) - {"executor"}:
             assert not {"write", "edit", "run"} & offered[role], role
 
 
@@ -142,10 +142,10 @@ def test_a_provider_that_denies_us_stops_the_run_and_it_goes_on_when_that_is_put
         assert stopped.exit == 2 and not at.model.count("agent_validator")
         assert "no such key" in stopped.stderr and "proofstone solve --resume" in stopped.stderr
         at.model.turns = TURNS
-        before = {role: at.model.count(role) for role in ROLES}
+        before = {role: at.model.count(role) for role in SOLVE_ROLES}
         came = at.resume()
         assert (came.status, came.directives) == ("accepted", ["accept"]), came.stderr
-        again = {role: at.model.count(role) - before[role] for role in ROLES}
+        again = {role: at.model.count(role) - before[role] for role in SOLVE_ROLES}
         assert (again["perceiver"], again["planner"], again["executor"]) == (0, 0, len(EXECUTES) - 1)
         assert came.report.spent.input_tokens == 11 * ONE_ROUND, "nothing is paid for twice"
 

@@ -18,8 +18,8 @@ from proofstone.agents.roles.models.solve_messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from proofstone.agents.roles.role import request_text
-from proofstone.solve.requests import asking, asking_beside
+from proofstone.agents.roles.role import format_request
+from proofstone.solve.requests import build_dispatch, build_subtask_dispatch
 from proofstone.solve.rules.effects import AskExecutor, AskPlanner, AskValidator
 
 SPEC = TaskSpec(task_id="t", intent="count", raw_input="count them")
@@ -48,9 +48,9 @@ def outcome(number: int, text: str, criteria: int = 40) -> SubTaskOutcome:
 
 def planning(outcomes: tuple[SubTaskOutcome, ...]) -> tuple[str, SolvePlanRequest]:
     need = AskPlanner(2, 1, SPEC, Calibration(), None, (), outcomes, "", outcomes[0].criteria_verdicts)
-    one = asking(need, "t", ("read",))
+    one = build_dispatch(need, "t", ("read",))
     assert isinstance(one.request, SolvePlanRequest)
-    return request_text(one.role, one.request), one.request
+    return format_request(one.role, one.request), one.request
 
 
 def test_what_is_not_long_is_told_in_full() -> None:
@@ -82,9 +82,9 @@ def test_an_executor_is_told_no_more_than_that_either() -> None:
         subtask_id="t-r1-s2", parent_task_id="t", intent="count", success_criteria=("it is so",), sequence=2
     )
     before = tuple(outcome(number, LONG) for number in range(1, 12))
-    one = asking_beside(AskExecutor(SPEC, subtask, 2, before, (signal, signal), ()), "t", 1)
+    one = build_subtask_dispatch(AskExecutor(SPEC, subtask, 2, before, (signal, signal), ()), "t", 1)
     assert isinstance(one.request, SolveExecutionRequest)
-    assert len(request_text(one.role, one.request)) < MOST
+    assert len(format_request(one.role, one.request)) < MOST
     assert one.request.corrections[0].what_was_wrong.endswith("the end")
 
 
@@ -94,10 +94,13 @@ def test_whoever_looks_on_is_told_which_attempt_it_is(attempt: int, again: str) 
         subtask_id="t-r1-s2", parent_task_id="t", intent="count", success_criteria=("it is so",), sequence=2
     )
     result = ExecutionResult(subtask_id="t-r1-s2", status=ExecutionStatus.COMPLETED)
-    executing = asking_beside(AskExecutor(SPEC, subtask, attempt, (), (), ()), "t", 1)
-    judging = asking_beside(AskValidator(subtask, attempt, result, ()), "t", 1)
-    assert [one.who for one in (executing, judging)] == [f"executor r1-s2{again}", f"agent_validator r1-s2{again}"]
+    executing = build_subtask_dispatch(AskExecutor(SPEC, subtask, attempt, (), (), ()), "t", 1)
+    judging = build_subtask_dispatch(AskValidator(subtask, attempt, result, ()), "t", 1)
+    assert [one.agent_label for one in (executing, judging)] == [
+        f"executor r1-s2{again}",
+        f"agent_validator r1-s2{again}",
+    ]
 
 
 def test_a_planner_is_told_by_its_role_alone() -> None:
-    assert asking(AskPlanner(2, 2, SPEC, Calibration(), None, (), (), ""), "t", ()).who == "planner"
+    assert build_dispatch(AskPlanner(2, 2, SPEC, Calibration(), None, (), (), ""), "t", ()).agent_label == "planner"

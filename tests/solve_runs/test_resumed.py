@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proofstone.app.solve import SolveRequest, solve_run
+from proofstone.app.solve import SolveRequest, build_solve_run
 from tests.solve_runs.stage import (
     COUNTED,
     GOAL,
@@ -153,7 +153,7 @@ def test_how_long_the_person_thinks_does_not_count(stage: Stage, monkeypatch: py
         monkeypatch.setenv(name, value)
     began = time.monotonic()
     request = SolveRequest(backends=[stage.cast(script(*ASKS))])
-    with solve_run(stage.root, GOAL, request, Unseen(), slowly, home=stage.workshop.proofstone_home) as run:
+    with build_solve_run(stage.root, GOAL, request, Unseen(), slowly, home=stage.workshop.proofstone_home) as run:
         report = run.run()
     assert report.task.clarification == "those of today"
     assert report.elapsed_ms <= 1000 * (time.monotonic() - began - SLOW)

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from proofstone.errors import UnavailableError
-from proofstone.runtime.parallel import side_by_side
+from proofstone.runtime.parallel import run_parallel
 
 
 def test_what_came_of_each_is_in_their_order() -> None:
@@ -21,7 +21,7 @@ def test_what_came_of_each_is_in_their_order() -> None:
         second.set()
         return "second"
 
-    assert side_by_side([first, other], 2, threading.Event()) == ("first", "second")
+    assert run_parallel([first, other], 2, threading.Event()) == ("first", "second")
 
 
 def test_after_a_failure_nothing_that_waits_is_begun_and_what_is_at_work_is_told() -> None:
@@ -39,7 +39,7 @@ def test_after_a_failure_nothing_that_waits_is_begun_and_what_is_at_work_is_told
         begun.append(1)
 
     with pytest.raises(KeyboardInterrupt):
-        side_by_side([fails, at_work, at_work, *[waits] * 20], 2, cancel)
+        run_parallel([fails, at_work, at_work, *[waits] * 20], 2, cancel)
     assert 1 not in begun
 
 
@@ -57,5 +57,5 @@ def test_when_a_provider_cannot_be_reached_the_others_come_to_their_end() -> Non
         ended.append(0)
 
     with pytest.raises(UnavailableError):
-        side_by_side([fails, at_work, at_work, at_work], 2, cancel)
+        run_parallel([fails, at_work, at_work, at_work], 2, cancel)
     assert len(ended) == 3

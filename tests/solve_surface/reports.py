@@ -18,7 +18,7 @@ from proofstone.agents.roles.models.solve_messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from proofstone.common.models import ChangedPath, ChangeKind, Spent
+from proofstone.common.models import BudgetUsage, ChangedPath, ChangeKind
 from proofstone.solve.models import SolveReport, SolveRound
 
 RUN = "20260226T143000Z-abc123"
@@ -113,7 +113,7 @@ def report(**said: object) -> SolveReport:
         "elapsed_ms": 41_000,
         "agents": {"planner": "api:large", "executor": "api:small"},
         "dispatches": 7,
-        "spent": Spent(requests=12, input_tokens=3_000, usd=0.05),
+        "spent": BudgetUsage(requests=12, input_tokens=3_000, usd=0.05),
         **said,
     }
     return SolveReport.model_validate(body)

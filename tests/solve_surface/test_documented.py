@@ -6,7 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
-from proofstone.agents.roles.registry import IN_THE_LOOP
+from proofstone.agents.roles.registry import LOOP_ROLES
 from proofstone.agents.script_file import read_script
 from tests.workshop import Workshop
 
@@ -50,4 +50,4 @@ def test_what_a_script_may_answer_is_of_the_schema(tmp_path: Path) -> None:
     entries = read_script(tmp_path / "team.yaml").entries
     assert [entry.role for entry in entries] == list(asked)
     for entry in entries:
-        IN_THE_LOOP[asked[entry.role]].output.model_validate(entry.output)
+        LOOP_ROLES[asked[entry.role]].output.model_validate(entry.output)

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from proofstone.agents.roles.models.solve_messages import DirectiveName, Loss
-from proofstone.cli.render.solve_page import svg_plot, text_plot
+from proofstone.cli.render.solve_page import render_svg_plot, render_text_plot
 from proofstone.solve.models import SolveReport
 from tests.solve_surface import reports
 from tests.solve_surface.reports import FIRST, RUN, directive, loss, round
@@ -22,7 +22,7 @@ def of(*losses: Loss) -> SolveReport:
 
 
 def test_a_row_for_each_round_and_a_bar_for_each_figure() -> None:
-    assert text_plot(reports.partial()).splitlines()[:4] == [
+    assert render_text_plot(reports.partial()).splitlines()[:4] == [
         "   L              D              P              Ω",
         "1  0.90 ███████▎  1.00 ████████  1.00 ████████  0.00           ⊥ refine",
         "2  0.62 █████     0.50 ████      1.00 ████████  0.20 █▋        ↓ break_symmetry",
@@ -31,7 +31,7 @@ def test_a_row_for_each_round_and_a_bar_for_each_figure() -> None:
 
 
 def test_the_figures_are_explained_below() -> None:
-    assert [line[:2] for line in text_plot(reports.partial()).splitlines()[4:]] == ["L ", "D ", "P ", "Ω "]
+    assert [line[:2] for line in render_text_plot(reports.partial()).splitlines()[4:]] == ["L ", "D ", "P ", "Ω "]
 
 
 @pytest.mark.parametrize(
@@ -39,23 +39,23 @@ def test_the_figures_are_explained_below() -> None:
     [(0.0, ""), (0.001, "▏"), (0.125, "█"), (0.5, "████"), (0.99, "███████▉"), (1.0, "████████")],
 )
 def test_a_bar_is_as_long_as_its_figure_and_nothing_only_where_it_is_nothing(value: float, bar: str) -> None:
-    row = text_plot(of(Loss(D=value, P=0, Omega=0, L=0))).splitlines()[1]
+    row = render_text_plot(of(Loss(D=value, P=0, Omega=0, L=0))).splitlines()[1]
     assert row.startswith(f"1  0.00           {value:.2f} {bar:<8}  0.00 ")
 
 
 def test_a_loss_beyond_1_fills_its_bar_and_no_more() -> None:
-    row = text_plot(of(Loss(D=1, P=1, Omega=1, L=1.3))).splitlines()[1]
+    row = render_text_plot(of(Loss(D=1, P=1, Omega=1, L=1.3))).splitlines()[1]
     assert row.startswith("1  1.30 ████████  1.00 ████████  ")
 
 
 def test_columns_stay_below_each_other_however_many_rounds_there_are() -> None:
-    head, *rows = text_plot(of(*[loss(0.5)] * 12)).splitlines()[:13]
+    head, *rows = render_text_plot(of(*[loss(0.5)] * 12)).splitlines()[:13]
     assert {row.index("0.50") for row in rows} == {head.index("D")}
 
 
 def test_without_a_round_it_says_so() -> None:
-    assert text_plot(reports.waiting()) == "no round has ended: there is nothing to plot"
-    assert "no round has ended" in svg_plot(reports.waiting())
+    assert render_text_plot(reports.waiting()) == "no round has ended: there is nothing to plot"
+    assert "no round has ended" in render_svg_plot(reports.waiting())
 
 
 MADE: dict[str, Callable[[], SolveReport]] = {
@@ -71,7 +71,7 @@ MADE: dict[str, Callable[[], SolveReport]] = {
 @pytest.mark.parametrize("name", MADE)
 def test_a_picture_is_one_file_with_a_point_for_each_figure_of_each_round(name: str) -> None:
     report = MADE[name]()
-    root = ElementTree.fromstring(svg_plot(report))  # it would raise if a control character were left in it
+    root = ElementTree.fromstring(render_svg_plot(report))  # it would raise if a control character were left in it
     count = len(report.rounds)
     assert len(root.findall(f"{SVG}circle")) == 4 * count
     assert len(root.findall(f"{SVG}line")) == 5 + 4 * max(0, count - 1) + 4
@@ -81,7 +81,7 @@ def test_a_picture_is_one_file_with_a_point_for_each_figure_of_each_round(name: 
 
 
 def test_whoever_cannot_see_a_picture_is_told_what_it_shows() -> None:
-    root = ElementTree.fromstring(svg_plot(reports.partial()))
+    root = ElementTree.fromstring(render_svg_plot(reports.partial()))
     assert (root.get("role"), root.get("aria-labelledby")) == ("img", "title told")
     title, told = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
     assert title is not None and title.text == "PARTIAL: make the greeting polite"
@@ -91,7 +91,7 @@ def test_whoever_cannot_see_a_picture_is_told_what_it_shows() -> None:
 
 def test_everything_in_a_picture_lies_within_it() -> None:
     for name, made in MADE.items():
-        root = ElementTree.fromstring(svg_plot(made()))
+        root = ElementTree.fromstring(render_svg_plot(made()))
         _, _, width, height = map(float, root.attrib["viewBox"].split())
         for one in root.iter():
             for key, value in one.attrib.items():
@@ -101,11 +101,11 @@ def test_everything_in_a_picture_lies_within_it() -> None:
 
 
 def test_a_picture_names_its_run_and_escapes_what_was_asked_for() -> None:
-    picture = svg_plot(reports.hostile())
+    picture = render_svg_plot(reports.hostile())
     assert f"run {RUN}, policy patient" in picture
     assert "<script" not in picture and "&lt;script&gt;one two" in picture and "\\x1b[2J" in picture
 
 
 def test_a_loss_beyond_1_stretches_the_scale() -> None:
-    root = ElementTree.fromstring(svg_plot(of(Loss(D=1, P=1, Omega=1, L=1.3))))
+    root = ElementTree.fromstring(render_svg_plot(of(Loss(D=1, P=1, Omega=1, L=1.3))))
     assert "1.3" in [one.text for one in root.findall(f"{SVG}text")]

@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from proofstone.agents.roles.models.solve_messages import DirectiveName, FinalStatus, TaskSpec
-from proofstone.cli.render.solve import print_solve
-from proofstone.cli.render.solve_page import fenced, markdown
+from proofstone.cli.render.solve import print_solve_report
+from proofstone.cli.render.solve_page import fence_block, render_markdown
 from proofstone.solve.models import SolveReport
 from tests.solve_surface import reports
 from tests.solve_surface.reports import FIRST, GOAL, HOSTILE, RUN, SHOWN, directive, loss, outcome, result, round
@@ -23,7 +23,7 @@ COST = "cost: agents asked 7 times, 12 model calls, 3.0k tokens, $0.05, 41.0 s"
 
 def printed(report: SolveReport, *, plot: bool = False, written: Path | None = None) -> list[str]:
     file = io.StringIO()
-    print_solve(Console(file=file, width=80, markup=False, highlight=False, emoji=False), report, plot, written)
+    print_solve_report(Console(file=file, width=80, markup=False, highlight=False, emoji=False), report, plot, written)
     return file.getvalue().splitlines()
 
 
@@ -113,7 +113,7 @@ def test_a_plan_that_a_planner_insists_on_is_one_line() -> None:
     insists = ("round 1: it uses grep", "round 1: it uses grep", "round 2: it uses grep")
     lines = printed(reports.partial(rejected=insists))
     assert "  round 1: it uses grep (2 times)" in lines and "  round 2: it uses grep" in lines
-    assert "- round 1: it uses grep (2 times)" in markdown(reports.partial(rejected=insists)).splitlines()
+    assert "- round 1: it uses grep (2 times)" in render_markdown(reports.partial(rejected=insists)).splitlines()
 
 
 def test_changes_that_were_not_accepted_say_so() -> None:
@@ -122,7 +122,7 @@ def test_changes_that_were_not_accepted_say_so() -> None:
     assert f"  this was not accepted; {take} git -C /srv/shop apply /srv/state/a.patch" in printed(
         reports.partial(**kept)
     )
-    page = markdown(reports.partial(**kept))
+    page = render_markdown(reports.partial(**kept))
     assert f"This was not accepted; {take} `git -C /srv/shop apply /srv/state/a.patch`" in page
 
 
@@ -163,7 +163,7 @@ MADE: dict[str, Callable[[], SolveReport]] = {
 
 @pytest.mark.parametrize("name", MADE)
 def test_a_page_has_one_heading_and_no_section_that_is_empty(name: str) -> None:
-    page = markdown(MADE[name]())
+    page = render_markdown(MADE[name]())
     outside = re.sub(r"^(`{3,}).*?^\1$", "", page, flags=re.MULTILINE | re.DOTALL)
     assert [line for line in outside.splitlines() if line.startswith("# ")] == ["# Control loop"]
     assert "\n\n\n" not in page and page.endswith("\n") and not page.endswith("\n\n")
@@ -171,7 +171,7 @@ def test_a_page_has_one_heading_and_no_section_that_is_empty(name: str) -> None:
 
 
 def test_a_page_has_the_rounds_with_their_subtasks_and_what_failed() -> None:
-    page = markdown(reports.partial())
+    page = render_markdown(reports.partial())
     for line in (
         "**PARTIAL** after 3 rounds, 41.0 s: half of it",
         "| 2 | 0.62 | 0.50 | 1.00 | 0.20 | -0.28 | -0.30 | ↓ improving | break_symmetry | 24.7 s |",
@@ -188,21 +188,21 @@ def test_a_page_has_the_rounds_with_their_subtasks_and_what_failed() -> None:
 
 
 def test_a_page_says_how_to_take_the_changes_in_and_how_to_answer() -> None:
-    page = markdown(reports.accepted())
+    page = render_markdown(reports.accepted())
     assert "- modified: `greeting.py`" in page
     take = "Nothing is committed, and your files are unchanged; to apply the patch:"
     assert f"{take} `git -C /srv/shop apply '/srv/state/solve/my run.patch'`" in page
     assert "- asked: planner: `api:large`; executor: `api:small`" in page
-    assert f'Answer with `proofstone solve --resume {RUN} --answer "…"`' in markdown(reports.waiting())
+    assert f'Answer with `proofstone solve --resume {RUN} --answer "…"`' in render_markdown(reports.waiting())
 
 
 def test_a_round_without_a_plan_is_on_the_page() -> None:
     nothing = round(1, FIRST.directive, outcome(9, reason="there is no plan: it is gone"), subtasks=())
-    assert "- there is no plan: it is gone" in markdown(reports.report(rounds=(nothing,))).splitlines()
+    assert "- there is no plan: it is gone" in render_markdown(reports.report(rounds=(nothing,))).splitlines()
 
 
 def test_what_an_agent_wrote_stays_text_on_the_page() -> None:
-    page = markdown(reports.hostile())
+    page = render_markdown(reports.hostile())
     assert "\x1b" not in page and "\r" not in page
     fences = re.compile(r"^(`{3,})text\n.*?^\1$", flags=re.MULTILINE | re.DOTALL)
     assert len(fences.findall(page)) == 3, "what was asked for, the result and the plot"
@@ -212,6 +212,6 @@ def test_what_an_agent_wrote_stays_text_on_the_page() -> None:
 
 @pytest.mark.parametrize("text", ["plain", "```\n# not a heading", "`````", HOSTILE])
 def test_no_line_of_a_text_closes_its_fence(text: str) -> None:
-    first, *inside, last = fenced(text).split("\n")
+    first, *inside, last = fence_block(text).split("\n")
     assert first == f"{last}text" and set(last) == {"`"} and len(last) >= 3
     assert not any(last in line for line in inside)

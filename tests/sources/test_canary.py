@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proofstone.check.models import ReportFormat
-from proofstone.check.variants.canary import with_canary
+from proofstone.check.variants.canary import add_canary
 
 W = "zubrik"
 UNIT = "import unittest\nclass A(unittest.TestCase):\n    def test_a(self): pass\n"
@@ -69,7 +69,7 @@ def test_a_failing_test_stands_at_the_end(
     format: ReportFormat, path: str, text: str, added: str, name: str, newline: str
 ) -> None:
     content = text.replace("\n", newline).encode()
-    canary = with_canary(format, path, content, W)
+    canary = add_canary(format, path, content, W)
     assert canary is not None
     assert canary.name == name
     assert canary.content.startswith(content)
@@ -82,7 +82,7 @@ def test_a_failing_test_stands_at_the_end(
 
 @pytest.mark.parametrize("end", ["if __name__ == '__main__':\n    unittest.main()\n", "unittest.main()\n"])
 def test_it_stands_before_what_runs_the_tests(end: str) -> None:
-    canary = with_canary(ReportFormat.UNITTEST, "test_a.py", (UNIT + end).encode(), W)
+    canary = add_canary(ReportFormat.UNITTEST, "test_a.py", (UNIT + end).encode(), W)
     assert canary is not None
     assert canary.content.decode().startswith(UNIT)
     assert canary.content.decode().endswith("\n\n\n" + end)
@@ -107,11 +107,11 @@ def test_it_stands_before_what_runs_the_tests(end: str) -> None:
     ],
 )
 def test_there_is_none_where_it_could_not_be_sure_to_run(format: ReportFormat, path: str, text: str) -> None:
-    assert with_canary(format, path, text.encode(), W) is None
+    assert add_canary(format, path, text.encode(), W) is None
 
 
 def test_encoding_survives() -> None:
     content = "# coding: latin-1\ndef test_ä(): pass\n".encode("latin-1")
-    canary = with_canary(ReportFormat.PYTEST, "test_a.py", content, W)
+    canary = add_canary(ReportFormat.PYTEST, "test_a.py", content, W)
     assert canary is not None
     assert canary.content.startswith(content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.check.variants.expectations import mutated
+from proofstone.check.variants.expectations import mutate_expectations
 
 W = "zubrik"
 
@@ -47,7 +47,7 @@ PYTHON = [
 @pytest.mark.parametrize(("before", "after"), PYTHON, ids=[before for before, _ in PYTHON])
 def test_an_expectation_of_a_python_test_is_changed(before: str, after: str) -> None:
     content = f"# ü\ndef test_it(self):\n    {before}\n"
-    result = mutated("test_a.py", content.encode(), None, W)
+    result = mutate_expectations("test_a.py", content.encode(), None, W)
     assert result.content.decode() == content.replace(before, after)
     assert result.tests == ("test_it",)
 
@@ -70,7 +70,7 @@ def test_an_expectation_of_a_python_test_is_changed(before: str, after: str) -> 
 )
 def test_what_is_no_certain_expectation_is_left_alone(body: str) -> None:
     content = f"def test_it(self):\n    {body}\n".encode()
-    result = mutated("test_a.py", content, None, W)
+    result = mutate_expectations("test_a.py", content, None, W)
     assert (result.content, result.tests) == (content, ())
 
 
@@ -84,7 +84,7 @@ def test_what_is_no_certain_expectation_is_left_alone(body: str) -> None:
 )
 def test_what_a_test_may_avoid_is_changed_but_does_not_count(body: str) -> None:
     content = f"def test_it():\n    {body}\n".encode()
-    result = mutated("test_a.py", content, None, W)
+    result = mutate_expectations("test_a.py", content, None, W)
     assert result.content != content
     assert result.tests == ()
 
@@ -120,7 +120,7 @@ class TestB:
     ],
 )
 def test_only_the_named_tests_are_changed(names: list[str] | None, tests: tuple[str, ...]) -> None:
-    result = mutated("test_a.py", NAMED.encode(), names, W)
+    result = mutate_expectations("test_a.py", NAMED.encode(), names, W)
     assert result.tests == tests
     assert result.content.count(W.encode()) == len(tests)
     assert b"assert x\n" in result.content
@@ -151,14 +151,16 @@ JAVASCRIPT = [
 @pytest.mark.parametrize(("before", "after"), JAVASCRIPT, ids=[before for before, _ in JAVASCRIPT])
 def test_an_expectation_of_a_javascript_test_is_changed(before: str, after: str) -> None:
     content = f"describe('all', () => {{\n  it('does \\'it\\'', async (t) => {{\n    {before}\n  }})\n}})\n"
-    result = mutated("a.test.js", content.encode(), None, W)
+    result = mutate_expectations("a.test.js", content.encode(), None, W)
     assert result.content.decode() == content.replace(before, after)
     assert result.tests == ("does 'it'",)
 
 
 def test_a_changed_expectation_has_no_type_that_could_be_wrong() -> None:
     content = b"test('a', () => { expect(f()).toBe(3) })\n"
-    assert mutated("a.test.ts", content, None, W).content == content.replace(b"(3)", b'(["zubrik", (3)] as any)')
+    assert mutate_expectations("a.test.ts", content, None, W).content == content.replace(
+        b"(3)", b'(["zubrik", (3)] as any)'
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,14 +178,14 @@ def test_a_changed_expectation_has_no_type_that_could_be_wrong() -> None:
 )
 def test_what_is_no_certain_expectation_of_javascript_is_left_alone(body: str) -> None:
     content = f"test('a', async () => {{ {body} }})\n".encode()
-    result = mutated("a.test.js", content, None, W)
+    result = mutate_expectations("a.test.js", content, None, W)
     assert (result.content, result.tests) == (content, ())
 
 
 @pytest.mark.parametrize("body", ["f(x => assert(x))", "if (x) { assert(f()) }", "f().catch(e => { assert(e) })"])
 def test_what_a_javascript_test_may_avoid_is_changed_but_does_not_count(body: str) -> None:
     content = f"test('a', () => {{ {body} }})\n".encode()
-    result = mutated("a.test.js", content, None, W)
+    result = mutate_expectations("a.test.js", content, None, W)
     assert result.content != content
     assert result.tests == ()
 
@@ -194,7 +196,7 @@ def test_what_a_javascript_test_may_avoid_is_changed_but_does_not_count(body: st
 )
 def test_only_the_named_titles_are_changed(names: list[str] | None, tests: tuple[str, ...]) -> None:
     content = b"describe('all', () => {\n  it('a', () => assert(f()))\n  it.each([1])('b c', () => assert(g()))\n})\n"
-    result = mutated("a.test.js", content, names, W)
+    result = mutate_expectations("a.test.js", content, names, W)
     assert result.tests == tests
     assert result.content.count(b"!(") == len(tests)
 
@@ -202,5 +204,5 @@ def test_only_the_named_titles_are_changed(names: list[str] | None, tests: tuple
 @pytest.mark.parametrize("path", ["test_a.go", "test_a.py", "a.test.js"])
 def test_what_cannot_be_read_comes_back_as_it_was(path: str) -> None:
     content = b"def test_a(:\n    assert f() == 1\n"
-    result = mutated(path, content, None, W)
+    result = mutate_expectations(path, content, None, W)
     assert (result.content, result.tests) == (content, ())

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from proofstone.check.models import ReportFormat
-from proofstone.check.variants.canary import with_canary
-from proofstone.check.variants.expectations import mutated
-from proofstone.check.variants.sabotage import sabotaged
+from proofstone.check.variants.canary import add_canary
+from proofstone.check.variants.expectations import mutate_expectations
+from proofstone.check.variants.sabotage import sabotage_file
 
 STDLIB = Path(sysconfig.get_path("stdlib"))
 PACKAGES = ("json", "email", "importlib", "collections", "logging", "unittest", "concurrent")
@@ -42,7 +42,7 @@ def test_sabotaged_sources_compile(every: int) -> None:
         at = chosen.randrange(len(lines) + 1)
         shorter = b"".join(lines[:at] + lines[at + chosen.randrange(1, 6) :])
         for before, after in ((None, new), (shorter, new), (new, shorter)):
-            result = sabotaged(path.name, before, after)
+            result = sabotage_file(path.name, before, after)
             if result is not None:
                 compiles(result.content, path)
                 assert result.content != after
@@ -57,11 +57,11 @@ def test_changed_test_suites_compile(every: int) -> None:
     changed = 0
     for path in TESTS[::every]:
         content = path.read_bytes()
-        result = mutated(path.name, content, None, "zubrik")
+        result = mutate_expectations(path.name, content, None, "zubrik")
         compiles(result.content, path)
         changed += len(result.tests)
         for format in (ReportFormat.PYTEST, ReportFormat.UNITTEST):
-            canary = with_canary(format, path.name, content, "zubrik")
+            canary = add_canary(format, path.name, content, "zubrik")
             if canary is not None:
                 compiles(canary.content, path)
     assert changed > 0

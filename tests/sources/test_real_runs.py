@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from proofstone.check.models import ReportFormat
-from proofstone.check.variants.canary import with_canary
-from proofstone.check.variants.expectations import mutated
-from proofstone.check.variants.sabotage import sabotaged
+from proofstone.check.variants.canary import add_canary
+from proofstone.check.variants.expectations import mutate_expectations
+from proofstone.check.variants.sabotage import sabotage_file
 from tests.needs import needs
 from tests.person import programs
 
@@ -182,7 +182,7 @@ def test_a_sabotaged_function_fails_its_own_test_and_no_other(runner: Runner, di
     mine, other = runner.names
     before = runner.run(directory)
     assert (before[mine], before[other]) == (True, True)
-    result = sabotaged(path, new.replace(*runner.change).encode(), new.encode())
+    result = sabotage_file(path, new.replace(*runner.change).encode(), new.encode())
     assert result is not None
     assert result.complete
     after = runner.run(directory, source=result.content)
@@ -194,11 +194,11 @@ def test_a_sabotaged_function_fails_its_own_test_and_no_other(runner: Runner, di
 def test_changed_expectations_fail_in_the_tests_that_are_named(runner: Runner, directory: Path) -> None:
     path, text = runner.tests
     mine, other = runner.names
-    result = mutated(path, text.encode(), [mine], W)
+    result = mutate_expectations(path, text.encode(), [mine], W)
     assert [name.rpartition(".")[2] for name in result.tests] == [mine]
     after = runner.run(directory, tests=result.content)
     assert (after[mine], after[other]) == (False, True)
-    everything = mutated(path, text.encode(), None, W)
+    everything = mutate_expectations(path, text.encode(), None, W)
     assert len(everything.tests) == 2
     after = runner.run(directory, tests=everything.content)
     assert (after[mine], after[other]) == (False, False)
@@ -207,7 +207,7 @@ def test_changed_expectations_fail_in_the_tests_that_are_named(runner: Runner, d
 @runners(*RUNNERS)
 def test_the_canary_fails_and_the_others_pass(runner: Runner, directory: Path) -> None:
     path, text = runner.tests if runner.format is not ReportFormat.CARGO else runner.source
-    canary = with_canary(runner.format, path, text.encode(), W)
+    canary = add_canary(runner.format, path, text.encode(), W)
     assert canary is not None
     changed = {"source" if runner.format is ReportFormat.CARGO else "tests": canary.content}
     after = runner.run(directory, **changed)
@@ -226,7 +226,7 @@ def test_a_value_that_equals_everything_is_exposed(tmp_path: Path) -> None:
         "def double(n):\n    return Equal()\n\n\ndef triple(n):\n    return 3 * n\n"
     )
     path, text = runner.tests
-    result = mutated(path, text.encode(), None, W)
+    result = mutate_expectations(path, text.encode(), None, W)
     assert runner.run(tmp_path, source=faked.encode()) == {"test_double": True, "test_triple": True}
     after = runner.run(tmp_path, source=faked.encode(), tests=result.content)
     assert after == {"test_double": True, "test_triple": False}

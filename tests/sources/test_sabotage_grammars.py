@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.check.variants.sabotage import sabotaged
+from proofstone.check.variants.sabotage import sabotage_file
 
 JS = 'if (typeof 1 === "number") throw new Error("sabotaged by Proofstone\'s sensitivity check");'
 GO = 'panic("sabotaged by Proofstone\'s sensitivity check");'
@@ -50,7 +50,7 @@ def test_the_changed_function_raises_first(path: str, new: str, expected: str) -
     )
     old = new.replace(changing, changing.replace("1", "2").replace("x()", "y()").replace("=> a", "=> b"))
     assert old != new
-    result = sabotaged(path, old.encode(), new.encode())
+    result = sabotage_file(path, old.encode(), new.encode())
     assert result is not None
     assert (result.complete, result.loads) == (True, True)
     assert result.content.decode() == expected
@@ -76,7 +76,7 @@ def test_the_changed_function_raises_first(path: str, new: str, expected: str) -
     ],
 )
 def test_nothing_that_runs_has_changed(path: str, old: str, new: str) -> None:
-    assert sabotaged(path, old.encode(), new.encode()) is None
+    assert sabotage_file(path, old.encode(), new.encode()) is None
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_nothing_that_runs_has_changed(path: str, old: str, new: str) -> None:
     ],
 )
 def test_a_change_outside_functions_makes_loading_throw(old: str, new: str, expected: str) -> None:
-    result = sabotaged("a.js", old.encode(), new.encode())
+    result = sabotage_file("a.js", old.encode(), new.encode())
     assert result is not None
     assert (result.complete, result.loads) == (True, False)
     assert result.content.decode() == expected
@@ -115,7 +115,7 @@ def test_a_change_outside_functions_makes_loading_throw(old: str, new: str, expe
     ],
 )
 def test_imports_and_exports_of_changed_functions_belong_to_them(path: str, old: str, new: str) -> None:
-    result = sabotaged(path, old.encode(), new.encode())
+    result = sabotage_file(path, old.encode(), new.encode())
     assert result is not None
     assert (result.complete, result.loads) == (True, True)
 
@@ -130,7 +130,7 @@ def test_imports_and_exports_of_changed_functions_belong_to_them(path: str, old:
     ],
 )
 def test_what_cannot_be_sabotaged_leaves_it_incomplete(path: str, old: str, new: str) -> None:
-    result = sabotaged(path, old.encode(), new.encode())
+    result = sabotage_file(path, old.encode(), new.encode())
     assert result is not None
     assert not result.complete
 
@@ -138,7 +138,7 @@ def test_what_cannot_be_sabotaged_leaves_it_incomplete(path: str, old: str, new:
 def test_a_callback_that_lost_a_line_throws() -> None:
     new = "app.get('/', (request) => {\n  log(request)\n})\napp.use(x => x)\n"
     old = new.replace("})", "  send(request)\n})")
-    result = sabotaged("a.js", old.encode(), new.encode())
+    result = sabotage_file("a.js", old.encode(), new.encode())
     assert result is not None
     assert result.complete
     assert result.content.decode() == new.replace("=> {", f"=> {{ {JS}")
@@ -146,6 +146,6 @@ def test_a_callback_that_lost_a_line_throws() -> None:
 
 def test_mark_and_line_endings_survive() -> None:
     new = "\ufefffn f() {\r\n    g(1)\r\n}".encode()
-    result = sabotaged("a.rs", new.replace(b"1", b"2"), new)
+    result = sabotage_file("a.rs", new.replace(b"1", b"2"), new)
     assert result is not None
     assert result.content.decode() == f"\ufefffn f() {{ {RUST}\r\n    g(1)\r\n}}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proofstone.check.variants.sabotage import Sabotage, sabotaged
+from proofstone.check.variants.sabotage import Sabotage, sabotage_file
 
 OLD = '''\
 """Prices."""
@@ -47,7 +47,7 @@ def changed(*replacements: tuple[str, str]) -> Sabotage | None:
     for before, after in replacements:
         assert before in new
         new = new.replace(before, after)
-    return sabotaged("shop.py", OLD.encode(), new.encode())
+    return sabotage_file("shop.py", OLD.encode(), new.encode())
 
 
 def raises(call: Callable[[], object]) -> bool:
@@ -89,7 +89,7 @@ def test_only_the_function_that_changed_raises(before: str, after: str, left: se
 
 def test_a_function_that_only_lost_lines_raises() -> None:
     new = OLD.replace("        return each(n)\n", "")
-    result = sabotaged("shop.py", OLD.encode(), new.encode())
+    result = sabotage_file("shop.py", OLD.encode(), new.encode())
     assert result is not None
     assert result.complete
     assert working(result.content) == {"price", "tax"}
@@ -132,12 +132,12 @@ def test_an_import_for_changed_functions_belongs_to_them() -> None:
     ],
 )
 def test_nothing_that_runs_has_changed(new: str) -> None:
-    assert sabotaged("shop.py", OLD.encode(), new.encode()) is None
+    assert sabotage_file("shop.py", OLD.encode(), new.encode()) is None
 
 
 @pytest.mark.parametrize("name", ["shop.pyi", "shop.d.ts", "shop.txt", "shop.json"])
 def test_files_that_never_run_are_left_alone(name: str) -> None:
-    assert sabotaged(name, None, b"x = 1\n") is None
+    assert sabotage_file(name, None, b"x = 1\n") is None
 
 
 def test_types_are_no_change() -> None:
@@ -146,12 +146,12 @@ def test_types_are_no_change() -> None:
         "from typing import TYPE_CHECKING, overload\n\nif TYPE_CHECKING:\n    from a import B\n\n\n"
         "@overload\ndef f(x: int) -> int: ...\n@overload\ndef f(x: str) -> str: ...\ndef f(x): return x\n"
     )
-    assert sabotaged("a.py", old.encode(), new.encode()) is None
+    assert sabotage_file("a.py", old.encode(), new.encode()) is None
 
 
 def test_a_removed_function_leaves_the_sabotage_incomplete() -> None:
     new = OLD.replace("def tax(n):\n    return math.floor(n * 0.2)\n", "").replace("n * RATE", "n * RATE + 1")
-    result = sabotaged("shop.py", OLD.encode(), new.encode())
+    result = sabotage_file("shop.py", OLD.encode(), new.encode())
     assert result is not None
     assert not result.complete
 
@@ -165,14 +165,14 @@ def test_a_renamed_function_stands_for_the_old_one() -> None:
 
 def test_a_new_file_of_functions_still_loads() -> None:
     new = b'"""New."""\nfrom __future__ import annotations\nimport os\n\n\ndef f():\n    return os.sep\n'
-    result = sabotaged("new.py", None, new)
+    result = sabotage_file("new.py", None, new)
     assert result is not None
     assert (result.complete, result.loads) == (True, True)
     assert raises(loaded(result.content)["f"])
 
 
 def test_an_old_file_that_could_not_be_parsed_leaves_the_sabotage_incomplete() -> None:
-    result = sabotaged("a.py", b"def f(:\n", b"def f():\n    return 1\n")
+    result = sabotage_file("a.py", b"def f(:\n", b"def f():\n    return 1\n")
     assert result is not None
     assert not result.complete
 
@@ -199,7 +199,7 @@ SHAPES = {
 @pytest.mark.parametrize("end", ["", "\n"], ids=["no final newline", "final newline"])
 def test_every_shape_of_function_raises(text: str, newline: str, end: str) -> None:
     new = (text + end).replace("\n", newline).encode()
-    result = sabotaged("a.py", None, new)
+    result = sabotage_file("a.py", None, new)
     assert result is not None
     assert (result.complete, result.loads) == (True, True)
     assert raises(loaded(result.content)["f"])
@@ -208,7 +208,7 @@ def test_every_shape_of_function_raises(text: str, newline: str, end: str) -> No
 
 def test_generators_and_coroutines_raise_when_they_are_run() -> None:
     new = b"def g():\n    yield 1\n\nasync def c():\n    return 1\n\nasync def a():\n    yield 1\n"
-    result = sabotaged("a.py", None, new)
+    result = sabotage_file("a.py", None, new)
     assert result is not None
     space = loaded(result.content)
     assert raises(lambda: list(space["g"]()))
@@ -227,7 +227,7 @@ def test_encoding_and_mark_survive(head: bytes) -> None:
     encoding = "latin-1" if b"coding" in head else "utf-8"
     new = head + "é = 'ü'\ndef f(): return 'ö'; x = 'ä'\n".encode(encoding)
     old = new.replace("'ö'".encode(encoding), b"''")
-    result = sabotaged("a.py", old, new)
+    result = sabotage_file("a.py", old, new)
     assert result is not None
     assert result.content.startswith(head)
     assert not result.content.startswith(head * 2)
@@ -238,6 +238,6 @@ def test_encoding_and_mark_survive(head: bytes) -> None:
 
 def test_the_module_raises_before_anything_else_runs() -> None:
     new = b'"""Doc."""\nfrom __future__ import annotations\nX = 1\nif __name__ == "__main__":\n    raise SystemExit\n'
-    result = sabotaged("a.py", new.replace(b"X = 1", b"X = 2"), new)
+    result = sabotage_file("a.py", new.replace(b"X = 1", b"X = 2"), new)
     assert result is not None
     assert raises(lambda: exec(result.content, {"__name__": "__main__"}))

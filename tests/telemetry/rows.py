@@ -9,10 +9,10 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from proofstone.agents.models import Fault, FaultKind, Occasion, ToolResult, Turn
+from proofstone.agents.models import DispatchKey, Fault, FaultKind, ToolResult, Turn
 from proofstone.common.models import Phase, Usage, Verdict
 from proofstone.ledger.models import CheckRow, EventRow, MessageRow, StepStatus, TelemetryRow
-from proofstone.ledger.schema import Row
+from proofstone.ledger.schema import LedgerRow
 from proofstone.ledger.sqlite import SqliteLedger
 
 RUN, PLAN, GATE = "20260131T120000Z-aaaaaa", "20260131T120000Z-aaaaaa-p1", "20260131T120000Z-aaaaaa-g1"
@@ -20,7 +20,7 @@ START = datetime(2026, 1, 31, 12, tzinfo=UTC)
 Part = tuple[str, Mapping[str, JsonValue]]
 
 
-def ledger_with(path: Path, *rows: Row) -> SqliteLedger:
+def ledger_with(path: Path, *rows: LedgerRow) -> SqliteLedger:
     """Each a second after the one before."""
     seconds = count()
     ledger = SqliteLedger(path, clock=lambda: START + timedelta(seconds=next(seconds)))
@@ -50,7 +50,7 @@ REPAIR: Part = ("Repair", {})
 OUTPUT: Part = ("Output", {})
 
 
-def dispatch(occasion: Occasion, *parts: Part) -> list[Row]:
+def dispatch(occasion: DispatchKey, *parts: Part) -> list[LedgerRow]:
     begun: Part = ("Dispatch", {"occasion": occasion.model_dump(mode="json")})
     return [
         MessageRow(
@@ -65,7 +65,7 @@ def dispatch(occasion: Occasion, *parts: Part) -> list[Row]:
     ]
 
 
-def step(run_id: str, name: str, agent: str, start: int, end: int | None = None, retry: int = 0) -> list[Row]:
+def step(run_id: str, name: str, agent: str, start: int, end: int | None = None, retry: int = 0) -> list[LedgerRow]:
     """So many seconds after the beginning; without an end it was cut off."""
     row = TelemetryRow(run_id=run_id, step=name, agent=agent, started_at=_at(start), retry_count=retry)
     if end is None:

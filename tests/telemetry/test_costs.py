@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.models import Occasion
+from proofstone.agents.models import DispatchKey
 from proofstone.common.models import Usage
 from proofstone.errors import InputError
 from proofstone.ledger.models import StepStatus
-from proofstone.ledger.schema import Row
-from proofstone.telemetry.costs import cost_of
+from proofstone.ledger.schema import LedgerRow
+from proofstone.telemetry.costs import compute_run_cost
 from proofstone.telemetry.models import Cost, RunCost
 from tests.telemetry.rows import (
     GATE,
@@ -35,12 +35,12 @@ from tests.telemetry.rows import (
 PAID = Usage(requests=1, input_tokens=900, output_tokens=100, cache_read_tokens=300, usd=0.02)
 UNPRICED = Usage(requests=1, input_tokens=50, output_tokens=5, usd=None)
 SILENT = Usage(requests=1, usd=None)
-PLANNER = Occasion(run_id=RUN, role="planner", step="plan/i1p1")
+PLANNER = DispatchKey(run_id=RUN, role="planner", step="plan/i1p1")
 
 
-def cost(tmp_path: Path, *rows: Row) -> RunCost:
+def cost(tmp_path: Path, *rows: LedgerRow) -> RunCost:
     with closing(ledger_with(tmp_path / "ledger.db", event(RUN, "run.started", command="run"), *rows)) as ledger:
-        return cost_of(ledger, RUN)
+        return compute_run_cost(ledger, RUN)
 
 
 def figures(one: Cost) -> tuple[object, ...]:
@@ -111,9 +111,9 @@ def test_one_that_is_asked_on_after_a_crash_was_asked_once(tmp_path: Path) -> No
     assert (found.total.dispatches, found.total.requests) == (1, 1)
 
 
-def in_parts() -> list[Row]:
-    challenger = Occasion(run_id=PLAN, role="challenger", step="plan/i1", focus="audit")
-    executor = Occasion(run_id=GATE, role="executor", step="task-01/a1", task="task-01")
+def in_parts() -> list[LedgerRow]:
+    challenger = DispatchKey(run_id=PLAN, role="challenger", step="plan/i1", focus="audit")
+    executor = DispatchKey(run_id=GATE, role="executor", step="task-01/a1", task="task-01")
     second = executor.model_copy(update={"step": "task-01/a2", "attempt": 2})
     return [
         *dispatch(PLANNER, turn(PAID), OUTPUT),
@@ -177,7 +177,7 @@ def test_a_step_that_was_cut_off_has_no_time_and_one_that_ended_later_has_its_ow
 def test_what_a_program_of_the_persons_used_is_unknown_and_not_nothing(tmp_path: Path) -> None:
     gate = [event(RUN, "run.started", command="gate"), *step(RUN, "task-01/execute", "cmd:./agent.sh", 0, 5)]
     with closing(ledger_with(tmp_path / "ledger.db", *gate)) as ledger:
-        found = cost_of(ledger, RUN)
+        found = compute_run_cost(ledger, RUN)
     assert (found.total.untold, found.total.usd, found.total.input_tokens) == (1, None, None)
     assert [(one.agent, one.wall_seconds) for one in found.steps] == [("executor", 5.0)]
 
@@ -187,4 +187,4 @@ def test_a_run_that_nobody_knows_is_refused(tmp_path: Path) -> None:
         closing(ledger_with(tmp_path / "ledger.db")) as ledger,
         pytest.raises(InputError, match="the ledger has no such run"),
     ):
-        cost_of(ledger, "another")
+        compute_run_cost(ledger, "another")

@@ -14,15 +14,15 @@ import pytest
 
 from proofstone import __version__
 from proofstone.app import telemetry as telemetry_app
-from proofstone.app.telemetry import Export, export_from_settings, export_run
-from proofstone.config.services import Collector as Target
+from proofstone.app.telemetry import RunExport, configure_export, export_run
+from proofstone.config.services import TraceCollector as Target
 from proofstone.errors import ConfigError, MachineError
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.models import EventRow
 from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.telemetry.models import Span
-from proofstone.telemetry.otlp import is_installed, send
-from proofstone.telemetry.spans import spans_of
+from proofstone.telemetry.otlp import is_installed, send_spans
+from proofstone.telemetry.spans import build_spans
 from tests.telemetry.collector import Collector, collecting
 from tests.telemetry.rows import RUN, dispatch, event, ledger_with, turn
 from tests.telemetry.test_spans import PAID, PLANNER, a_run
@@ -54,7 +54,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def spans(home: Path) -> list[Span]:
     with closing(SqliteLedger(ledger_path(home), "read")) as ledger:
-        return spans_of(ledger, RUN)
+        return build_spans(ledger, RUN)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_headers_compression_and_the_name_of_the_service_are_as_the_environment_
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
     monkeypatch.setenv("OTEL_SERVICE_NAME", "team-a")
     with collecting() as collector:
-        assert send(spans, f"{collector.url}/v1/traces", 5) == ""
+        assert send_spans(spans, f"{collector.url}/v1/traces", 5) == ""
     [(_, headers)] = collector.requests
     assert (headers["api-key"], headers["content-encoding"]) == ("k1", "gzip")
     assert collector.resources[0]["service.name"] == "team-a" and len(collector.spans) == len(spans)
@@ -118,7 +118,7 @@ def test_headers_compression_and_the_name_of_the_service_are_as_the_environment_
 
 def test_many_spans_go_in_several_requests(spans: list[Span]) -> None:
     with collecting() as collector:
-        assert send(spans * 100, f"{collector.url}/v1/traces", 30) == ""
+        assert send_spans(spans * 100, f"{collector.url}/v1/traces", 30) == ""
     assert (len(collector.requests), len(collector.spans)) == (3, 1100)
 
 
@@ -127,7 +127,7 @@ def test_a_run_that_goes_on_sends_what_is_new_and_a_collector_that_is_new_gets_a
 
     def over(collector: Collector) -> list[str]:
         collector.spans.clear()
-        Export(Target(f"{collector.url}/v1/traces"), complaints.append).over(RUN, home)
+        RunExport(Target(f"{collector.url}/v1/traces"), complaints.append).send_run(RUN, home)
         return [span.name for span in collector.spans]
 
     with collecting() as first, collecting() as second:
@@ -147,17 +147,19 @@ def test_a_run_that_goes_on_sends_what_is_new_and_a_collector_that_is_new_gets_a
 
 def test_a_collector_that_refuses_hangs_or_is_down_is_a_reason_and_no_error(spans: list[Span], nowhere: str) -> None:
     with collecting(400) as refusing:
-        assert "400" in send(spans, f"{refusing.url}/v1/traces", 5)
+        assert "400" in send_spans(spans, f"{refusing.url}/v1/traces", 5)
     with collecting(hangs=True) as hanging:
-        assert send(spans, f"{hanging.url}/v1/traces", 0.2)
-    assert send(spans, f"{nowhere}/v1/traces", 0.2).startswith("the collector cannot be reached, or is too slow: ")
+        assert send_spans(spans, f"{hanging.url}/v1/traces", 0.2)
+    assert send_spans(spans, f"{nowhere}/v1/traces", 0.2).startswith(
+        "the collector cannot be reached, or is too slow: "
+    )
 
 
 def test_whatever_the_exporter_raises_is_a_reason(spans: list[Span], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "zip")
-    assert "zip" in send(spans, "http://127.0.0.1:1/v1/traces", 1)
+    assert "zip" in send_spans(spans, "http://127.0.0.1:1/v1/traces", 1)
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
-    assert send(spans, "http://127.0.0.1:1/v1/traces", 1).startswith("ModuleNotFoundError: ")
+    assert send_spans(spans, "http://127.0.0.1:1/v1/traces", 1).startswith("ModuleNotFoundError: ")
 
 
 def test_the_run_is_what_it_is_when_nobody_takes_it(shop: tuple[Workshop, Path], nowhere: str) -> None:
@@ -167,7 +169,9 @@ def test_the_run_is_what_it_is_when_nobody_takes_it(shop: tuple[Workshop, Path],
     done = workshop.proofstone(root, *ASK)
     assert done.returncode == 0 and '"summary": "one module"' in done.stdout, done.stderr
     assert f"nothing was exported to {nowhere.removeprefix('http://')}: " in done.stderr
-    assert [one["collector"] for one in of_last(workshop, telemetry_app.FAILED)] == [nowhere.removeprefix("http://")]
+    assert [one["collector"] for one in of_last(workshop, telemetry_app.EXPORT_FAILED_EVENT)] == [
+        nowhere.removeprefix("http://")
+    ]
 
 
 def test_a_run_goes_to_the_collector_that_the_person_has_named(shop: tuple[Workshop, Path]) -> None:
@@ -185,7 +189,7 @@ def test_a_run_goes_to_the_collector_that_the_person_has_named(shop: tuple[Works
     ]
     [asked] = collector.named("invoke_agent")
     assert asked.attributes["gen_ai.usage.input_tokens"] == 1800 and asked.attributes["proofstone.usage.usd"] == 0.02
-    assert [one["spans"] for one in of_last(workshop, telemetry_app.EXPORTED)] == [5]
+    assert [one["spans"] for one in of_last(workshop, telemetry_app.EXPORT_DONE_EVENT)] == [5]
     verified = workshop.proofstone(root, "ledger", "verify")
     assert verified.returncode == 0, verified.stderr
 
@@ -196,7 +200,7 @@ def test_whoever_breaks_off_the_export_has_not_broken_off_the_run(home: Path, mo
 
     complaints: list[str] = []
     monkeypatch.setattr(telemetry_app, "send", interrupted)
-    Export(Target("http://localhost:4318/v1/traces"), complaints.append).over(RUN, home)
+    RunExport(Target("http://localhost:4318/v1/traces"), complaints.append).send_run(RUN, home)
     assert complaints == ["nothing was exported to localhost:4318: you interrupted it"]
 
 
@@ -226,7 +230,7 @@ def test_without_the_extra_a_person_who_has_asked_for_it_is_told_before_anything
     with pytest.raises(
         ConfigError, match=r"proofstone\.toml: telemetry\.otlp_endpoint is set, but the OpenTelemetry exporter"
     ) as error:
-        export_from_settings(pytest.fail)
+        configure_export(pytest.fail)
     assert "pip install 'proofstone[otel]'" in str(error.value.hint)
 
 
@@ -234,9 +238,9 @@ def test_without_the_extra_a_variable_that_may_be_meant_for_others_is_no_error(
     not_installed: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     complaints: list[str] = []
-    assert export_from_settings(complaints.append) is None and complaints == []
+    assert configure_export(complaints.append) is None and complaints == []
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")
-    assert export_from_settings(complaints.append) is None
+    assert configure_export(complaints.append) is None
     assert complaints == [
         "OTEL_EXPORTER_OTLP_ENDPOINT is set, but nothing is exported: the OpenTelemetry exporter is not installed "
         "(pip install 'proofstone[otel]')"

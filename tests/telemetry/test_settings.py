@@ -7,29 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.config.services import Collector, TelemetrySettings, Unusable, collector
+from proofstone.config.services import TelemetrySettings, TraceCollector, UnusableCollector, choose_collector
 from tests.workshop import Workshop
 
 FILE = TelemetrySettings(otlp_endpoint="http://localhost:4318", seconds=2)
 NONE = TelemetrySettings()
 EVERYTHING, TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
-CASES: Mapping[str, tuple[TelemetrySettings, Mapping[str, str], Collector | None]] = {
+CASES: Mapping[str, tuple[TelemetrySettings, Mapping[str, str], TraceCollector | None]] = {
     "nobody": (NONE, {}, None),
-    "the file": (FILE, {}, Collector("http://localhost:4318/v1/traces", 2, "a.toml")),
+    "the file": (FILE, {}, TraceCollector("http://localhost:4318/v1/traces", 2, "a.toml")),
     "the file before the environment": (
         FILE,
         {EVERYTHING: "http://elsewhere:1"},
-        Collector("http://localhost:4318/v1/traces", 2, "a.toml"),
+        TraceCollector("http://localhost:4318/v1/traces", 2, "a.toml"),
     ),
     "the environment": (
         NONE,
         {EVERYTHING: "https://c.example/otlp/"},
-        Collector("https://c.example/otlp/v1/traces", 5, EVERYTHING, ambient=True),
+        TraceCollector("https://c.example/otlp/v1/traces", 5, EVERYTHING, is_ambient=True),
     ),
     "what is said of traces before what is said of everything": (
         NONE,
         {EVERYTHING: "http://a:1", TRACES: "http://b:2/own"},
-        Collector("http://b:2/own", 5, TRACES, ambient=True),
+        TraceCollector("http://b:2/own", 5, TRACES, is_ambient=True),
     ),
     "switched off": (FILE, {"OTEL_SDK_DISABLED": "true"}, None),
     "no exporter of traces": (FILE, {"OTEL_TRACES_EXPORTER": "none"}, None),
@@ -44,18 +44,20 @@ UNUSABLE: Mapping[str, tuple[Mapping[str, str], str]] = {
 
 
 @pytest.mark.parametrize(("settings", "environ", "expected"), CASES.values(), ids=CASES)
-def test_who_collects_runs(settings: TelemetrySettings, environ: Mapping[str, str], expected: Collector | None) -> None:
-    assert collector(settings, "a.toml", environ) == expected
+def test_who_collects_runs(
+    settings: TelemetrySettings, environ: Mapping[str, str], expected: TraceCollector | None
+) -> None:
+    assert choose_collector(settings, "a.toml", environ) == expected
 
 
 @pytest.mark.parametrize(("environ", "words"), UNUSABLE.values(), ids=UNUSABLE)
 def test_a_collector_that_cannot_be_reached_so_is_named_with_the_reason(environ: Mapping[str, str], words: str) -> None:
-    found = collector(NONE, "a.toml", environ)
-    assert isinstance(found, Unusable) and found.why.startswith(words)
+    found = choose_collector(NONE, "a.toml", environ)
+    assert isinstance(found, UnusableCollector) and found.reason.startswith(words)
 
 
 def test_what_may_be_secret_in_an_address_is_not_told() -> None:
-    assert Collector("https://ada:key@c.example:4318/v1/traces?token=1").host == "c.example:4318"
+    assert TraceCollector("https://ada:key@c.example:4318/v1/traces?token=1").host == "c.example:4318"
 
 
 def test_a_repository_cannot_have_runs_sent_anywhere(tmp_path: Path) -> None:

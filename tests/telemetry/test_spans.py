@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.models import FaultKind, Occasion
+from proofstone.agents.models import DispatchKey, FaultKind
 from proofstone.common.models import Usage
-from proofstone.ledger.schema import Row
+from proofstone.ledger.schema import LedgerRow
 from proofstone.telemetry.models import Span, SpanKind
-from proofstone.telemetry.spans import spans_of
+from proofstone.telemetry.spans import build_spans
 from tests.telemetry.rows import GATE, OUTPUT, RUN, dispatch, event, fault, ledger_with, step, tool, turn
 
 PAID = Usage(requests=1, input_tokens=900, output_tokens=100, cache_read_tokens=300, usd=0.02)
-PLANNER = Occasion(run_id=RUN, role="planner", step="plan/i1p1")
-EXECUTOR = Occasion(run_id=GATE, role="executor", step="task-01/a1", task="task-01")
+PLANNER = DispatchKey(run_id=RUN, role="planner", step="plan/i1p1")
+EXECUTOR = DispatchKey(run_id=GATE, role="executor", step="task-01/a1", task="task-01")
 
 
-def a_run() -> list[Row]:
+def a_run() -> list[LedgerRow]:
     return [
         event(RUN, "run.started", command="run"),
         *dispatch(PLANNER, fault(PAID), turn(PAID), tool(), turn(PAID, model="anthropic:claude-x"), OUTPUT),
@@ -33,9 +33,9 @@ def a_run() -> list[Row]:
     ]
 
 
-def spans(path: Path, *rows: Row) -> list[Span]:
+def spans(path: Path, *rows: LedgerRow) -> list[Span]:
     with closing(ledger_with(path / "ledger.db", *rows)) as ledger:
-        return spans_of(ledger, RUN)
+        return build_spans(ledger, RUN)
 
 
 def test_the_run_its_parts_dispatches_and_calls_are_one_tree(tmp_path: Path) -> None:
@@ -141,4 +141,4 @@ def test_the_same_run_gives_the_same_spans_also_after_it_was_exported(tmp_path: 
     once = spans(tmp_path, *a_run())
     more: Mapping[str, str] = {"collector": "localhost", "reason": "down"}
     with closing(ledger_with(tmp_path / "ledger.db", event(RUN, "telemetry.failed", **more))) as ledger:
-        assert spans_of(ledger, RUN) == once
+        assert build_spans(ledger, RUN) == once

@@ -15,11 +15,11 @@ from google.genai import errors as google_errors
 
 from proofstone.testing.model_server.answers import (
     Answer,
-    Asked,
     Disconnect,
     Garbage,
     Hang,
     HttpError,
+    ReceivedRequest,
     Reply,
     StreamError,
     WireProtocol,
@@ -249,7 +249,7 @@ def test_a_server_that_says_nothing_times_out_and_closes_at_once(protocol: WireP
 def test_closing_ends_requests_that_are_under_way(answer: Answer) -> None:
     arrived = threading.Event()
 
-    def hold(_: Asked) -> Answer:
+    def hold(_: ReceivedRequest) -> Answer:
         arrived.set()
         return answer
 
@@ -303,7 +303,7 @@ def test_an_answer_can_depend_on_what_was_asked() -> None:
 
 
 def test_what_the_answering_function_raises_is_raised_at_the_close() -> None:
-    def fail(_: Asked) -> Answer:
+    def fail(_: ReceivedRequest) -> Answer:
         raise KeyError("no such scene")
 
     server = ModelServer(fail)

@@ -10,7 +10,7 @@ from typing import Any
 
 from proofstone.agents.models import ToolCall, ToolResult
 from proofstone.agents.tools.models import Tool
-from proofstone.agents.tools.tool_context import Ground
+from proofstone.agents.tools.tool_context import ToolContext
 from proofstone.agents.tools.toolbox import Toolbox
 
 CANARY = "the-canary-that-nobody-may-see"
@@ -40,7 +40,7 @@ class Desk:
 
     @property
     def toolbox(self) -> Toolbox:
-        ground = Ground(files=self.files, scope=self.scope, cancel=self.cancel, **self.ground_more)
+        ground = ToolContext(files=self.files, scope=self.scope, cancel=self.cancel, **self.ground_more)
         return Toolbox(ground, self.allowed)
 
     def put(self, name: str, content: str | bytes = "x\n") -> Path:

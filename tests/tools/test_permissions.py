@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from proofstone.agents.models import RefusalRule, ToolCall
-from proofstone.agents.tools.models import ARGUMENTS, BEYOND, READING, WRITING, Tool
-from proofstone.agents.tools.toolbox import spec as described
+from proofstone.agents.tools.models import ARGUMENTS, EXTERNAL_TOOLS, READING_TOOLS, WRITING_TOOLS, Tool
+from proofstone.agents.tools.toolbox import build_spec as described
 from tests.tools.desk import Desk
 
 CALLS: dict[Tool, dict[str, Any]] = {
@@ -32,8 +32,8 @@ CALLS: dict[Tool, dict[str, Any]] = {
 
 
 def test_every_tool_reads_or_writes_or_looks_beyond_the_tree_and_takes_arguments() -> None:
-    assert READING | WRITING | BEYOND == set(Tool) == set(ARGUMENTS) == set(CALLS)
-    assert len(READING) + len(WRITING) + len(BEYOND) == len(Tool)
+    assert READING_TOOLS | WRITING_TOOLS | EXTERNAL_TOOLS == set(Tool) == set(ARGUMENTS) == set(CALLS)
+    assert len(READING_TOOLS) + len(WRITING_TOOLS) + len(EXTERNAL_TOOLS) == len(Tool)
 
 
 @pytest.mark.parametrize("has", list(Tool))
@@ -60,13 +60,13 @@ def test_a_name_that_is_no_tool_is_refused(desk: Desk, name: str) -> None:
 
 def test_what_the_ground_cannot_serve_is_not_offered(desk: Desk) -> None:
     offered = {spec.name for spec in desk.toolbox.specs}
-    assert offered == set(Tool) - {Tool.RUN, Tool.GIT_LOG, Tool.GIT_SHOW, Tool.GIT_DIFF} - BEYOND
+    assert offered == set(Tool) - {Tool.RUN, Tool.GIT_LOG, Tool.GIT_SHOW, Tool.GIT_DIFF} - EXTERNAL_TOOLS
     assert desk.refused("run", command="id") == "unlisted"
 
 
 def test_specs_are_in_one_order_and_teach_every_argument(tmp_path: Path) -> None:
-    one = Desk(tmp_path, allowed=frozenset(READING)).toolbox.specs
-    other = Desk(tmp_path, allowed=sorted(READING, reverse=True)).toolbox.specs
+    one = Desk(tmp_path, allowed=frozenset(READING_TOOLS)).toolbox.specs
+    other = Desk(tmp_path, allowed=sorted(READING_TOOLS, reverse=True)).toolbox.specs
     assert one == other
     for spec in map(described, Tool):
         assert len(spec.description) > 30 and "\n" not in spec.description

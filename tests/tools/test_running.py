@@ -6,13 +6,13 @@ from pathlib import Path
 
 from proofstone.agents.models import ToolCall, ToolResult
 from proofstone.agents.tools.models import Tool
-from proofstone.agents.tools.tool_context import Ground
+from proofstone.agents.tools.tool_context import ToolContext
 from proofstone.agents.tools.toolbox import Toolbox
 from tests.executors.bench import Bench
 
 
 def ran(bench: Bench, command: str, seconds: float | None = None, /, **more: object) -> ToolResult:
-    ground = Ground(files=bench.work_tree, run=bench.site().run, cancel=bench.cancel)
+    ground = ToolContext(files=bench.work_tree, run=bench.site().run, cancel=bench.cancel)
     call = ToolCall.model_validate({"id": "c", "name": "run", "arguments": {"command": command, **more}})
     return Toolbox(ground, (Tool.RUN,)).call(call, seconds)
 

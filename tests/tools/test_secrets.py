@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proofstone.common.secrets import is_secret
+from proofstone.common.secrets import is_secret_path
 from tests.tools.desk import Desk
 
 SECRET = [
@@ -33,12 +33,12 @@ HIDDEN = "password-12345"
 
 @pytest.mark.parametrize("path", SECRET)
 def test_a_secret_file_is_known_by_its_path(path: str) -> None:
-    assert is_secret(path) and is_secret(path.upper()) and is_secret(f"deep/down/{path}")
+    assert is_secret_path(path) and is_secret_path(path.upper()) and is_secret_path(f"deep/down/{path}")
 
 
 @pytest.mark.parametrize("path", NOT_SECRET)
 def test_what_only_sounds_like_one_is_none(path: str) -> None:
-    assert not is_secret(path) and not is_secret(f"deep/down/{path}")
+    assert not is_secret_path(path) and not is_secret_path(f"deep/down/{path}")
 
 
 @pytest.mark.parametrize("path", SECRET)

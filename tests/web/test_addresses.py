@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.agents.web.addresses import is_plainly_private, is_public
+from proofstone.agents.web.addresses import is_clearly_private, is_public
 
 PRIVATE = [
     "127.0.0.1",
@@ -86,7 +86,7 @@ PLAINLY_PRIVATE = [
 
 @pytest.mark.parametrize("host", PLAINLY_PRIVATE)
 def test_a_host_that_cannot_be_for_everybody_is_known_before_it_is_looked_up(host: str) -> None:
-    assert is_plainly_private(host)
+    assert is_clearly_private(host)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_a_host_that_cannot_be_for_everybody_is_known_before_it_is_looked_up(hos
     ["example.org", "example.org.", "bücher.example", "1.1.1.1", "1.1.1.1.", "[2606:4700::1]", "internal.example"],
 )
 def test_any_other_host_may_be_one(host: str) -> None:
-    assert not is_plainly_private(host)
+    assert not is_clearly_private(host)
 
 
 def test_an_address_that_is_trusted_is_not_private() -> None:
-    assert not is_plainly_private("127.0.0.1", ("127.0.0.1",)) and is_plainly_private("127.0.0.2", ("127.0.0.1",))
+    assert not is_clearly_private("127.0.0.1", ("127.0.0.1",)) and is_clearly_private("127.0.0.2", ("127.0.0.1",))

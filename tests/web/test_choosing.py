@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from proofstone.agents.rules.tool_rules import RefusedError
-from proofstone.agents.web.pages import Page
-from proofstone.agents.web.providers import Web, web_from, web_in_words
-from proofstone.config.person import Person, PersonSettings, load_person
-from proofstone.config.reading import load_text
+from proofstone.agents.rules.tool_rules import ToolRefusedError
+from proofstone.agents.web.pages import WebPage
+from proofstone.agents.web.providers import WebProviders, build_web, describe_web
+from proofstone.config.loader import load_settings_text
 from proofstone.config.services import WebSettings
-from proofstone.config.trust import consent, meaning_of, needs_of
+from proofstone.config.trust import check_consent, explain_permission, list_requested_permissions
+from proofstone.config.user import UserConfig, UserSettings, load_user_config
 from proofstone.errors import ConfigError
 from tests.web.site import Reply, Site
 
@@ -29,12 +29,12 @@ PAGE = "https://93.184.216.34/a"
 """An address that is looked up nowhere."""
 
 
-def search(web: Web | None, wanted: str) -> str:
+def search(web: WebProviders | None, wanted: str) -> str:
     assert web is not None and web.search is not None
     return web.search(wanted, 20, threading.Event())
 
 
-def fetch(web: Web | None, wanted: str) -> Page:
+def fetch(web: WebProviders | None, wanted: str) -> WebPage:
     assert web is not None and web.fetch is not None
     return web.fetch(wanted, 20, threading.Event())
 
@@ -97,22 +97,22 @@ def test_settings_that_are_wrong_are_named_with_their_file_and_line(
     file.write_text(f"[web]\n{text}\n")
     monkeypatch.setenv("PROOFSTONE_CONFIG", str(file))
     with pytest.raises(ConfigError) as error:
-        load_person()
+        load_user_config()
     assert str(error.value).startswith(f"{file}:") and said in str(error.value)
 
 
 def test_a_repository_cannot_say_who_looks() -> None:
     with pytest.raises(ConfigError, match=r"proofstone\.toml:1: web: not allowed in a repository's file"):
-        load_text(f'[web]\nsearch = "{SEARCH}"\n', "proofstone.toml")
+        load_settings_text(f'[web]\nsearch = "{SEARCH}"\n', "proofstone.toml")
 
 
 def test_a_repository_cannot_have_the_keys_of_those_who_look() -> None:
     mine = {"search": SEARCH, "search_key": "FIND_IT", "mcp": "s", "mcp_fetch": "f", "mcp_pass": ["OF_THE_SERVER"]}
-    person = Person(PersonSettings.model_validate({"web": mine}), Path("/nowhere/proofstone.toml"))
-    repository = load_text('[environment]\npass = ["FIND_IT", "OF_THE_SERVER", "TZ"]\n', "proofstone.toml")
-    needs = needs_of(repository, Path("/nowhere/project"))
-    missing = consent(needs, person, (), repository=Path("/nowhere/project")).missing
-    keys = [need.value for need in missing if "a key of yours" in meaning_of(need, person)]
+    person = UserConfig(UserSettings.model_validate({"web": mine}), Path("/nowhere/proofstone.toml"))
+    repository = load_settings_text('[environment]\npass = ["FIND_IT", "OF_THE_SERVER", "TZ"]\n', "proofstone.toml")
+    needs = list_requested_permissions(repository, Path("/nowhere/project"))
+    missing = check_consent(needs, person, (), repository=Path("/nowhere/project")).missing
+    keys = [need.value for need in missing if "a key of yours" in explain_permission(need, person)]
     assert keys == ['"FIND_IT"', '"OF_THE_SERVER"'] and len(missing) == 3
 
 
@@ -128,27 +128,27 @@ def test_a_repository_cannot_have_the_keys_of_those_who_look() -> None:
     ],
 )
 def test_there_is_what_was_named_and_no_more(table: dict[str, Any], search: bool, fetch: bool) -> None:
-    web = web_from(WebSettings.model_validate(table), {})
+    web = build_web(WebSettings.model_validate(table), {})
     assert web is not None and (web.search is not None, web.fetch is not None) == (search, fetch)
     web.close()
 
 
 def test_nobody_looks_unless_somebody_is_named() -> None:
-    assert web_from(WebSettings(), dict(os.environ)) is None
+    assert build_web(WebSettings(), dict(os.environ)) is None
 
 
 @pytest.mark.parametrize("environ", [{}, {"SEARCH_KEY": " "}])
 def test_a_key_that_is_not_set_is_an_error_before_anything_is_asked(environ: dict[str, str]) -> None:
     settings = WebSettings.model_validate({"search": SEARCH, "search_key": "SEARCH_KEY"})
     with pytest.raises(ConfigError, match="SEARCH_KEY, which is not set"):
-        web_from(settings, environ)
+        build_web(settings, environ)
 
 
 @pytest.mark.parametrize("key", ["schlüssel-key", "two\nlines"])
 def test_a_key_that_fits_into_no_header_is_an_error_that_does_not_show_it(key: str) -> None:
     settings = WebSettings.model_validate({"search": SEARCH, "search_key": "SEARCH_KEY"})
     with pytest.raises(ConfigError) as error:
-        web_from(settings, {"SEARCH_KEY": key})
+        build_web(settings, {"SEARCH_KEY": key})
     assert "SEARCH_KEY" in error.value.message and key not in error.value.message
 
 
@@ -163,9 +163,9 @@ def test_a_service_on_this_machine_serves(site: Site) -> None:
             "fetch_key": "READER_KEY",
         }
     )
-    web = web_from(settings, {"SEARCH_KEY": "first-key\n", "READER_KEY": "second-key"})
+    web = build_web(settings, {"SEARCH_KEY": "first-key\n", "READER_KEY": "second-key"})
     assert search(web, "words").endswith("found")
-    assert fetch(web, PAGE) == Page((PAGE,), "found")
+    assert fetch(web, PAGE) == WebPage((PAGE,), "found")
     assert [headers.get("x-token") for _, headers in site.asked] == ["first-key", None]
     assert [headers.get("authorization") for _, headers in site.asked] == [None, "Bearer second-key"]
 
@@ -175,13 +175,13 @@ def test_an_mcp_server_serves_until_it_is_closed(tmp_path: Path) -> None:
     settings = WebSettings(
         mcp=shlex.join((sys.executable, str(program), str(tmp_path / "log"))), mcp_search="search", mcp_fetch="read"
     )
-    web = web_from(settings, {"HOME": str(tmp_path)})
+    web = build_web(settings, {"HOME": str(tmp_path)})
     assert web is not None
     try:
         assert search(web, "words") == "https://e.org\nT\nwords"
-        assert fetch(web, f"{PAGE}#part") == Page((PAGE,), f'{{"urls": ["{PAGE}"]}}')
+        assert fetch(web, f"{PAGE}#part") == WebPage((PAGE,), f'{{"urls": ["{PAGE}"]}}')
         for private in ("http://169.254.169.254/", "http://127.1/", "http://metadata.google.internal/"):
-            with pytest.raises(RefusedError):
+            with pytest.raises(ToolRefusedError):
                 fetch(web, private)
     finally:
         web.close()
@@ -199,4 +199,4 @@ def test_an_mcp_server_serves_until_it_is_closed(tmp_path: Path) -> None:
     ],
 )
 def test_who_looks_is_said_in_a_line(table: dict[str, Any], said: str) -> None:
-    assert web_in_words(WebSettings.model_validate(table)) == said
+    assert describe_web(WebSettings.model_validate(table)) == said

@@ -11,9 +11,9 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from proofstone.agents.models import RefusalRule
-from proofstone.agents.rules.tool_rules import FailedError, RefusedError
-from proofstone.agents.web.http import MOST_BYTES, DirectFetch, Key, Resolve, Service
-from proofstone.agents.web.pages import Page
+from proofstone.agents.rules.tool_rules import ToolFailedError, ToolRefusedError
+from proofstone.agents.web.http import MAX_RESPONSE_BYTES, DirectFetch, ResolveHost, ServiceKey, WebService
+from proofstone.agents.web.pages import WebPage
 from tests.web.site import HERE, Reply, Site
 
 SECRET = "the-key-that-nobody-may-see"
@@ -21,27 +21,27 @@ BEARER = "Authorization: Bearer"
 DIRECT = DirectFetch(trusted=(HERE,))
 
 
-def fetch(url: str, looking: DirectFetch = DIRECT, seconds: float = 10) -> Page:
+def fetch(url: str, looking: DirectFetch = DIRECT, seconds: float = 10) -> WebPage:
     return looking(url, seconds, threading.Event())
 
 
 def failed(url: str, looking: DirectFetch = DIRECT, seconds: float = 10) -> str:
-    with pytest.raises(FailedError) as failure:
+    with pytest.raises(ToolFailedError) as failure:
         fetch(url, looking, seconds)
     return failure.value.text
 
 
-def search(service: Service, query: str = "q") -> str:
+def search(service: WebService, query: str = "q") -> str:
     return service.search(query, 10, threading.Event())
 
 
-def search_failed(service: Service) -> str:
-    with pytest.raises(FailedError) as failure:
+def search_failed(service: WebService) -> str:
+    with pytest.raises(ToolFailedError) as failure:
         search(service)
     return failure.value.text
 
 
-def leading(*addresses: str) -> Resolve:
+def leading(*addresses: str) -> ResolveHost:
     """Every name to these."""
 
     async def resolve(_host: str, _port: int) -> Sequence[str]:
@@ -55,7 +55,7 @@ def leading(*addresses: str) -> Resolve:
 
 def test_a_page_is_shown_as_text_under_its_address(site: Site) -> None:
     site.replies["/a"] = Reply(b"<title>T</title><p>Hello</p><script>x</script>", "text/html")
-    assert fetch(site.url("/a?b=c#part")) == Page((site.url("/a?b=c"),), "T\n\nHello")
+    assert fetch(site.url("/a?b=c#part")) == WebPage((site.url("/a?b=c"),), "T\n\nHello")
     assert site.asked[0][0] == "/a?b=c"
 
 
@@ -63,7 +63,7 @@ def test_redirects_are_followed_and_both_addresses_shown(site: Site) -> None:
     site.leads("/a", "/b")
     site.leads("/b", site.url("/c#part"))
     site.replies["/c"] = Reply(b"there")
-    assert fetch(site.url("/a")) == Page((site.url("/a"), site.url("/c")), "there")
+    assert fetch(site.url("/a")) == WebPage((site.url("/a"), site.url("/c")), "there")
 
 
 @pytest.mark.parametrize(("count", "arrives"), [(5, True), (6, False)])
@@ -112,7 +112,7 @@ def test_five_redirects_are_followed_and_not_six(site: Site, count: int, arrives
     ],
 )
 def test_what_is_not_on_the_public_internet_is_refused(url: str) -> None:
-    with pytest.raises(RefusedError) as refusal:
+    with pytest.raises(ToolRefusedError) as refusal:
         fetch(url, DirectFetch())
     assert refusal.value.rule is RefusalRule.OUTSIDE and "hunter2" not in refusal.value.text
 
@@ -121,7 +121,7 @@ def test_a_name_that_leads_to_a_private_address_is_refused(site: Site) -> None:
     async def resolve(_host: str, _port: int) -> Sequence[str]:
         return ["93.184.216.34", HERE]
 
-    with pytest.raises(RefusedError, match=r"intranet\.example is not on the public internet"):
+    with pytest.raises(ToolRefusedError, match=r"intranet\.example is not on the public internet"):
         fetch(site.url("/", "intranet.example"), DirectFetch(resolve))
     assert not site.asked
 
@@ -178,15 +178,15 @@ def test_nobody_there_fails_in_words() -> None:
 
 
 def test_what_is_too_large_is_shown_as_far_as_it_was_read(site: Site) -> None:
-    site.replies["/a"] = Reply(b"x" * (MOST_BYTES + 5))
+    site.replies["/a"] = Reply(b"x" * (MAX_RESPONSE_BYTES + 5))
     text = fetch(site.url("/a")).text
-    assert text.endswith("[only the first 2 MiB were read]") and text.count("x") == MOST_BYTES
-    site.replies["/b"] = Reply(b"x" * MOST_BYTES)
+    assert text.endswith("[only the first 2 MiB were read]") and text.count("x") == MAX_RESPONSE_BYTES
+    site.replies["/b"] = Reply(b"x" * MAX_RESPONSE_BYTES)
     assert "only the first" not in fetch(site.url("/b")).text
 
 
 def test_a_page_that_takes_too_long_to_read_is_left_by_the_deadline(site: Site) -> None:
-    site.replies["/a"] = Reply(b"<p>seen</p>" + b"<" * (MOST_BYTES - 20), "text/html")
+    site.replies["/a"] = Reply(b"<p>seen</p>" + b"<" * (MAX_RESPONSE_BYTES - 20), "text/html")
     text = fetch(site.url("/a"), seconds=2).text
     assert text.startswith("seen") and text.endswith("[the rest of the page takes too long to read]")
 
@@ -231,7 +231,7 @@ def test_work_that_is_stopped_does_not_wait_for_the_server(site: Site) -> None:
     cancel = threading.Event()
     threading.Timer(0.1, cancel.set).start()
     began = time.monotonic()
-    with pytest.raises(FailedError, match="stopped"):
+    with pytest.raises(ToolFailedError, match="stopped"):
         DIRECT(site.url("/a"), 20, cancel)
     assert time.monotonic() - began < 15
 
@@ -241,7 +241,7 @@ def test_proxy_variables_are_not_followed(site: Site, monkeypatch: pytest.Monkey
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     site.replies["/a"] = Reply(b"there")
     assert fetch(site.url("/a")).text == "there"
-    assert search(Service(site.url("/a?q={query}"))).endswith("there")
+    assert search(WebService(site.url("/a?q={query}"))).endswith("there")
 
 
 # --- a service that the person has named ------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def test_proxy_variables_are_not_followed(site: Site, monkeypatch: pytest.Monkey
 def test_a_search_is_asked_for_with_its_words_encoded(site: Site) -> None:
     body = b'{"results": [{"title": "T", "url": "https://e.org", "content": "words"}]}'
     site.replies["/s"] = Reply(body, "application/json")
-    found = search(Service(site.url("/s?format=json&q={query}")), "a b&c=d/#{query}")
+    found = search(WebService(site.url("/s?format=json&q={query}")), "a b&c=d/#{query}")
     assert found == "https://e.org\nT\nwords"
     assert site.asked[0][0] == "/s?format=json&q=a%20b%26c%3Dd%2F%23%7Bquery%7D"
 
@@ -261,10 +261,10 @@ def test_a_search_is_asked_for_with_its_words_encoded(site: Site) -> None:
 )
 def test_the_key_goes_into_its_header_and_nowhere_else(site: Site, header: str, name: str, value: str) -> None:
     site.replies["/s"] = Reply(b"found")
-    assert search(Service(site.url("/s?q={query}"), Key(header, SECRET))).endswith("found")
+    assert search(WebService(site.url("/s?q={query}"), ServiceKey(header, SECRET))).endswith("found")
     path, headers = site.asked[0]
     assert headers[name] == value and SECRET not in path
-    assert SECRET not in repr(Key(header, SECRET))
+    assert SECRET not in repr(ServiceKey(header, SECRET))
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_the_key_goes_into_its_header_and_nowhere_else(site: Site, header: str, 
 )
 def test_a_service_that_does_not_serve_is_a_failure_in_words(site: Site, reply: Reply, said: str) -> None:
     site.replies["/s"] = reply
-    text = search_failed(Service(site.url("/s?q={query}"), Key(BEARER, SECRET)))
+    text = search_failed(WebService(site.url("/s?q={query}"), ServiceKey(BEARER, SECRET)))
     assert said in text and SECRET not in text and "?q=" not in text
     assert len(site.asked) == 1
 
@@ -296,7 +296,7 @@ def test_a_key_that_comes_back_is_not_shown(site: Site, status: int) -> None:
         handler.wfile.write(f"you sent {said}".encode())
 
     site.replies["/s"] = Reply(instead=echo)
-    service = Service(site.url("/s?q={query}"), Key(BEARER, SECRET))
+    service = WebService(site.url("/s?q={query}"), ServiceKey(BEARER, SECRET))
     text = search(service) if status == 200 else search_failed(service)
     assert SECRET not in text and ("you sent" in text or "500" in text)
 
@@ -304,7 +304,7 @@ def test_a_key_that_comes_back_is_not_shown(site: Site, status: int) -> None:
 def test_a_service_that_is_down_is_a_failure(site: Site) -> None:
     with socket.socket() as unused:
         unused.bind((HERE, 0))
-        text = search_failed(Service(f"http://{HERE}:{unused.getsockname()[1]}/?q={{query}}"))
+        text = search_failed(WebService(f"http://{HERE}:{unused.getsockname()[1]}/?q={{query}}"))
     assert "cannot be reached" in text
 
 
@@ -317,9 +317,9 @@ def test_a_service_that_is_down_is_a_failure(site: Site) -> None:
 )
 def test_a_page_is_fetched_by_a_service(site: Site, template: str, path: str) -> None:
     site.replies["/read"] = site.replies["/read/https://example.org/a"] = Reply(b"# Page", "text/markdown")
-    service = Service(site.url(template), resolve=leading("93.184.216.34"))
+    service = WebService(site.url(template), resolve=leading("93.184.216.34"))
     found = service.fetch("https://example.org/a?b=c#d", 10, threading.Event())
-    assert found == Page(("https://example.org/a?b=c",), "# Page") and site.asked[0][0] == path
+    assert found == WebPage(("https://example.org/a?b=c",), "# Page") and site.asked[0][0] == path
 
 
 @pytest.mark.parametrize(
@@ -340,14 +340,14 @@ def test_a_page_is_fetched_by_a_service(site: Site, template: str, path: str) ->
     ],
 )
 def test_a_service_is_not_asked_for_what_is_plainly_private(site: Site, url: str) -> None:
-    with pytest.raises(RefusedError):
-        Service(site.url("/read/{url}"), resolve=leading("93.184.216.34")).fetch(url, 10, threading.Event())
+    with pytest.raises(ToolRefusedError):
+        WebService(site.url("/read/{url}"), resolve=leading("93.184.216.34")).fetch(url, 10, threading.Event())
     assert not site.asked
 
 
 def test_a_service_is_not_asked_for_a_name_that_leads_to_a_private_address(site: Site) -> None:
-    service = Service(site.url("/read/{url}"), resolve=leading("93.184.216.34", "10.0.0.1"))
-    with pytest.raises(RefusedError, match=r"intranet\.example is not on the public internet"):
+    service = WebService(site.url("/read/{url}"), resolve=leading("93.184.216.34", "10.0.0.1"))
+    with pytest.raises(ToolRefusedError, match=r"intranet\.example is not on the public internet"):
         service.fetch("http://intranet.example/", 10, threading.Event())
     assert not site.asked
 
@@ -357,11 +357,11 @@ def test_a_service_may_know_a_name_that_is_not_known_here(site: Site) -> None:
         raise socket.gaierror(-2, "Name or service not known")
 
     site.replies["/read"] = Reply(b"there")
-    service = Service(site.url("/read?page={url}"), resolve=unknown)
+    service = WebService(site.url("/read?page={url}"), resolve=unknown)
     assert service.fetch("https://far.example/", 10, threading.Event()).text == "there"
 
 
 def test_a_proxy_of_the_persons_is_used_for_services(site: Site) -> None:
     site.replies[site.url("/s", "search.example")] = Reply(b"by proxy")
     template = site.url("/s?q={query}", "search.example")
-    assert search(Service(template, None, site.url())).endswith("by proxy")
+    assert search(WebService(template, None, site.url())).endswith("by proxy")

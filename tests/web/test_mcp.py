@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.rules.tool_rules import FailedError
-from proofstone.agents.web.mcp import FETCHING, SEARCHING, McpServer
+from proofstone.agents.rules.tool_rules import ToolFailedError
+from proofstone.agents.web.mcp import FETCH_ARGUMENTS, SEARCH_ARGUMENTS, McpServer
 
 PROGRAM = Path(__file__).with_name("mcp_program.py")
 SECRET = "the-key-that-nobody-may-see"
@@ -51,12 +51,14 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         server.close()
 
 
-def call(server: McpServer, tool: str, wanted: str = "x", names: Sequence[str] = SEARCHING, seconds: float = 20) -> str:
+def call(
+    server: McpServer, tool: str, wanted: str = "x", names: Sequence[str] = SEARCH_ARGUMENTS, seconds: float = 20
+) -> str:
     return server.call(tool, names, wanted, seconds, threading.Event())
 
 
 def failed(server: McpServer, tool: str, seconds: float = 20) -> str:
-    with pytest.raises(FailedError) as failure:
+    with pytest.raises(ToolFailedError) as failure:
         call(server, tool, seconds=seconds)
     return failure.value.text
 
@@ -79,7 +81,7 @@ def is_gone(pid: int) -> bool:
 def test_it_searches_and_fetches_with_one_program(bench: Bench) -> None:
     server = bench.server()
     assert json.loads(call(server, "search", "some words"))[0]["content"] == "some words"
-    assert json.loads(call(server, "read", "https://e.org/a", FETCHING)) == {"urls": ["https://e.org/a"]}
+    assert json.loads(call(server, "read", "https://e.org/a", FETCH_ARGUMENTS)) == {"urls": ["https://e.org/a"]}
     assert len({pid for pid, _ in bench.heard()}) == 1
     methods = [said for _, said in bench.heard() if not said.startswith("answer")]
     introduced = ["initialize", "notifications/initialized", "tools/list", "tools/list"]
@@ -147,8 +149,8 @@ def test_an_answer_that_comes_too_late_is_nobodys(bench: Bench) -> None:
 def test_work_that_is_stopped_does_not_wait(bench: Bench) -> None:
     server, cancel = bench.server("mute"), threading.Event()
     threading.Timer(0.2, cancel.set).start()
-    with pytest.raises(FailedError, match="stopped"):
-        server.call("search", SEARCHING, "x", 60, cancel)
+    with pytest.raises(ToolFailedError, match="stopped"):
+        server.call("search", SEARCH_ARGUMENTS, "x", 60, cancel)
 
 
 def test_several_threads_take_turns(bench: Bench) -> None:

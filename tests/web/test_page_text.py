@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.agents.web.pages import is_text, text_of
+from proofstone.agents.web.pages import extract_page_text, is_text
 
 HTML = "text/html; charset=utf-8"
 
@@ -29,14 +29,14 @@ HTML = "text/html; charset=utf-8"
     ],
 )
 def test_html_becomes_what_a_reader_sees(html: str, text: str) -> None:
-    found = text_of(HTML, html.encode())
+    found = extract_page_text(HTML, html.encode())
     assert [line.strip() for line in found.split("\n") if line.strip()] == [
         line.strip() for line in text.split("\n") if line.strip()
     ]
 
 
 def test_code_keeps_its_indentation() -> None:
-    assert "def f():\n    return 1" in text_of(HTML, b"<p>See</p><pre>def f():\n    return 1\n</pre>")
+    assert "def f():\n    return 1" in extract_page_text(HTML, b"<p>See</p><pre>def f():\n    return 1\n</pre>")
 
 
 @pytest.mark.parametrize(
@@ -54,17 +54,17 @@ def test_code_keeps_its_indentation() -> None:
     ids=lambda page: page[:12].decode(),
 )
 def test_a_page_made_to_keep_a_parser_busy_comes_to_an_end(page: bytes) -> None:
-    assert isinstance(text_of(HTML, b"<p>seen</p>" + page), str)
+    assert isinstance(extract_page_text(HTML, b"<p>seen</p>" + page), str)
 
 
 def test_what_never_ends_is_given_up_and_said() -> None:
-    text = text_of(HTML, b"<p>seen</p><!--" + b"x" * (1 << 21))
+    text = extract_page_text(HTML, b"<p>seen</p><!--" + b"x" * (1 << 21))
     assert text.startswith("seen") and "[the rest of the page is not valid HTML]" in text
 
 
 def test_a_page_is_left_when_the_time_is_over_and_what_was_read_is_kept() -> None:
     answers = iter([False, False, True])
-    text = text_of(HTML, b"<p>seen</p>" + b"<" * 33_000 + b"<p>unseen</p>" * 2000, lambda: next(answers))
+    text = extract_page_text(HTML, b"<p>seen</p>" + b"<" * 33_000 + b"<p>unseen</p>" * 2000, lambda: next(answers))
     assert text.startswith("seen") and text.endswith("\n[the rest of the page takes too long to read]")
     assert "unseen" not in text and next(answers, None) is None
 
@@ -85,7 +85,7 @@ def test_a_page_is_left_when_the_time_is_over_and_what_was_read_is_kept() -> Non
     ],
 )
 def test_text_is_read_in_the_encoding_that_it_is_in(header: str, body: bytes, text: str) -> None:
-    assert text_of(header, body) == text
+    assert extract_page_text(header, body) == text
 
 
 @pytest.mark.parametrize(

@@ -19,16 +19,16 @@ from typing import Final
 from pydantic import JsonValue
 
 from proofstone.agents.models import Envelope
-from proofstone.agents.rules.routes import REFUSED, why_not
+from proofstone.agents.rules.routes import REFUSED_EVENT, explain_refusal
 from proofstone.errors import InternalError
-from proofstone.ledger import Last, Ledger
+from proofstone.ledger import LastRowCondition, Ledger
 from proofstone.ledger.models import DeliveryRow, EventRow, MessageRow
-from proofstone.ledger.schema import Row, Stored
+from proofstone.ledger.schema import LedgerRow, StoredRow
 
-__all__ = ["Bus", "Letter", "OffRouteError", "Subscription"]
+__all__ = ["MessageBus", "NoRouteError", "OutgoingMessage", "Subscription"]
 
 
-def envelope(stored: Stored[MessageRow]) -> Envelope:
+def to_envelope(stored: StoredRow[MessageRow]) -> Envelope:
     row = stored.row
     return Envelope(
         id=row.message_id,
@@ -42,12 +42,12 @@ def envelope(stored: Stored[MessageRow]) -> Envelope:
     )
 
 
-class OffRouteError(InternalError):
+class NoRouteError(InternalError):
     """A message without a route. This is an error of the engine, because the engine sends all messages."""
 
 
 @dataclass(frozen=True)
-class Letter:
+class OutgoingMessage:
     """A message before it is sent."""
 
     sender: str
@@ -58,7 +58,7 @@ class Letter:
     """An id that the engine chose, the same after a crash, or a new random one."""
 
 
-class Bus:
+class MessageBus:
     def __init__(self, ledger: Ledger, run_id: str) -> None:
         self._ledger = ledger
         self._run_id = run_id
@@ -71,45 +71,53 @@ class Bus:
         payload: Mapping[str, JsonValue],
         *,
         message_id: str | None = None,
-        also: Sequence[Row] = (),
+        also: Sequence[LedgerRow] = (),
     ) -> Envelope:
         """Publish a message and write the rows of `also` in the same transaction. If the run already has a message
         with this id, write nothing and return that message."""
         id_argument = {} if message_id is None else {"message_id": message_id}
-        (published,) = self._publish((Letter(sender, recipient, type, payload, **id_argument),), also)
+        (published,) = self._publish((OutgoingMessage(sender, recipient, type, payload, **id_argument),), also)
         return published
 
-    def publish_all(self, letters: Sequence[Letter]) -> tuple[Envelope, ...]:
+    def publish_all(self, letters: Sequence[OutgoingMessage]) -> tuple[Envelope, ...]:
         """Publish the letters in one transaction and in this order, except those that were published already. If one
         has no route, publish none."""
         return self._publish(letters, ())
 
-    def say(self, letters: Sequence[Letter], also: Sequence[Row] = (), *, durable: bool = True) -> None:
+    def write(
+        self, letters: Sequence[OutgoingMessage], also: Sequence[LedgerRow] = (), *, durable: bool = True
+    ) -> None:
         """Write the letters that were not published already, and `also` in any case, in one transaction. `durable` is
         passed to the ledger. Unlike `publish`, this does not read the messages back."""
         for letter in letters:
             self._refuse_off_route(letter)
         new = list(letters)
         while new or also:
-            absent = [Last(MessageRow, {"run_id": self._run_id, "message_id": letter.message_id}) for letter in new]
+            absent = [
+                LastRowCondition(MessageRow, {"run_id": self._run_id, "message_id": letter.message_id})
+                for letter in new
+            ]
             if self._ledger.append(*map(self._build_row, new), *also, provided=absent, durable=durable):
                 return
             new = [letter for letter in new if self._find_published(letter) is None]
 
-    def _publish(self, letters: Sequence[Letter], also: Sequence[Row]) -> tuple[Envelope, ...]:
+    def _publish(self, letters: Sequence[OutgoingMessage], also: Sequence[LedgerRow]) -> tuple[Envelope, ...]:
         for letter in letters:
             self._refuse_off_route(letter)
         published_by_id: dict[str, Envelope] = {}
-        letters_by_id: dict[str, Letter] = {}
+        letters_by_id: dict[str, OutgoingMessage] = {}
         for letter in letters:
             letters_by_id.setdefault(letter.message_id, letter)
         while new := [letter for letter in letters_by_id.values() if letter.message_id not in published_by_id]:
-            absent = [Last(MessageRow, {"run_id": self._run_id, "message_id": letter.message_id}) for letter in new]
+            absent = [
+                LastRowCondition(MessageRow, {"run_id": self._run_id, "message_id": letter.message_id})
+                for letter in new
+            ]
             seqs = self._ledger.append(*map(self._build_row, new), *also, provided=absent)
             if seqs:
                 stored = self._ledger.read(MessageRow, after=seqs[0] - 1, limit=len(new))
                 published_by_id |= {
-                    letter.message_id: envelope(message) for letter, message in zip(new, stored, strict=True)
+                    letter.message_id: to_envelope(message) for letter, message in zip(new, stored, strict=True)
                 }
             else:
                 published_by_id |= {
@@ -117,8 +125,8 @@ class Bus:
                 }
         return tuple(published_by_id[letter.message_id] for letter in letters)
 
-    def _refuse_off_route(self, letter: Letter) -> None:
-        reason = why_not(letter.sender, letter.recipient, letter.type)
+    def _refuse_off_route(self, letter: OutgoingMessage) -> None:
+        reason = explain_refusal(letter.sender, letter.recipient, letter.type)
         if not reason:
             return
         task = letter.payload.get("task")
@@ -130,10 +138,10 @@ class Bus:
             "why": reason,
         }
         task_id = task if isinstance(task, str) else None
-        self._ledger.append(EventRow(run_id=self._run_id, task_id=task_id, type=REFUSED, payload=payload))
-        raise OffRouteError(f"run {self._run_id}: {letter.type} from {letter.sender} to {letter.recipient}: {reason}")
+        self._ledger.append(EventRow(run_id=self._run_id, task_id=task_id, type=REFUSED_EVENT, payload=payload))
+        raise NoRouteError(f"run {self._run_id}: {letter.type} from {letter.sender} to {letter.recipient}: {reason}")
 
-    def _find_published(self, letter: Letter) -> Envelope | None:
+    def _find_published(self, letter: OutgoingMessage) -> Envelope | None:
         """Return the published message with the letter's id, if there is one."""
         for stored in self._ledger.read(MessageRow, run_id=self._run_id, message_id=letter.message_id):
             row = stored.row
@@ -142,10 +150,10 @@ class Bus:
                     f"run {self._run_id}: message {letter.message_id} is a {row.type} from {row.sender} to "
                     f"{row.recipient}; it cannot also be a {letter.type} from {letter.sender} to {letter.recipient}"
                 )
-            return envelope(stored)
+            return to_envelope(stored)
         return None
 
-    def _build_row(self, letter: Letter) -> MessageRow:
+    def _build_row(self, letter: OutgoingMessage) -> MessageRow:
         """Build the row without validation: the engine wrote the letter, and the ledger refuses what is not JSON."""
         return MessageRow.model_construct(
             message_id=letter.message_id,
@@ -186,7 +194,7 @@ class Subscription:
         self._clear = 0
         """Up to here there is no unhandled message for this subscriber, so the rows need not be read again."""
 
-    def pending(self, limit: int = 100) -> list[Envelope]:
+    def read_pending(self, limit: int = 100) -> list[Envelope]:
         """Return the messages after the cursor, in order."""
         self._refresh_cursor()
         envelopes: list[Envelope] = []
@@ -195,35 +203,41 @@ class Subscription:
             page = self._ledger.read(MessageRow, after=after, limit=min(_PAGE, limit), newest=False, **self._where)
             if not page:
                 break
-            envelopes += [envelope(stored) for stored in page if self._types is None or stored.row.type in self._types]
+            envelopes += [
+                to_envelope(stored) for stored in page if self._types is None or stored.row.type in self._types
+            ]
             after = page[-1].seq
             if not envelopes:
                 self._clear = after
         return envelopes[:limit]
 
-    def handled(self, upto: Envelope, effects: Sequence[Row] = ()) -> bool:
+    def commit(self, upto: Envelope, effects: Sequence[LedgerRow] = ()) -> bool:
         """Write the effects of all messages up to this one and move the cursor there, in one transaction. Return False
         and write nothing if another process with the same name was faster."""
         if upto.seq <= self._cursor:
             return False
         cursor = DeliveryRow.model_validate({**self._key, "upto": upto.seq})
-        seqs = self._ledger.append(*effects, cursor, provided=(Last(DeliveryRow, self._key, seq=self._delivery),))
+        seqs = self._ledger.append(
+            *effects, cursor, provided=(LastRowCondition(DeliveryRow, self._key, seq=self._delivery),)
+        )
         if not seqs:
             return False
         self._set_cursor(seqs[-1], upto.seq)
         return True
 
-    def follow(self, handle: Callable[[Envelope], Sequence[Row]], stop: threading.Event, *, batch: int = 100) -> None:
+    def follow(
+        self, handle: Callable[[Envelope], Sequence[LedgerRow]], stop: threading.Event, *, batch: int = 100
+    ) -> None:
         """Handle messages until `stop` is set. The current batch is completed."""
         pause = _SHORTEST_S
         while not stop.is_set():
-            envelopes = self.pending(batch)
+            envelopes = self.read_pending(batch)
             if not envelopes:
                 stop.wait(pause)
                 pause = min(pause * 2, _LONGEST_S)
                 continue
             pause = _SHORTEST_S
-            self.handled(envelopes[-1], [row for message in envelopes for row in handle(message)])
+            self.commit(envelopes[-1], [row for message in envelopes for row in handle(message)])
 
     def _refresh_cursor(self) -> None:
         """Read the cursor again, because another process with the same name may have moved it."""

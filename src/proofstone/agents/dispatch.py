@@ -18,50 +18,50 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from proofstone.agents.attendant import Attendant
 from proofstone.agents.backends import Backend
-from proofstone.agents.bus import Bus, Letter
-from proofstone.agents.executors.context import Site
+from proofstone.agents.bus import MessageBus, OutgoingMessage
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import (
     Activity,
     ActivityKind,
     Conversation,
-    Dispatched,
+    DispatchKey,
+    DispatchResult,
+    EngineMessage,
     Fault,
     FaultKind,
-    Occasion,
     OutputHeader,
-    Told,
     ToolCall,
     ToolResult,
     Turn,
 )
 from proofstone.agents.roles.role import Role
-from proofstone.agents.rules.budget import completion_of, may_ask_again
+from proofstone.agents.rules.budget import build_fault_completion, can_repeat_dispatch
 from proofstone.agents.rules.conversation import (
-    Answered,
-    Aside,
-    Boundary,
-    Check,
-    Ended,
-    Pause,
-    Repair,
-    Request,
-    Sent,
-    Think,
-    Use,
-    converse,
-    spoken,
+    AnswerCheck,
+    ConversationEffect,
+    ConversationEffectResult,
+    ConversationEnd,
+    Interjection,
+    RecordRepair,
+    RecordToolResult,
+    RequestTurn,
+    TurnBoundary,
+    UseTool,
+    WaitForRetry,
+    format_message_line,
+    run_conversation,
 )
-from proofstone.agents.spending import Meter, Recorded
-from proofstone.agents.tools.models import WRITING
+from proofstone.agents.spending import DispatchRecord, SpendingMeter
+from proofstone.agents.supervisor import Supervisor
+from proofstone.agents.tools.models import WRITING_TOOLS
 from proofstone.agents.tools.toolbox import Tools
-from proofstone.common.models import Contract, Spent, Usage
+from proofstone.common.models import BudgetUsage, FrozenModel, Usage
 from proofstone.faults import fault_point
-from proofstone.ledger.schema import Row
-from proofstone.runtime.journal import Write
+from proofstone.ledger.schema import LedgerRow
+from proofstone.runtime.journal import RowWriter
 
-ENGINE: Final = "engine"
+ENGINE_NAME: Final = "engine"
 _SHOWN: Final = 120
 _ROW: Final = 58
 """The width of a row in a live view."""
@@ -69,68 +69,68 @@ _LINE: Final = 240
 _TURN: Final = "Turn"
 
 
-Ending = Callable[[Dispatched, Write], object]
+AnswerCallback = Callable[[DispatchResult, RowWriter], object]
 """Called with an answer before it is recorded. It must write once; its rows share a transaction with the answer."""
 
 
 @dataclass(frozen=True)
-class Errand:
+class DispatchRequest:
     """Everything that a dispatch needs besides its role and its occasion."""
 
     text: str
     """The request as the agent reads it."""
     backend: Backend
     toolbox: Tools
-    site: Site
+    site: ExecutionContext
     seconds: float | None = None
     """The time limit of the whole dispatch; None if it may take as long as a person needs."""
-    check: Check = lambda _: ""
+    check: AnswerCheck = lambda _: ""
     """Checks an answer that matches the schema: returns why it cannot be right, or an empty text."""
-    beginning: tuple[Row, ...] = ()
+    first_rows: tuple[LedgerRow, ...] = ()
     """Rows to write with its first message."""
-    ending: Ending | None = None
+    on_answer: AnswerCallback | None = None
     """Adds rows that are written with the answer."""
-    attends: Callable[[Occasion], Attendant | None] = lambda _: None
+    create_supervisor: Callable[[DispatchKey], Supervisor | None] = lambda _: None
     """Creates the attendant of a dispatch, which may send a message at each turn boundary."""
 
-    def within(self, scope: tuple[str, ...]) -> Errand:
+    def with_scope(self, scope: tuple[str, ...]) -> DispatchRequest:
         """Return a copy whose agent may change only the files in `scope`."""
-        return replace(self, toolbox=self.toolbox.within(scope), site=replace(self.site, scope=scope))
+        return replace(self, toolbox=self.toolbox.with_scope(scope), site=replace(self.site, scope=scope))
 
 
 @dataclass(frozen=True)
 class Dispatcher:
-    bus: Bus
-    meter: Meter
-    recorded: Mapping[str, Recorded] = field(default_factory=dict)
+    bus: MessageBus
+    meter: SpendingMeter
+    recorded_dispatches: Mapping[str, DispatchRecord] = field(default_factory=dict)
     """What an earlier process recorded, by the id of the dispatch."""
-    spending: Callable[[Spent], None] = lambda _: None
+    on_spending: Callable[[BudgetUsage], None] = lambda _: None
     """Called after each turn with what the run has spent."""
-    patience: float = 1.0
+    pause_factor: float = 1.0
     """A factor for the pauses before a retry. Tests set it to 0."""
 
-    def dispatch(self, role: Role, occasion: Occasion, errand: Errand) -> Dispatched:
+    def dispatch(self, role: Role, occasion: DispatchKey, errand: DispatchRequest) -> DispatchResult:
         """Dispatch, and dispatch once more if the fault may have been a coincidence."""
         again = occasion.model_copy(update={"dispatch": occasion.dispatch + 1})
-        if again.id in self.recorded:  # an earlier process had already begun the second dispatch
-            return self.once(role, again, errand)
+        if again.id in self.recorded_dispatches:  # an earlier process had already begun the second dispatch
+            return self.dispatch_once(role, again, errand)
         began = time.monotonic()
-        first = self.once(role, occasion, errand)
-        if first.fault is None or not may_ask_again(first.fault):
+        first = self.dispatch_once(role, occasion, errand)
+        if first.fault is None or not can_repeat_dispatch(first.fault):
             return first
         left = None if errand.seconds is None else errand.seconds - (time.monotonic() - began)
-        second = self.once(role, again, replace(errand, seconds=left, beginning=()))
+        second = self.dispatch_once(role, again, replace(errand, seconds=left, first_rows=()))
         return second.model_copy(update={"usage": first.usage + second.usage})
 
-    def once(self, role: Role, occasion: Occasion, errand: Errand) -> Dispatched:
+    def dispatch_once(self, role: Role, occasion: DispatchKey, errand: DispatchRequest) -> DispatchResult:
         conversation = Conversation.model_construct(  # the engine made all of it, so it needs no validation
             occasion=occasion,
             instructions=role.instructions,
             tools=errand.toolbox.specs,
             output_schema=role.output_schema,
-            entries=(Told(text=errand.text),),
+            entries=(EngineMessage(text=errand.text),),
         )
-        recorded = self.recorded.get(occasion.id, Recorded())
+        recorded = self.recorded_dispatches.get(occasion.id, DispatchRecord())
         return _RunningDispatch(self, role, occasion, errand, recorded).go(conversation)
 
 
@@ -138,22 +138,27 @@ class _RunningDispatch:
     """A dispatch that is running."""
 
     def __init__(
-        self, dispatcher: Dispatcher, role: Role, occasion: Occasion, errand: Errand, recorded: Recorded
+        self,
+        dispatcher: Dispatcher,
+        role: Role,
+        occasion: DispatchKey,
+        errand: DispatchRequest,
+        recorded: DispatchRecord,
     ) -> None:
         self._shell = dispatcher
         self._role = role
         self._occasion = occasion
         self._original_errand = errand
-        self._recorded = recorded if recorded.can_go_on else recorded.again()
+        self._recorded = recorded if recorded.can_resume else recorded.next_take()
         self._started = time.monotonic()
-        self._started_at = now()
-        self._pending_letters: list[Letter] = []
-        self._first_rows = errand.beginning
+        self._started_at = format_now()
+        self._pending_letters: list[OutgoingMessage] = []
+        self._first_rows = errand.first_rows
         self._reset()
 
     def _reset(self) -> None:
         self._errand = self._original_errand
-        self._attendant = self._errand.attends(self._occasion)
+        self._attendant = self._errand.create_supervisor(self._occasion)
         self._turns = 0
         self._boundaries = 0
         self._open_question = ""
@@ -164,24 +169,26 @@ class _RunningDispatch:
         self._usage = Usage()
         self._model = ""
 
-    def go(self, conversation: Conversation) -> Dispatched:
+    def go(self, conversation: Conversation) -> DispatchResult:
         try:
             return self._run(conversation)
-        except DivergedError:
-            self._recorded = self._recorded.again()
+        except ReplayMismatchError:
+            self._recorded = self._recorded.next_take()
             self._reset()
             return self._run(conversation)
 
-    def _run(self, conversation: Conversation) -> Dispatched:
+    def _run(self, conversation: Conversation) -> DispatchResult:
         request = conversation.entries[0]
-        self._queue(ENGINE, "Dispatch", "begun", {"occasion": dumped(self._occasion), "request": dumped(request)})
+        self._queue(
+            ENGINE_NAME, "Dispatch", "begun", {"occasion": dump_json(self._occasion), "request": dump_json(request)}
+        )
         self._flush(*self._first_rows, durable=False)
         self._first_rows = ()
         try:
             errand, role = self._errand, self._role
             is_attended = self._attendant is not None
             ended = self._drive(
-                converse(conversation, role.output, role.tool_calls, errand.check, attended=is_attended)
+                run_conversation(conversation, role.output, role.tool_calls, errand.check, attended=is_attended)
             )
             dispatched = self._build_result(ended)
             if dispatched.output is not None:
@@ -192,73 +199,77 @@ class _RunningDispatch:
             self._flush()
         return dispatched
 
-    def _record_answer(self, dispatched: Dispatched, output: Contract) -> None:
+    def _record_answer(self, dispatched: DispatchResult, output: FrozenModel) -> None:
         header = self._build_header(dispatched, output)
-        body = {"output": dumped(header), "completion": dumped(dispatched.completion)}
+        body = {"output": dump_json(header), "completion": dump_json(dispatched.completion)}
         self._queue(self._occasion.agent, "Output", "output", body)
-        if self._errand.ending:
-            self._errand.ending(dispatched, self._flush)
+        if self._errand.on_answer:
+            self._errand.on_answer(dispatched, self._flush)
 
-    def _drive(self, talk: Generator[Request, Sent, Ended]) -> Ended:
-        sent: Sent = None
+    def _drive(self, talk: Generator[ConversationEffect, ConversationEffectResult, ConversationEnd]) -> ConversationEnd:
+        sent: ConversationEffectResult = None
         while True:
             try:
                 request = talk.send(sent)
             except StopIteration as stop:
-                ended: Ended = stop.value
+                ended: ConversationEnd = stop.value
                 return ended
             sent = self._perform(request)
 
-    def _perform(self, request: Request) -> Sent:
+    def _perform(self, request: ConversationEffect) -> ConversationEffectResult:
         self._flush()
         match request:
-            case Think():
+            case RequestTurn():
                 return self._think(request.conversation)
-            case Use():
+            case UseTool():
                 return self._use(request.call)
-            case Answered():
+            case RecordToolResult():
                 return self._check_limits(spending=False) or self._record_result(request.result)
-            case Repair():
-                self._errand.site.doing(f"the answer does not match the schema; asked again ({request.told.repair})")
-                number = request.told.repair
-                self._publish(ENGINE, "Repair", f"repair-{number}", {"text": request.told.text, "repair": number})
+            case RecordRepair():
+                self._errand.site.on_progress(
+                    f"the answer does not match the schema; asked again ({request.message.repair})"
+                )
+                number = request.message.repair
+                self._publish(
+                    ENGINE_NAME, "Repair", f"repair-{number}", {"text": request.message.text, "repair": number}
+                )
                 return None
-            case Pause():
+            case WaitForRetry():
                 return self._pause(request)
-            case Boundary():
+            case TurnBoundary():
                 return self._pass_boundary(request)
 
     # The requests of the conversation.
 
-    def _pass_boundary(self, at: Boundary) -> Aside | Fault | None:
+    def _pass_boundary(self, at: TurnBoundary) -> Interjection | Fault | None:
         """Ask the attendant for an interjection, and record it with the attendant's state."""
         attendant, number = self._attendant, self._boundaries
         if attendant is None:
             return None
         self._boundaries += 1
-        decision: Aside | Fault | None
-        if number < len(self._recorded.attended):
-            decision = attendant.recall(at, self._recorded.attended[number])
+        decision: Interjection | Fault | None
+        if number < len(self._recorded.boundaries):
+            decision = attendant.restore(at, self._recorded.boundaries[number])
         elif stop := self._check_limits(spending=False):
             decision = stop
         else:
-            decision = attendant.speak(at)
+            decision = attendant.interject(at)
             if not isinstance(decision, Fault):
-                message: JsonValue = dumped(decision.told) if decision else None
-                body: dict[str, JsonValue] = {"boundary": number, "told": message, "standing": dict(attendant.standing)}
-                self._queue(ENGINE, "Attended", f"attended-{number}", body)
-        if isinstance(decision, Aside):
-            self._open_question = decision.told.asked
-            self._show_message(decision.told, is_replay=number < len(self._recorded.attended))
+                message: JsonValue = dump_json(decision.message) if decision else None
+                body: dict[str, JsonValue] = {"boundary": number, "told": message, "standing": dict(attendant.state)}
+                self._queue(ENGINE_NAME, "Attended", f"attended-{number}", body)
+        if isinstance(decision, Interjection):
+            self._open_question = decision.message.asked
+            self._show_message(decision.message, is_replay=number < len(self._recorded.boundaries))
             if decision.scope is not None:
-                self._errand = self._errand.within(decision.scope)
+                self._errand = self._errand.with_scope(decision.scope)
         return decision
 
-    def _show_message(self, message: Told, *, is_replay: bool) -> None:
+    def _show_message(self, message: EngineMessage, *, is_replay: bool) -> None:
         """Show the message in the live view, and a question also in a permanent line unless it is a replay."""
-        self._errand.site.doing(spoken(message, _ROW))
+        self._errand.site.on_progress(format_message_line(message, _ROW))
         if message.asked and not is_replay:
-            self._errand.site.say(spoken(message, _LINE))
+            self._errand.site.say(format_message_line(message, _LINE))
 
     def _think(self, conversation: Conversation) -> Turn | Fault:
         if self._turns < len(self._recorded.turns):
@@ -278,44 +289,46 @@ class _RunningDispatch:
             self._record_fault(fault, seconds)
             return fault
         fault_point("agent.before-turn")
-        body: dict[str, JsonValue] = {"turn": dumped(turn_or_fault), "seconds": round(seconds, 3)}
+        body: dict[str, JsonValue] = {"turn": dump_json(turn_or_fault), "seconds": round(seconds, 3)}
         if self._open_question:
             body["asked"] = self._open_question  # separates the cost of questions from the cost of the work
         self._queue(self._occasion.agent, _TURN, f"turn-{self._turns}", body)
-        self._shell.meter.add(self._role.name, self._occasion.task, Spent.of_turn(turn_or_fault.usage, seconds))
-        self._shell.spending(self._shell.meter.spent())
+        self._shell.meter.add(self._role.name, self._occasion.task, BudgetUsage.from_turn(turn_or_fault.usage, seconds))
+        self._shell.on_spending(self._shell.meter.get_spent())
         self._count_turn(turn_or_fault)
         return turn_or_fault
 
     def _request_turn(self, conversation: Conversation) -> Turn | Fault:
-        site, attendant = replace(self._errand.site, noted=self._record_activity), self._attendant
+        site, attendant = replace(self._errand.site, on_activity=self._record_activity), self._attendant
         if attendant is None:
             return self._errand.backend.turn(conversation, site, self._remaining_seconds())
-        with attendant.listening(site, self._send_during_turn) as observed:
+        with attendant.observe_turn(site, self._send_during_turn) as observed:
             turn = self._errand.backend.turn(conversation, observed.site, self._remaining_seconds())
-        if (stopped := observed.stopped) is None:
+        if (stopped := observed.stop_fault) is None:
             return turn
         return stopped.model_copy(update={"usage": turn.usage, "acted": turn.acted})  # a stopped turn costs money too
 
     def _send_during_turn(self, text: str, asked: str) -> None:
         """Send a message to an agent during its turn, when there is no boundary to wait for."""
         name = f"aloud-{self._turns}-{secrets.token_hex(8)}"
-        message: JsonValue = dumped(Told(text=text, asked=asked))
-        self._shell.bus.say([self._build_letter(ENGINE, "Aloud", name, {"told": message})])  # runs on another thread
+        message: JsonValue = dump_json(EngineMessage(text=text, asked=asked))
+        self._shell.bus.write(
+            [self._build_letter(ENGINE_NAME, "Aloud", name, {"told": message})]
+        )  # runs on another thread
 
     def _record_activity(self, activity: Activity) -> None:
         """Record an activity of a program. It is never replayed, so its id need not be the same after a crash."""
         name = f"activity-{self._turns}-{secrets.token_hex(8)}"
-        letter = self._build_letter(self._occasion.agent, "Activity", name, {"activity": dumped(activity)})
-        self._shell.bus.say([letter])  # may run on any thread
+        letter = self._build_letter(self._occasion.agent, "Activity", name, {"activity": dump_json(activity)})
+        self._shell.bus.write([letter])  # may run on any thread
         self._refusals += activity.kind is ActivityKind.REFUSED
 
     def _record_fault(self, fault: Fault, seconds: float) -> None:
         """Record a fault and count its cost."""
-        body: dict[str, JsonValue] = {"fault": dumped(fault), "seconds": round(seconds, 3)}
+        body: dict[str, JsonValue] = {"fault": dump_json(fault), "seconds": round(seconds, 3)}
         self._publish(self._occasion.agent, "Fault", f"fault-{self._turns}-{self._faults}", body)
-        self._shell.meter.add(self._role.name, self._occasion.task, Spent.of_turn(fault.usage, seconds))
-        self._shell.spending(self._shell.meter.spent())
+        self._shell.meter.add(self._role.name, self._occasion.task, BudgetUsage.from_turn(fault.usage, seconds))
+        self._shell.on_spending(self._shell.meter.get_spent())
         self._usage = self._usage + fault.usage
         self._faults += 1
         self._last_fault = fault
@@ -331,7 +344,7 @@ class _RunningDispatch:
             return stop
         for recorded in recorded_results:
             return self._replay_tool(call, recorded) or self._record_result(recorded)
-        self._errand.site.doing(f"▸ {in_short(call)}")
+        self._errand.site.on_progress(f"▸ {summarize_call(call)}")
         fault_point("agent.before-tool")
         began = time.monotonic()
         result = self._errand.toolbox.call(call, self._remaining_seconds())
@@ -342,29 +355,29 @@ class _RunningDispatch:
 
     def _replay_tool(self, call: ToolCall, recorded: ToolResult) -> Fault | None:
         """Repeat what the tool did to the old work tree. A tool that only reads need not be repeated."""
-        if recorded.refused is not None or recorded.repeated or recorded.name not in WRITING:
+        if recorded.refused is not None or recorded.repeated or recorded.name not in WRITING_TOOLS:
             return None
         result = self._errand.toolbox.call(call, self._remaining_seconds())
         if stop := self._check_limits(spending=False):
             return stop
         if result.ok != recorded.ok:
-            raise DivergedError
+            raise ReplayMismatchError
         return None
 
     def _record_result(self, result: ToolResult, seconds: float = 0.0) -> ToolResult:
         if self._results >= len(self._recorded.results):
-            body: dict[str, JsonValue] = {"result": dumped(result), "seconds": round(seconds, 3)}
-            self._publish(ENGINE, "ToolResult", f"result-{self._results}", body)
-            self._shell.meter.add(self._role.name, self._occasion.task, Spent(tool_calls=1, seconds=seconds))
+            body: dict[str, JsonValue] = {"result": dump_json(result), "seconds": round(seconds, 3)}
+            self._publish(ENGINE_NAME, "ToolResult", f"result-{self._results}", body)
+            self._shell.meter.add(self._role.name, self._occasion.task, BudgetUsage(tool_calls=1, seconds=seconds))
         self._results += 1
         self._refusals += result.refused is not None
         if result.refused is not None:
-            self._errand.site.doing(f"✗ {result.name}: {result.text[:_SHOWN]}")
+            self._errand.site.on_progress(f"✗ {result.name}: {result.text[:_SHOWN]}")
         return result
 
-    def _pause(self, request: Pause) -> Fault | None:
+    def _pause(self, request: WaitForRetry) -> Fault | None:
         """Wait before a retry. The pause counts towards the deadline."""
-        left, seconds = self._remaining_seconds(), request.seconds * self._shell.patience
+        left, seconds = self._remaining_seconds(), request.seconds * self._shell.pause_factor
         if left is not None and seconds >= left:
             return request.fault
         self._errand.site.say(f"{self._occasion.agent}: {request.fault.why} (asked again in {seconds:g} s)")
@@ -380,7 +393,7 @@ class _RunningDispatch:
         left = self._remaining_seconds()
         if left is not None and left <= 0:
             return Fault(kind=FaultKind.TIMEOUT, why=f"not finished after {self._errand.seconds:g} s")
-        if spending and (why := self._shell.meter.exhausted(self._role.name, self._occasion.task)):
+        if spending and (why := self._shell.meter.explain_spent_budget(self._role.name, self._occasion.task)):
             return Fault(kind=FaultKind.BUDGET, why=why)
         return None
 
@@ -388,13 +401,13 @@ class _RunningDispatch:
         seconds = self._errand.seconds
         return None if seconds is None else seconds - (time.monotonic() - self._started)
 
-    def _build_result(self, ended: Ended) -> Dispatched:
+    def _build_result(self, ended: ConversationEnd) -> DispatchResult:
         fault = ended.output if isinstance(ended.output, Fault) else None
-        return Dispatched(
+        return DispatchResult(
             occasion=self._occasion,
             output=None if fault else ended.output,
             fault=fault,
-            completion=completion_of(fault) if fault else self._role.completion(ended.output),
+            completion=build_fault_completion(fault) if fault else self._role.completion(ended.output),
             usage=self._usage,
             model=self._model,
             turns=ended.turns,
@@ -402,10 +415,10 @@ class _RunningDispatch:
             refusals=self._refusals,
             repairs=ended.repairs,
             started_at=self._started_at,
-            completed_at=now(),
+            completed_at=format_now(),
         )
 
-    def _build_header(self, dispatched: Dispatched, output: Contract) -> OutputHeader:
+    def _build_header(self, dispatched: DispatchResult, output: FrozenModel) -> OutputHeader:
         return OutputHeader.model_construct(
             agent=self._occasion.agent,
             instance=self._occasion.id,
@@ -413,7 +426,7 @@ class _RunningDispatch:
             started_at=dispatched.started_at,
             completed_at=dispatched.completed_at,
             schema_version=self._role.schema_version,
-            payload=dumped(output),
+            payload=dump_json(output),
         )
 
     def _publish(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> None:
@@ -424,23 +437,23 @@ class _RunningDispatch:
         """Queue a message. It is written with the next one, before anything depends on it."""
         self._pending_letters.append(self._build_letter(sender, type, name, payload))
 
-    def _build_letter(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> Letter:
+    def _build_letter(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> OutgoingMessage:
         """Build a message whose id is the same after a crash, so that a recorded message is not written again."""
         agent, id = self._occasion.agent, self._occasion.id
-        recipient = agent if sender == ENGINE else ENGINE
+        recipient = agent if sender == ENGINE_NAME else ENGINE_NAME
         body = {"dispatch": id, "task": self._occasion.task, **payload}
         take = f"~{self._recorded.take}" if self._recorded.take > 1 else ""
-        return Letter(sender, recipient, type, body, f"{id}{take}#{name}")
+        return OutgoingMessage(sender, recipient, type, body, f"{id}{take}#{name}")
 
-    def _flush(self, *also: Row, durable: bool = True) -> None:
+    def _flush(self, *also: LedgerRow, durable: bool = True) -> None:
         """Write the queued messages and these rows in one transaction."""
         letters, self._pending_letters = self._pending_letters, []
-        self._shell.bus.say(letters, also, durable=durable)
+        self._shell.bus.write(letters, also, durable=durable)
         if any(letter.type == _TURN for letter in letters):
             fault_point("agent.after-turn")
 
 
-class DivergedError(Exception):
+class ReplayMismatchError(Exception):
     """Raised when a replayed tool gave another result in the new work tree. The recorded conversation does not fit the
     work tree, so the dispatch starts over."""
 
@@ -448,16 +461,16 @@ class DivergedError(Exception):
 _CANCELLED: Final = Fault(kind=FaultKind.CANCELLED, why="interrupted")
 
 
-def in_short(call: ToolCall) -> str:
+def summarize_call(call: ToolCall) -> str:
     """Return a tool call as one line for the live view."""
     arguments = " ".join(str(value).split("\n")[0] for value in call.arguments.values())
     return f"{call.name} {arguments}"[:_SHOWN]
 
 
-def dumped(value: Contract) -> dict[str, JsonValue]:
+def dump_json(value: FrozenModel) -> dict[str, JsonValue]:
     body: dict[str, JsonValue] = value.model_dump(mode="json")
     return body
 
 
-def now() -> str:
+def format_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")

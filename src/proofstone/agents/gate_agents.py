@@ -13,13 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from proofstone.agents.attendant import Attendant
 from proofstone.agents.backends import Backend
-from proofstone.agents.dispatch import Dispatcher, Errand
-from proofstone.agents.executors.choosing import architect_from, executor_from
-from proofstone.agents.executors.context import Architect, Executor, Ran, Reviewed, Site
-from proofstone.agents.executors.people import Listen
-from proofstone.agents.models import Dispatched, Fault, FaultKind, Occasion
+from proofstone.agents.dispatch import Dispatcher, DispatchRequest
+from proofstone.agents.executors.context import Architect, ExecutionContext, ExecutionOutcome, Executor, ReviewOutcome
+from proofstone.agents.executors.people import ReadLine
+from proofstone.agents.executors.selection import build_architect, build_executor
+from proofstone.agents.models import DispatchKey, DispatchResult, Fault, FaultKind
 from proofstone.agents.roles.gate import ARCHITECT, EXECUTOR, JUDGE
 from proofstone.agents.roles.models.gate import (
     ArchitectVerdict,
@@ -30,18 +29,19 @@ from proofstone.agents.roles.models.gate import (
     NoVerdict,
     ReviewRequest,
 )
-from proofstone.agents.roles.role import Role, request_text
-from proofstone.agents.spending import unreached
-from proofstone.agents.tools.tool_context import Ground
+from proofstone.agents.roles.role import Role, format_request
+from proofstone.agents.spending import unreachable_error
+from proofstone.agents.supervisor import Supervisor
+from proofstone.agents.tools.tool_context import ToolContext
 from proofstone.agents.tools.toolbox import Toolbox
 from proofstone.common.models import Finding
-from proofstone.config.backends import works_alone
+from proofstone.config.backends import is_coding_agent
 from proofstone.errors import BackendError, ProofstoneError
 from proofstone.git.program import Git
 
 
 @dataclass(frozen=True)
-class PlacedAgent:
+class GateAgent:
     spec: str
     backend: Backend
     dispatcher: Dispatcher
@@ -49,11 +49,15 @@ class PlacedAgent:
     secret: tuple[str, ...] = ()
     """Further patterns of files that the agent is not shown."""
 
-    def errand(
-        self, role: Role, request: Assignment | ReviewRequest | JudgeRequest, site: Site, scope: tuple[str, ...] = ()
-    ) -> Errand:
+    def build_request(
+        self,
+        role: Role,
+        request: Assignment | ReviewRequest | JudgeRequest,
+        site: ExecutionContext,
+        scope: tuple[str, ...] = (),
+    ) -> DispatchRequest:
         """Build the request with the agent's tools at the site. `scope` lists the files that it may change."""
-        ground = Ground(
+        ground = ToolContext(
             files=site.work_tree,
             scope=scope,
             run=site.run,
@@ -63,8 +67,8 @@ class PlacedAgent:
             cancel=site.cancel,
             mask=site.mask,
         )
-        return Errand(
-            text=request_text(role, request),
+        return DispatchRequest(
+            text=format_request(role, request),
             backend=self.backend,
             toolbox=Toolbox(ground, role.tools),
             site=site,
@@ -72,26 +76,26 @@ class PlacedAgent:
         )
 
 
-class FindingAttendant(Attendant, Protocol):
+class GateSupervisor(Supervisor, Protocol):
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The findings about the agent's behaviour while it worked."""
         ...
 
 
-Attends = Callable[[Assignment, Site, Occasion], FindingAttendant | None]
+CreateGateSupervisor = Callable[[Assignment, ExecutionContext, DispatchKey], GateSupervisor | None]
 """Creates the attendant of an assignment, or None if the agent is not supervised."""
 
 
 @dataclass(frozen=True)
-class AgentExecutor(PlacedAgent):
+class AgentExecutor(GateAgent):
     """Implements `agents.executors.Executor`."""
 
-    attends: Attends = lambda _assignment, _site, _occasion: None
+    create_supervisor: CreateGateSupervisor = lambda _assignment, _site, _occasion: None
 
-    def execute(self, assignment: Assignment, site: Site) -> Ran:
+    def execute(self, assignment: Assignment, site: ExecutionContext) -> ExecutionOutcome:
         began = time.monotonic()
-        occasion = Occasion(
+        occasion = DispatchKey(
             run_id=assignment.run_id,
             role=EXECUTOR.name,
             step=f"{assignment.task_id}/a{assignment.attempt}",
@@ -99,58 +103,58 @@ class AgentExecutor(PlacedAgent):
             task_name=assignment.task_name,
             attempt=assignment.attempt,
         )
-        attendants: list[FindingAttendant] = []
+        attendants: list[GateSupervisor] = []
 
-        def attends(occasion: Occasion) -> FindingAttendant | None:
-            attendant = self.attends(assignment, site, occasion)
+        def attends(occasion: DispatchKey) -> GateSupervisor | None:
+            attendant = self.create_supervisor(assignment, site, occasion)
             attendants[:] = [attendant] if attendant else []
             return attendant
 
-        errand = replace(self.errand(EXECUTOR, assignment, site, assignment.files), attends=attends)
+        errand = replace(self.build_request(EXECUTOR, assignment, site, assignment.files), create_supervisor=attends)
         # Dispatch once, because the gate itself counts attempts.
-        dispatched = self.dispatcher.once(EXECUTOR, occasion, errand)
-        outcome = ran(dispatched, round((time.monotonic() - began) * 1000), self.spec)
+        dispatched = self.dispatcher.dispatch_once(EXECUTOR, occasion, errand)
+        outcome = build_execution_outcome(dispatched, round((time.monotonic() - began) * 1000), self.spec)
         return replace(outcome, findings=tuple(finding for attendant in attendants for finding in attendant.findings))
 
 
-def ran(dispatched: Dispatched, milliseconds: int, spec: str) -> Ran:
+def build_execution_outcome(dispatched: DispatchResult, milliseconds: int, spec: str) -> ExecutionOutcome:
     """Convert the result of a dispatch to the outcome of an execution."""
     if isinstance(dispatched.output, ExecutorResult):
-        return Ran(dispatched.output, duration_ms=milliseconds)
+        return ExecutionOutcome(dispatched.output, duration_ms=milliseconds)
     fault = dispatched.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer")
     match fault.kind:
         case FaultKind.DRIFTED:
-            return Ran(None, drifted=True, ended=fault.why, duration_ms=milliseconds)
+            return ExecutionOutcome(None, drifted=True, end_reason=fault.why, duration_ms=milliseconds)
         case FaultKind.MALFORMED:
-            return Ran(None, malformed=f"the result is malformed: {fault.why}", duration_ms=milliseconds)
+            return ExecutionOutcome(None, malformed=f"the result is malformed: {fault.why}", duration_ms=milliseconds)
         case FaultKind.TIMEOUT:
-            return Ran(None, timed_out=True, ended=fault.why, duration_ms=milliseconds)
+            return ExecutionOutcome(None, timed_out=True, end_reason=fault.why, duration_ms=milliseconds)
         case FaultKind.CANCELLED | FaultKind.BUDGET:
-            return Ran(None, cancelled=True, ended=fault.why, duration_ms=milliseconds)
+            return ExecutionOutcome(None, cancelled=True, end_reason=fault.why, duration_ms=milliseconds)
         case FaultKind.FAILED:
             claim = ExecutorResult(status=ExecutorStatus.FAILURE, error=fault.why)
-            return Ran(claim, duration_ms=milliseconds)
+            return ExecutionOutcome(claim, duration_ms=milliseconds)
         case FaultKind.DENIED | FaultKind.UNAVAILABLE:
-            raise not_served(fault, spec)
-    return Ran(None, crashed=fault.why, ended=fault.why, duration_ms=milliseconds)
+            raise build_service_error(fault, spec)
+    return ExecutionOutcome(None, crashed=fault.why, end_reason=fault.why, duration_ms=milliseconds)
 
 
-def not_served(fault: Fault, spec: str) -> ProofstoneError:
+def build_service_error(fault: Fault, spec: str) -> ProofstoneError:
     """Return the error for a provider that denies access or cannot be reached. Another attempt would fail too, so the
     run stops and resumes from here when the provider answers again or the person has fixed the cause."""
-    why = f"{spec}: {fault.why}" if works_alone(spec) else fault.why  # messages of providers already name them
+    why = f"{spec}: {fault.why}" if is_coding_agent(spec) else fault.why  # messages of providers already name them
     if fault.kind is FaultKind.DENIED:
         hint = "fix this (`proofstone backends --probe` tests it), then run `proofstone resume last`"
         return BackendError(why, hint=hint)
-    return unreached(why)
+    return unreachable_error(why)
 
 
 @dataclass(frozen=True)
-class AgentArchitect(PlacedAgent):
+class AgentArchitect(GateAgent):
     """Implements `agents.executors.Architect`."""
 
-    def review(self, request: ReviewRequest, site: Site) -> Reviewed:
-        occasion = Occasion(
+    def review(self, request: ReviewRequest, site: ExecutionContext) -> ReviewOutcome:
+        occasion = DispatchKey(
             run_id=request.run_id,
             role=ARCHITECT.name,
             step=_format_step(request),
@@ -159,16 +163,16 @@ class AgentArchitect(PlacedAgent):
             attempt=request.attempt,
             round=request.round,
         )
-        dispatched = self.dispatcher.dispatch(ARCHITECT, occasion, self.errand(ARCHITECT, request, site))
+        dispatched = self.dispatcher.dispatch(ARCHITECT, occasion, self.build_request(ARCHITECT, request, site))
         if isinstance(dispatched.output, ArchitectVerdict):
             return dispatched.output.model_copy(update={"by": self.spec})
-        return no_verdict(dispatched.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer"), self.spec)
+        return build_no_verdict(dispatched.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer"), self.spec)
 
 
-def no_verdict(fault: Fault, spec: str) -> NoVerdict:
+def build_no_verdict(fault: Fault, spec: str) -> NoVerdict:
     """Return the outcome of a review that ended in a fault. It approves nothing."""
     if fault.kind in (FaultKind.DENIED, FaultKind.UNAVAILABLE):
-        raise not_served(fault, spec)
+        raise build_service_error(fault, spec)
     is_cancelled = fault.kind in (FaultKind.CANCELLED, FaultKind.BUDGET)
     why = f"the verdict is malformed: {fault.why}" if fault.kind is FaultKind.MALFORMED else fault.why
     return NoVerdict(why=why, timed_out=fault.kind is FaultKind.TIMEOUT, cancelled=is_cancelled)
@@ -180,52 +184,52 @@ def _format_step(request: ReviewRequest) -> str:
     return step if request.round == 1 else f"{step}/r{request.round}"
 
 
-JudgeAt = Callable[[JudgeRequest, Occasion, Site], Dispatched]
+AskJudge = Callable[[JudgeRequest, DispatchKey, ExecutionContext], DispatchResult]
 """Asks the judge, at the site of the agent that is judged."""
-AGENTS: Final = ("api", "acp", "cli", "script")
+AGENT_SPEC_KINDS: Final = ("api", "acp", "cli", "script")
 """The kinds of specs whose backends add turns to a conversation of the engine."""
 
 
 @dataclass(frozen=True)
-class Casting:
-    backend: Callable[[Sequence[str]], Backend]
+class GateAgentFactory:
+    build_backend: Callable[[Sequence[str]], Backend]
     """Builds a backend from specs. The later ones are fallbacks."""
     dispatcher: Dispatcher
-    listen: Listen | None = None
+    listen: ReadLine | None = None
     git: Git | None = None
     secret: tuple[str, ...] = ()
 
-    def executor(self, specs: Sequence[str]) -> Executor:
-        if not is_agent(specs[0]):
-            return executor_from(specs[0], self.listen)
-        return AgentExecutor(specs[0], self.backend(specs), self.dispatcher, self.git, self.secret)
+    def build_executor(self, specs: Sequence[str]) -> Executor:
+        if not is_agent_spec(specs[0]):
+            return build_executor(specs[0], self.listen)
+        return AgentExecutor(specs[0], self.build_backend(specs), self.dispatcher, self.git, self.secret)
 
     @staticmethod
-    def judge(architect: Architect | None) -> JudgeAt | None:
+    def build_judge(architect: Architect | None) -> AskJudge | None:
         """Return the architect as a judge of understanding, or None if it cannot judge."""
         if not isinstance(architect, AgentArchitect) or not can_judge(architect.backend):
             return None
 
-        def judge(request: JudgeRequest, occasion: Occasion, site: Site) -> Dispatched:
-            return architect.dispatcher.dispatch(JUDGE, occasion, architect.errand(JUDGE, request, site))
+        def judge(request: JudgeRequest, occasion: DispatchKey, site: ExecutionContext) -> DispatchResult:
+            return architect.dispatcher.dispatch(JUDGE, occasion, architect.build_request(JUDGE, request, site))
 
         return judge
 
-    def architect(self, specs: Sequence[str]) -> Architect | None:
-        if not is_agent(specs[0]):
-            return architect_from(specs[0], self.listen)
-        return AgentArchitect(specs[0], self.backend(specs), self.dispatcher, self.git, self.secret)
+    def build_architect(self, specs: Sequence[str]) -> Architect | None:
+        if not is_agent_spec(specs[0]):
+            return build_architect(specs[0], self.listen)
+        return AgentArchitect(specs[0], self.build_backend(specs), self.dispatcher, self.git, self.secret)
 
 
 def can_judge(backend: Backend) -> bool:
     """Return whether the backend can judge how well another agent has understood its task."""
-    return backend.identity.answers(JUDGE.name, JUDGE.foci[0])
+    return backend.identity.can_answer(JUDGE.name, JUDGE.foci[0])
 
 
-def thinks(spec: str) -> bool:
+def uses_model(spec: str) -> bool:
     """Return whether the spec names a model, which takes time to answer."""
-    return spec.startswith("api:") or works_alone(spec)
+    return spec.startswith("api:") or is_coding_agent(spec)
 
 
-def is_agent(spec: str) -> bool:
-    return spec.partition(":")[0] in AGENTS
+def is_agent_spec(spec: str) -> bool:
+    return spec.partition(":")[0] in AGENT_SPEC_KINDS

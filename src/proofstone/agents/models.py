@@ -13,10 +13,10 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 
-from proofstone.common.models import ChangeKind, Contract, Usage
+from proofstone.common.models import ChangeKind, FrozenModel, Usage
 
 
-class Occasion(Contract):
+class DispatchKey(FrozenModel):
     """Identifies a dispatch within its run. Only the engine writes these values; scripts match on them."""
 
     run_id: str
@@ -45,7 +45,7 @@ class Occasion(Contract):
         return f"{self.role}:{self.focus}" if self.focus else self.role
 
 
-class ToolSpec(Contract):
+class ToolSpec(FrozenModel):
     """The description of a tool for an agent."""
 
     name: str
@@ -54,7 +54,7 @@ class ToolSpec(Contract):
     """JSON Schema of its arguments."""
 
 
-class ToolCall(Contract):
+class ToolCall(FrozenModel):
     id: str
     """The id that the model chose. It is valid only within its conversation."""
     name: str
@@ -77,7 +77,7 @@ class RefusalRule(StrEnum):
     BUDGET = "budget"
 
 
-class ToolResult(Contract):
+class ToolResult(FrozenModel):
     """The result of a tool call as it is shown to the agent. An error of the tool is a result too."""
 
     call_id: str
@@ -89,7 +89,7 @@ class ToolResult(Contract):
     """Whether the call repeated the previous one and was answered with its result."""
 
 
-class Turn(Contract):
+class Turn(FrozenModel):
     """A turn of a backend in the conversation."""
 
     kind: Literal["turn"] = "turn"
@@ -127,7 +127,7 @@ class ActivityKind(StrEnum):
     """Anything else worth reporting, such as a retry or a warning."""
 
 
-class Activity(Contract):
+class Activity(FrozenModel):
     """One action of a program with its own tools within a turn. It is a claim of the program, except for refusals by
     the engine."""
 
@@ -141,14 +141,14 @@ class Activity(Contract):
     """For a result: whether the tool succeeded."""
 
 
-class Returned(Contract):
+class ToolResults(FrozenModel):
     """The results of the tools that the previous turn called."""
 
     kind: Literal["returned"] = "returned"
     results: tuple[ToolResult, ...]
 
 
-class Told(Contract):
+class EngineMessage(FrozenModel):
     """A message of the engine to the agent: the request, a repair, or an interjection during the work."""
 
     kind: Literal["told"] = "told"
@@ -161,34 +161,34 @@ class Told(Contract):
     """Whether this ends an interjection, so that the work continues where it was."""
 
 
-Entry = Annotated[Told | Turn | Returned, Field(discriminator="kind")]
-ENTRIES: TypeAdapter[Entry] = TypeAdapter(Entry)
+ConversationEntry = Annotated[EngineMessage | Turn | ToolResults, Field(discriminator="kind")]
+CONVERSATION_ENTRY: TypeAdapter[ConversationEntry] = TypeAdapter(ConversationEntry)
 
 
-class Conversation(Contract):
+class Conversation(FrozenModel):
     """Everything that an agent knows. The constant parts come first, so that providers can cache them."""
 
-    occasion: Occasion
+    occasion: DispatchKey
     instructions: str
     """The role's prompt: the same for every dispatch of the role."""
     tools: tuple[ToolSpec, ...]
     output_schema: Mapping[str, JsonValue]
     """JSON Schema of the answer."""
-    entries: tuple[Entry, ...]
+    entries: tuple[ConversationEntry, ...]
 
     @property
     def repairs(self) -> int:
         """How many answers have not matched the schema so far."""
-        return max((entry.repair for entry in self.entries if isinstance(entry, Told)), default=0)
+        return max((entry.repair for entry in self.entries if isinstance(entry, EngineMessage)), default=0)
 
     @property
-    def asked(self) -> str:
+    def open_question(self) -> str:
         """The question of the open interjection; empty if the agent is doing its work."""
-        message = next((entry for entry in reversed(self.entries) if isinstance(entry, Told)), None)
+        message = next((entry for entry in reversed(self.entries) if isinstance(entry, EngineMessage)), None)
         return message.asked if message else ""
 
     @property
-    def turns_since_told(self) -> int:
+    def turns_since_message(self) -> int:
         """The number of turns since the request, the last repair, or the interjection that is open. An interjection
         that has ended does not count: the work continues as if it had not happened."""
         at_work = in_interjection = 0
@@ -198,12 +198,12 @@ class Conversation(Contract):
                 at_work, in_interjection = (
                     (at_work, in_interjection + 1) if is_interjection else (at_work + 1, in_interjection)
                 )
-            elif isinstance(entry, Told):
+            elif isinstance(entry, EngineMessage):
                 is_interjection, in_interjection = bool(entry.asked), 0
                 at_work = at_work if entry.asked or entry.resumes else 0
         return in_interjection if is_interjection else at_work
 
-    def plus(self, *entries: Entry) -> Conversation:
+    def with_entries(self, *entries: ConversationEntry) -> Conversation:
         return self.model_copy(update={"entries": (*self.entries, *entries)})
 
 
@@ -233,7 +233,7 @@ class FaultKind(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Fault(Contract):
+class Fault(FrozenModel):
     kind: FaultKind
     why: str
     """What happened and how to fix it, for a person."""
@@ -251,7 +251,7 @@ class CompletionStatus(StrEnum):
     ERROR = "ERROR"
 
 
-class Completion(Contract):
+class Completion(FrozenModel):
     """How an agent says that its work ended. It is the agent's claim."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -265,7 +265,7 @@ class Completion(Contract):
     evidence_summary: str = ""
 
 
-class Output(Contract):
+class RoleOutput(FrozenModel):
     """The base of every answer of a pipeline role. Unknown fields are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -273,13 +273,13 @@ class Output(Contract):
     completion: Completion
 
 
-class Dispatched(Contract):
+class DispatchResult(FrozenModel):
     """The result of one dispatch."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
-    occasion: Occasion
-    output: Contract | None
+    occasion: DispatchKey
+    output: FrozenModel | None
     """The answer, an instance of the role's output model; None if there is a fault."""
     fault: Fault | None = None
     completion: Completion
@@ -293,7 +293,7 @@ class Dispatched(Contract):
     completed_at: str
 
 
-class OutputHeader(Contract):
+class OutputHeader(FrozenModel):
     """An answer with the header that the engine adds when it stores or forwards the answer."""
 
     agent: str
@@ -305,7 +305,7 @@ class OutputHeader(Contract):
     payload: Mapping[str, JsonValue]
 
 
-class Envelope(Contract):
+class Envelope(FrozenModel):
     """One message as it is shown and exported. The engine assigns id and time."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -321,7 +321,7 @@ class Envelope(Contract):
     """The position in the ledger, which is the order of the bus."""
 
 
-class ChangedSignature(Contract):
+class SignatureChange(FrozenModel):
     """A signature that changed, as the engine sees it."""
 
     path: str
@@ -331,7 +331,7 @@ class ChangedSignature(Contract):
     """Whether the plan, or a declaration before the work, announced the change."""
 
 
-class WorkedFile(Contract):
+class WorkFile(FrozenModel):
     """A file that has changed or is going to change."""
 
     path: str
@@ -340,11 +340,11 @@ class WorkedFile(Contract):
     removed: tuple[str, ...] = ()
 
 
-class Worked(Contract):
+class WorkSnapshot(FrozenModel):
     """The changes in a work tree at one moment, compared with the base of the attempt."""
 
-    files: tuple[WorkedFile, ...] = ()
-    signatures: tuple[ChangedSignature, ...] = ()
+    files: tuple[WorkFile, ...] = ()
+    signatures: tuple[SignatureChange, ...] = ()
     unseen: tuple[str, ...] = ()
     """Changed files whose signatures cannot be compared."""
 

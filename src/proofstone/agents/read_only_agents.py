@@ -14,53 +14,53 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from proofstone.agents.attendant import Attendant
 from proofstone.agents.backends import Backend
-from proofstone.agents.bus import Bus
-from proofstone.agents.dispatch import Dispatcher, Ending, Errand
-from proofstone.agents.executors.context import SandboxedShell, Site
-from proofstone.agents.models import CompletionStatus, Dispatched, Fault, FaultKind, Occasion
-from proofstone.agents.roles.role import Role, request_text
-from proofstone.agents.rules.conversation import Check
-from proofstone.agents.sandbox_shell import Sight, seen_at, shell_at
-from proofstone.agents.spending import Meter, on_record
-from proofstone.agents.tools.tool_context import Ground
+from proofstone.agents.bus import MessageBus
+from proofstone.agents.dispatch import AnswerCallback, Dispatcher, DispatchRequest
+from proofstone.agents.executors.context import ExecutionContext, SandboxedShell
+from proofstone.agents.models import CompletionStatus, DispatchKey, DispatchResult, Fault, FaultKind
+from proofstone.agents.roles.role import Role, format_request
+from proofstone.agents.rules.conversation import AnswerCheck
+from proofstone.agents.sandbox_shell import ReadOnlyView, build_read_only_shell, find_sandbox_root
+from proofstone.agents.spending import SpendingMeter, read_dispatch_records
+from proofstone.agents.supervisor import Supervisor
+from proofstone.agents.tools.tool_context import ToolContext
 from proofstone.agents.tools.toolbox import Toolbox, Tools
-from proofstone.check.context import World
-from proofstone.common.models import Budget, Contract, Spent
+from proofstone.check.context import RunContext
+from proofstone.common.models import Budget, BudgetUsage, FrozenModel
 from proofstone.ledger.artifacts import ArtifactWriter
 from proofstone.ledger.models import EventRow
-from proofstone.ledger.schema import Row
-from proofstone.runtime.journal import Write
+from proofstone.ledger.schema import LedgerRow
+from proofstone.runtime.journal import RowWriter
 
 
 @dataclass(frozen=True)
-class Asking:
+class ReadOnlyRequest:
     """A request to an agent of a run."""
 
     role: Role
-    request: Contract
-    occasion: Occasion
+    request: FrozenModel
+    occasion: DispatchKey
 
     @cached_property
     def text(self) -> str:
         """The whole request as the agent reads it."""
-        return request_text(self.role, self.request)
+        return format_request(self.role, self.request)
 
 
-Attends = Callable[[Occasion], Attendant | None]
+CreateSupervisor = Callable[[DispatchKey], Supervisor | None]
 """Creates the attendant of a dispatch, or None if the agent is not supervised."""
 
 
 @dataclass
-class Onlookers:
-    world: World
+class ReadOnlyAgents:
+    world: RunContext
     backends: Mapping[str, Backend]
     """Backends by the name of the agent or its role."""
     dispatcher: Dispatcher
-    doing: Callable[[str, str], None]
+    on_progress: Callable[[str, str], None]
     """Called with the name of an agent and a line about what it does."""
-    said: Callable[[str, str], None]
+    on_message: Callable[[str, str], None]
     """Called with the name of an agent and a line that it, or its backend, says to the person."""
     seconds: Callable[[str], float | None]
     """Returns how many seconds an agent of a role may take."""
@@ -76,40 +76,40 @@ class Onlookers:
 
     def dispatch(
         self,
-        asking: Asking,
+        asking: ReadOnlyRequest,
         toolbox: Tools | None = None,
-        check: Check = lambda _: "",
-        beginning: tuple[Row, ...] = (),
-        ending: Ending | None = None,
-        attends: Attends = lambda _: None,
-    ) -> Dispatched:
+        check: AnswerCheck = lambda _: "",
+        beginning: tuple[LedgerRow, ...] = (),
+        ending: AnswerCallback | None = None,
+        attends: CreateSupervisor = lambda _: None,
+    ) -> DispatchResult:
         world, agent = self.world, asking.occasion.agent
-        with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
-            errand = Errand(
+        with world.artifacts.open_writer(world.settings.limits.output_mb << 20) as sink:
+            errand = DispatchRequest(
                 text=asking.text,
                 backend=self.backends[agent] if agent in self.backends else self.backends[asking.role.name],
-                toolbox=toolbox or Toolbox(self.ground, asking.role.tools),
+                toolbox=toolbox or Toolbox(self.tool_context, asking.role.tools),
                 site=self._site(agent, sink),
                 seconds=self.seconds(asking.role.name),
                 check=check,
-                beginning=beginning,
-                ending=None if ending is None else partial(_end_with_output, sink, ending),
-                attends=attends,
+                first_rows=beginning,
+                on_answer=None if ending is None else partial(_end_with_output, sink, ending),
+                create_supervisor=attends,
             )
             dispatched = self.dispatcher.dispatch(asking.role, asking.occasion, errand)
             world.ledger.append(*_output_rows(sink))
         return dispatched
 
-    def spent(self) -> Spent:
-        return self.dispatcher.meter.spent()
+    def get_spent(self) -> BudgetUsage:
+        return self.dispatcher.meter.get_spent()
 
-    def dispatches(self) -> int:
-        return len(on_record(self.world.ledger, self.world.run_id))
+    def count_dispatches(self) -> int:
+        return len(read_dispatch_records(self.world.ledger, self.world.run_id))
 
     @cached_property
-    def ground(self) -> Ground:
+    def tool_context(self) -> ToolContext:
         world = self.world
-        return Ground(
+        return ToolContext(
             files=self.shell.view.files,
             git=world.store.git(),
             commit=self.commit,
@@ -121,25 +121,25 @@ class Onlookers:
     @cached_property
     def shell(self) -> SandboxedShell:
         gate, world = self.world.settings.gate, self.world
-        sight = Sight(
+        sight = ReadOnlyView(
             self.tree, self.commit, gate.architect_seconds, gate.network, gate.pass_through, hide_secrets=True
         )
         # Nothing runs in this shell itself: every agent gets a copy with its own scratch folder and output.
-        sink = self._stack.enter_context(world.artifacts.writer(world.settings.limits.output_mb << 20))
-        return shell_at(world, sight, sink)
+        sink = self._stack.enter_context(world.artifacts.open_writer(world.settings.limits.output_mb << 20))
+        return build_read_only_shell(world, sight, sink)
 
-    def _site(self, agent: str, sink: ArtifactWriter) -> Site:
+    def _site(self, agent: str, sink: ArtifactWriter) -> ExecutionContext:
         """Build a site with its own scratch folder, so that no agent sees what another one writes."""
         world = self.world
         scratch = Path(tempfile.mkdtemp(prefix="agent-", dir=world.scratch))
         shell = replace(self.shell, scratch=scratch, sink=sink)
-        return Site(
+        return ExecutionContext(
             work_tree=shell.view.files,
             scratch=scratch,
             run=shell,
-            say=lambda line: self.said(agent, line),
-            doing=lambda line: self.doing(agent, line),
-            seen_at=seen_at(shell),
+            say=lambda line: self.on_message(agent, line),
+            on_progress=lambda line: self.on_progress(agent, line),
+            sandbox_path=find_sandbox_root(shell),
             level=world.sandbox.level,
             secret=world.settings.tools.secret,
             cancel=world.cancel,
@@ -150,16 +150,18 @@ class Onlookers:
         self._stack.close()
 
 
-def _end_with_output(sink: ArtifactWriter, ending: Ending, dispatched: Dispatched, write: Write) -> None:
+def _end_with_output(
+    sink: ArtifactWriter, ending: AnswerCallback, dispatched: DispatchResult, write: RowWriter
+) -> None:
     """Record the output of the agent's commands with its answer, because neither can be produced again."""
     ending(dispatched, lambda *rows: write(*rows, *_output_rows(sink)))
 
 
-def _output_rows(sink: ArtifactWriter) -> tuple[Row, ...]:
-    return (sink.finish().row(),) if sink.is_due else ()
+def _output_rows(sink: ArtifactWriter) -> tuple[LedgerRow, ...]:
+    return (sink.finish().to_row(),) if sink.is_unpublished else ()
 
 
-def answer_of(dispatched: Dispatched) -> Contract | Fault:
+def get_answer(dispatched: DispatchResult) -> FrozenModel | Fault:
     """Return the answer, or the fault if there is no usable answer."""
     if dispatched.output is None:
         return dispatched.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer")
@@ -173,24 +175,24 @@ def answer_of(dispatched: Dispatched) -> Contract | Fault:
 
 
 @dataclass(frozen=True)
-class AskingAsking:
+class SingleRequest:
     """One request to an agent, with its backend and limits."""
 
     role: Role
     focus: str | None
-    request: Contract
+    request: FrozenModel
     backend: Backend
     budget: Budget
     seconds: float | None
 
 
 @dataclass(frozen=True)
-class Asked:
-    dispatched: Dispatched
-    spent: Spent
+class SingleResult:
+    dispatched: DispatchResult
+    spent: BudgetUsage
 
 
-def ask(world: World, asking: AskingAsking, site: Site) -> Asked:
+def ask_agent(world: RunContext, asking: SingleRequest, site: ExecutionContext) -> SingleResult:
     """Ask an agent once and return the result. `site` carries its callbacks; the tree to read is added here."""
     world.ledger.append(
         EventRow(
@@ -204,11 +206,11 @@ def ask(world: World, asking: AskingAsking, site: Site) -> Asked:
             },
         )
     )
-    meter = Meter(asking.budget)
-    dispatcher = Dispatcher(Bus(world.ledger, world.run_id), meter)
-    with world.artifacts.writer(world.settings.limits.output_mb << 20) as sink:
+    meter = SpendingMeter(asking.budget)
+    dispatcher = Dispatcher(MessageBus(world.ledger, world.run_id), meter)
+    with world.artifacts.open_writer(world.settings.limits.output_mb << 20) as sink:
         gate = world.settings.gate
-        sight = Sight(
+        sight = ReadOnlyView(
             world.base_tree,
             world.base_commit,
             gate.architect_seconds,
@@ -216,8 +218,8 @@ def ask(world: World, asking: AskingAsking, site: Site) -> Asked:
             gate.pass_through,
             hide_secrets=True,
         )
-        shell = shell_at(world, sight, sink)
-        ground = Ground(
+        shell = build_read_only_shell(world, sight, sink)
+        ground = ToolContext(
             files=shell.view.files,
             run=shell,
             git=world.store.git(),
@@ -231,24 +233,24 @@ def ask(world: World, asking: AskingAsking, site: Site) -> Asked:
             work_tree=shell.view.files,
             scratch=world.scratch,
             run=shell,
-            seen_at=seen_at(shell),
+            sandbox_path=find_sandbox_root(shell),
             level=world.sandbox.level,
             secret=world.settings.tools.secret,
             cancel=world.cancel,
         )
-        occasion = Occasion(run_id=world.run_id, role=asking.role.name, step="ask", focus=asking.focus)
-        text = request_text(asking.role, asking.request)
-        errand = Errand(text, asking.backend, Toolbox(ground, asking.role.tools), agent_site, asking.seconds)
+        occasion = DispatchKey(run_id=world.run_id, role=asking.role.name, step="ask", focus=asking.focus)
+        text = format_request(asking.role, asking.request)
+        errand = DispatchRequest(text, asking.backend, Toolbox(ground, asking.role.tools), agent_site, asking.seconds)
         try:
             dispatched = dispatcher.dispatch(asking.role, occasion, errand)
         except BaseException as error:
             payload: dict[str, JsonValue] = {"reason": str(error) or "interrupted"}
             world.ledger.append(EventRow(run_id=world.run_id, type="run.interrupted", payload=payload))
             raise
-        world.ledger.append(sink.finish().row())
+        world.ledger.append(sink.finish().to_row())
     outcome = "failed" if dispatched.fault else "passed"
     reason = dispatched.completion.summary if dispatched.fault else ""
     world.ledger.append(
         EventRow(run_id=world.run_id, type="run.finished", payload={"outcome": outcome, "reason": reason})
     )
-    return Asked(dispatched, meter.spent())
+    return SingleResult(dispatched, meter.get_spent())

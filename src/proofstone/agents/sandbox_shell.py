@@ -10,21 +10,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proofstone.agents.executors.context import SandboxedShell
-from proofstone.check.context import CheckRequest, TreeUnderCheck, World
-from proofstone.check.environment import Environment
-from proofstone.check.subject import Subject
+from proofstone.check.context import CheckRequest, RunContext, TreeUnderCheck
+from proofstone.check.environment import CheckEnvironment
+from proofstone.check.subject import CheckSubject
 from proofstone.common.models import Phase
-from proofstone.common.secrets import is_secret
-from proofstone.git.objects import in_tree
-from proofstone.git.snapshot import Snapshot, of_tree
+from proofstone.common.secrets import is_secret_path
+from proofstone.git.objects import list_tree
+from proofstone.git.snapshot import Snapshot, snapshot_of_tree
 from proofstone.git.work_tree import WorkTree
 from proofstone.ledger.artifacts import ArtifactWriter
-from proofstone.ledger.connection import folders_elsewhere
-from proofstone.sandbox.job import Limits, View
+from proofstone.ledger.connection import external_folders
+from proofstone.sandbox.job import JobLimits, SandboxView
 
 
 @dataclass(frozen=True)
-class Sight:
+class ReadOnlyView:
     """The tree that a read-only shell shows, and the limits of the shell."""
 
     tree: str
@@ -33,16 +33,16 @@ class Sight:
     seconds: float
     """The time limit of one command."""
     network: bool = False
-    passed: tuple[str, ...] = ()
+    pass_through: tuple[str, ...] = ()
     """Environment variables that commands get in addition to those of checks."""
     hide_secrets: bool = False
     """Whether files that are likely to hold secrets are shown empty, as they must be for agents."""
 
 
-def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell:
+def build_read_only_shell(world: RunContext, sight: ReadOnlyView, sink: ArtifactWriter) -> SandboxedShell:
     """Return a shell in a tree, whose writes are thrown away. `view.files` is the tree on the machine."""
-    frozen = of_tree(world.store, world.base_tree, sight.tree)
-    environment = Subject(world, CheckRequest(tree=frozen)).environment
+    frozen = snapshot_of_tree(world.store, world.base_tree, sight.tree)
+    environment = CheckSubject(world, CheckRequest(tree=frozen)).environment
     tree = TreeUnderCheck(
         phase=Phase.REVIEW,
         tree=sight.tree,
@@ -52,13 +52,13 @@ def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell
         environment=environment,
         state=world.home,
     )
-    hidden = secret_files(world, sight.tree) if sight.hide_secrets else ()
+    hidden = find_secret_files(world, sight.tree) if sight.hide_secrets else ()
     return SandboxedShell(
         sandbox=world.sandbox,
         view=replace(tree.view(), network=sight.network, hidden=hidden),
         # The current folder is the candidate: its files must not be imported into the programs of a reviewer.
         variables=environment.check_variables(".")
-        | environment.passed(sight.passed)
+        | environment.select_variables(sight.pass_through)
         | {"PYTHONSAFEPATH": "1", "PATH": environment.path},
         limits=world.job_limits(sight.seconds),
         scratch=world.scratch,
@@ -70,15 +70,15 @@ def shell_at(world: World, sight: Sight, sink: ArtifactWriter) -> SandboxedShell
 
 
 @dataclass(frozen=True)
-class Standing:
+class WorkShellSetup:
     """The work tree of a shell, and the limits of the shell."""
 
-    place: WorkTree
+    work_tree: WorkTree
     base_commit: str
     """The commit whose dependencies are available."""
     scratch: Path
-    limits: Limits
-    keeps: bool = True
+    limits: JobLimits
+    keeps_writes: bool = True
     """Whether writes are kept."""
     masked: tuple[Path, ...] = ()
     hidden: tuple[str, ...] = ()
@@ -86,24 +86,24 @@ class Standing:
     on_output: Callable[[bytes], None] | None = None
 
 
-def shell_in(world: World, at: Standing, sink: ArtifactWriter) -> SandboxedShell:
+def build_work_shell(world: RunContext, at: WorkShellSetup, sink: ArtifactWriter) -> SandboxedShell:
     """Return a shell in a private work tree with the project's dependencies but without credentials."""
-    tree = world.store.git().tree_of(at.base_commit)
-    environment = Subject(world, CheckRequest(tree=Snapshot(tree, tree, (), ()))).environment
+    tree = world.store.git().find_tree(at.base_commit)
+    environment = CheckSubject(world, CheckRequest(tree=Snapshot(tree, tree, (), ()))).environment
     gate = world.settings.gate
-    variables = environment.check_variables(".") | environment.passed(gate.pass_through)
+    variables = environment.check_variables(".") | environment.select_variables(gate.pass_through)
     return SandboxedShell(
         sandbox=world.sandbox,
-        view=View(
+        view=SandboxView(
             root=world.repository.root,
-            files=at.place.files,
-            work_tree=at.place.files if at.keeps else None,
-            objects=at.place.objects,
+            files=at.work_tree.files,
+            work_tree=at.work_tree.files if at.keeps_writes else None,
+            objects=at.work_tree.objects,
             home=environment.home,
             dependencies=environment.dependencies,
             includes=environment.includes,
-            masked=(world.home, *folders_elsewhere(world.home), *environment.masked, *at.masked),
-            visible=environment.visible,
+            masked=(world.home, *external_folders(world.home), *environment.masked_paths, *at.masked),
+            visible=environment.visible_folders,
             sockets=tuple(Path(path) for path in environment.settings.sockets),
             network=gate.network,
             hidden=at.hidden,
@@ -119,7 +119,7 @@ def shell_in(world: World, at: Standing, sink: ArtifactWriter) -> SandboxedShell
     )
 
 
-def _put_machine_first(path: str, environment: Environment) -> str:
+def _put_machine_first(path: str, environment: CheckEnvironment) -> str:
     """Move folders of the work tree to the end of PATH, unless they are dependencies. The agent controls their content,
     and no program in them may replace one of the machine."""
 
@@ -130,12 +130,14 @@ def _put_machine_first(path: str, environment: Environment) -> str:
     return os.pathsep.join(sorted(path.split(os.pathsep), key=is_controlled_by_agent))
 
 
-def seen_at(shell: SandboxedShell) -> Path:
+def find_sandbox_root(shell: SandboxedShell) -> Path:
     """Return where programs in the shell find the tree."""
     return shell.root
 
 
-def secret_files(world: World, tree: str) -> tuple[str, ...]:
+def find_secret_files(world: RunContext, tree: str) -> tuple[str, ...]:
     """Return the files of a tree whose content no agent may see."""
-    names = (file.path.decode("utf-8", "surrogateescape") for file in in_tree(world.store.git(), tree) if file.is_file)
-    return tuple(name for name in names if is_secret(name, world.settings.tools.secret))
+    names = (
+        file.path.decode("utf-8", "surrogateescape") for file in list_tree(world.store.git(), tree) if file.is_file
+    )
+    return tuple(name for name in names if is_secret_path(name, world.settings.tools.secret))

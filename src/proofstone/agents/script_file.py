@@ -31,14 +31,14 @@ from pydantic import JsonValue
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from proofstone.agents.models import Conversation, FaultKind, Occasion, Told
-from proofstone.agents.rules.routes import SERVED
+from proofstone.agents.models import Conversation, DispatchKey, EngineMessage, FaultKind
+from proofstone.agents.rules.routes import SERVED_ROLES
 from proofstone.common.models import Usage
-from proofstone.common.parsing import MOST_VALUES, is_bounded, yaml_reader
+from proofstone.common.parsing import MAX_VALUES, is_bounded, make_yaml_reader
 from proofstone.errors import InputError
 
-MATCHES: Final = ("task", "attempt", "focus", "iteration", "round", "step", "run", "dispatch", "repair", "asked")
-FAULTS: Final = (
+MATCH_KEYS: Final = ("task", "attempt", "focus", "iteration", "round", "step", "run", "dispatch", "repair", "asked")
+SCRIPT_FAULTS: Final = (
     FaultKind.UNAVAILABLE,
     FaultKind.DENIED,
     FaultKind.REJECTED,
@@ -62,12 +62,12 @@ _EDITS: Final = ("write", "append", "edit", "delete")
 _STEPS: Final = ("tool", "tools", *_PARAMETERS, "say", "sleep", "fail", "error")
 _MOST_BYTES = 8 << 20
 
-Facts = Mapping[str, tuple[str, ...]]
+DispatchFacts = Mapping[str, tuple[str, ...]]
 """The facts of a dispatch: for each key of `match`, all values that it may have."""
 
 
 @dataclass(frozen=True)
-class Call:
+class ScriptCall:
     """A call of a tool of the runtime. The role need not have the tool."""
 
     name: str
@@ -76,7 +76,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Breakdown:
+class ScriptFault:
     """A fault of the backend."""
 
     kind: FaultKind
@@ -86,27 +86,27 @@ class Breakdown:
 
 
 @dataclass(frozen=True)
-class Step:
+class ScriptStep:
     """One step of an entry."""
 
     name: str
     """The name in the script; a single `tool` is also called `tools`."""
-    given: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
     """The parameters of a step that acts without the runtime; `text` for `say` and `fail`."""
     seconds: float = 0
     """For `sleep`."""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ScriptCall, ...] = ()
     """For `tools`: all in one turn."""
-    breakdown: Breakdown | None = None
+    breakdown: ScriptFault | None = None
     """For `error`."""
     line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
-class Entry:
+class ScriptEntry:
     role: str
     match: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ScriptStep, ...] = ()
     output: JsonValue = None
     """The answer of the role; None if there is none, or if it is in `raw`."""
     raw: str | None = None
@@ -115,7 +115,7 @@ class Entry:
     """The usage of each turn."""
     line: int = field(default=0, compare=False)
 
-    def matches(self, role: str, facts: Facts) -> bool:
+    def matches(self, role: str, facts: DispatchFacts) -> bool:
         return role == self.role and all(
             _matches_any(facts.get(word, ()), wanted) for word, wanted in self.match.items()
         )
@@ -126,11 +126,11 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Script:
+class AgentScript:
     path: Path
-    entries: tuple[Entry, ...]
+    entries: tuple[ScriptEntry, ...]
 
-    def entry(self, role: str, facts: Facts) -> Entry:
+    def find_entry(self, role: str, facts: DispatchFacts) -> ScriptEntry:
         """Return the first entry that matches. Entries with `repair` take precedence."""
         is_question = "asked" in facts
         matching = [
@@ -145,36 +145,36 @@ class Script:
             hint=f"add one, or widen a `match`; the entries are: {entries}",
         )
 
-    def answers(self, role: str, asked: str) -> bool:
+    def can_answer(self, role: str, asked: str) -> bool:
         """Return whether the script answers a question during the work: one to the role itself (`asked: RV-2`), or one
         to an architect about another agent (`focus: understanding`)."""
         word = "focus" if role == "architect" else "asked"
         patterns = (entry.match.get(word, ()) for entry in self.entries if entry.role == role)
         return any(_matches_any((asked, f"{asked}.1"), wanted) for wanted in patterns)
 
-    def wrong(self, line: int, message: str, hint: str | None = None) -> InputError:
+    def build_error(self, line: int, message: str, hint: str | None = None) -> InputError:
         """Return the error for an invalid line of this script."""
         return InputError(f"{self.path}:{line}: {message}", hint=hint)
 
 
-def task_facts(id: str, name: str, attempt: int) -> Facts:
+def build_task_facts(id: str, name: str, attempt: int) -> DispatchFacts:
     """Return the facts of a task, which can be matched by its id, its number (`2` or `02`) or its name."""
     digits = id.rpartition("-")[2]
     numbers = (str(int(digits)), digits) if digits.isdecimal() else ()
     return {"task": (id, *numbers, name), "attempt": (str(attempt),)}
 
 
-def facts_of(conversation: Conversation) -> Facts:
+def build_facts(conversation: Conversation) -> DispatchFacts:
     """Return the facts of a dispatch. A key that does not apply has no fact, such as `repair` before a repair."""
     facts = _occasion_facts(conversation.occasion, conversation.repairs)
-    if not (asked := conversation.asked):
+    if not (asked := conversation.open_question):
         return facts
-    times = sum(isinstance(entry, Told) and entry.asked == asked for entry in conversation.entries)
+    times = sum(isinstance(entry, EngineMessage) and entry.asked == asked for entry in conversation.entries)
     return {**facts, "asked": (asked, f"{asked}.{times}")}
 
 
-def _occasion_facts(occasion: Occasion, repairs: int) -> Facts:
-    task = task_facts(occasion.task, occasion.task_name, occasion.attempt) if occasion.task else {}
+def _occasion_facts(occasion: DispatchKey, repairs: int) -> DispatchFacts:
+    task = build_task_facts(occasion.task, occasion.task_name, occasion.attempt) if occasion.task else {}
     others = {
         "attempt": occasion.attempt,
         "focus": occasion.focus,
@@ -192,22 +192,22 @@ def _matches_any(known: Sequence[str], wanted: Sequence[str]) -> bool:
     return any(value == pattern or fnmatchcase(value, pattern) for pattern in wanted for value in known)
 
 
-def read_script(path: Path) -> Script:
+def read_script(path: Path) -> AgentScript:
     """Read the script in the file and validate it without running it."""
     return _parse_script(path, _read_text(path))
 
 
 @lru_cache(maxsize=4)
-def _parse_script(path: Path, text: str) -> Script:
+def _parse_script(path: Path, text: str) -> AgentScript:
     """Parse a script. The result is cached, because one file often serves all roles and parsing YAML is slow."""
-    script = Script(path, ())
+    script = AgentScript(path, ())
     document = _parse_yaml(script, text)
     if not isinstance(document, CommentedSeq):
-        raise script.wrong(1, "a script is a list of entries", "begin with `- role: executor`")
+        raise script.build_error(1, "a script is a list of entries", "begin with `- role: executor`")
     entries = tuple(
         _Reader(script).read_entry(item, _line_of(document, number)) for number, item in enumerate(document)
     )
-    return Script(path, entries)
+    return AgentScript(path, entries)
 
 
 def _read_text(path: Path) -> str:
@@ -223,17 +223,17 @@ def _read_text(path: Path) -> str:
         raise InputError(f"{path}: byte {error.start} is not UTF-8") from error
 
 
-def _parse_yaml(script: Script, text: str) -> object:
+def _parse_yaml(script: AgentScript, text: str) -> object:
     try:
-        document: object = yaml_reader("rt").load(text)
+        document: object = make_yaml_reader("rt").load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise script.wrong(mark.line + 1 if mark else 1, f"this is not YAML: {error.problem}") from error
+        raise script.build_error(mark.line + 1 if mark else 1, f"this is not YAML: {error.problem}") from error
     except (YAMLError, RecursionError, ValueError) as error:
         raise InputError(f"{script.path}: this YAML cannot be read: {error}") from error
     if not is_bounded(document):
         hint = "write the values out"
-        raise InputError(f"{script.path}: its references expand to more than {MOST_VALUES:,} values", hint=hint)
+        raise InputError(f"{script.path}: its references expand to more than {MAX_VALUES:,} values", hint=hint)
     return document
 
 
@@ -245,25 +245,25 @@ def _line_of(container: CommentedMap | CommentedSeq, key: object) -> int:
 class _Reader:
     """Converts parsed YAML to entries. Every error names its line."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: AgentScript) -> None:
         self._script = script
 
-    def read_entry(self, item: object, line: int) -> Entry:
+    def read_entry(self, item: object, line: int) -> ScriptEntry:
         entry = self._read_mapping(item, line, "an entry", _KEYS)
         role = entry.get("role")
-        if not isinstance(role, str) or role not in SERVED:
-            raise self._script.wrong(line, f"role: {role!r} is not a role", f"one of: {', '.join(SERVED)}")
+        if not isinstance(role, str) or role not in SERVED_ROLES:
+            raise self._script.build_error(line, f"role: {role!r} is not a role", f"one of: {', '.join(SERVED_ROLES)}")
         if "output" in entry and "raw" in entry:
-            raise self._script.wrong(_line_of(entry, "raw"), "an entry has `output` or `raw`, not both")
+            raise self._script.build_error(_line_of(entry, "raw"), "an entry has `output` or `raw`, not both")
         steps = self._read_steps(entry)
         for step in steps:
             if role != "executor" and step.name in _EDITS:
-                raise self._script.wrong(
+                raise self._script.build_error(
                     step.line,
                     f"{step.name}: the role {role} changes no files",
                     f"`- tool: {{{step.name}: …}}` lets it try",
                 )
-        return Entry(
+        return ScriptEntry(
             role=str(role),
             match=self._read_match(entry),
             steps=steps,
@@ -276,14 +276,14 @@ class _Reader:
     def _read_match(self, entry: CommentedMap) -> dict[str, tuple[str, ...]]:
         if entry.get("match") is None:
             return {}
-        match = self._read_mapping(entry["match"], _line_of(entry, "match"), "match", MATCHES)
+        match = self._read_mapping(entry["match"], _line_of(entry, "match"), "match", MATCH_KEYS)
         return {str(word): self._read_patterns(value, _line_of(match, word), word) for word, value in match.items()}
 
     def _read_patterns(self, value: object, line: int, word: str) -> tuple[str, ...]:
         values = list(value) if isinstance(value, CommentedSeq) else [value]
         valid = [item for item in values if isinstance(item, (str, int)) and not isinstance(item, bool)]
         if not values or valid != values:
-            raise self._script.wrong(line, f"match.{word} is a text, a number, or a list of them")
+            raise self._script.build_error(line, f"match.{word} is a text, a number, or a list of them")
         return tuple(str(item) if isinstance(item, str) else str(int(item)) for item in valid)
 
     def _read_usage(self, entry: CommentedMap) -> Usage:
@@ -303,89 +303,93 @@ class _Reader:
         )
         return Usage(requests=1, **tokens, usd=price)
 
-    def _read_steps(self, entry: CommentedMap) -> tuple[Step, ...]:
+    def _read_steps(self, entry: CommentedMap) -> tuple[ScriptStep, ...]:
         steps = entry.get("steps")
         if steps is None:
             return ()
         if not isinstance(steps, CommentedSeq):
-            raise self._script.wrong(_line_of(entry, "steps"), "steps is a list", "- write: {path: a.txt, content: a}")
+            raise self._script.build_error(
+                _line_of(entry, "steps"), "steps is a list", "- write: {path: a.txt, content: a}"
+            )
         return tuple(self._read_step(item, _line_of(steps, number)) for number, item in enumerate(steps))
 
-    def _read_step(self, item: object, line: int) -> Step:
+    def _read_step(self, item: object, line: int) -> ScriptStep:
         step = self._read_mapping(item, line, "a step", _STEPS)
         if len(step) != 1:
-            raise self._script.wrong(line, "a step does one thing", f"one of: {', '.join(_STEPS)}")
+            raise self._script.build_error(line, "a step does one thing", f"one of: {', '.join(_STEPS)}")
         name, value = next((str(name), value) for name, value in step.items())
         match name:
             case "tool":
-                return Step("tools", calls=(self._read_call(value, line),), line=line)
+                return ScriptStep("tools", calls=(self._read_call(value, line),), line=line)
             case "tools":
-                return Step("tools", calls=self._read_calls(value, line), line=line)
+                return ScriptStep("tools", calls=self._read_calls(value, line), line=line)
             case "sleep":
-                return Step(name, seconds=self._read_number(value, line, name, "a number of seconds"), line=line)
+                return ScriptStep(name, seconds=self._read_number(value, line, name, "a number of seconds"), line=line)
             case "error":
-                return Step(name, breakdown=self._read_fault(value, line), line=line)
+                return ScriptStep(name, breakdown=self._read_fault(value, line), line=line)
             case "say" | "fail":
-                return Step(name, {"text": self._read_text(value, line, name)}, line=line)
+                return ScriptStep(name, {"text": self._read_text(value, line, name)}, line=line)
         return self._read_direct_step(name, value, line)
 
-    def _read_calls(self, value: object, line: int) -> tuple[Call, ...]:
+    def _read_calls(self, value: object, line: int) -> tuple[ScriptCall, ...]:
         if not isinstance(value, CommentedSeq) or not value:
-            raise self._script.wrong(line, "tools is a list of calls", "- tools: [{read: {path: a}}, {list: {}}]")
+            raise self._script.build_error(line, "tools is a list of calls", "- tools: [{read: {path: a}}, {list: {}}]")
         return tuple(self._read_call(item, _line_of(value, number)) for number, item in enumerate(value))
 
-    def _read_call(self, value: object, line: int) -> Call:
+    def _read_call(self, value: object, line: int) -> ScriptCall:
         """Read a call with any name and any arguments, because a script must be able to try what is refused."""
         if isinstance(value, str):
-            return Call(str(value))
+            return ScriptCall(str(value))
         if not isinstance(value, CommentedMap) or len(value) != 1:
-            raise self._script.wrong(
+            raise self._script.build_error(
                 line, "tool names one tool, with its arguments", "- tool: {read: {path: a}}, or - tools: [{…}, {…}]"
             )
         name, arguments = next(iter(value.items()))
-        return Call(str(name), {} if arguments is None else self._read_json(arguments, line, str(name)))
+        return ScriptCall(str(name), {} if arguments is None else self._read_json(arguments, line, str(name)))
 
     def _read_number(self, value: object, line: int, what: str, wanted: str) -> float:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-            raise self._script.wrong(line, f"{what}: {value!r} is not {wanted}")
+            raise self._script.build_error(line, f"{what}: {value!r} is not {wanted}")
         return float(value)
 
     def _read_integer(self, value: object, line: int, what: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self._script.wrong(line, f"{what}: {value!r} is not a whole number")
+            raise self._script.build_error(line, f"{what}: {value!r} is not a whole number")
         return int(value)
 
-    def _read_fault(self, value: object, line: int) -> Breakdown:
+    def _read_fault(self, value: object, line: int) -> ScriptFault:
         short = CommentedMap(kind=value) if isinstance(value, str) else value
         fields = self._read_mapping(short, line, "error", ("kind", "why", "times"))
         kind, times = fields.get("kind"), fields.get("times")
-        if kind not in FAULTS:
-            raise self._script.wrong(line, f"error: {kind!r} is not a kind", f"one of: {', '.join(FAULTS)}")
+        if kind not in SCRIPT_FAULTS:
+            raise self._script.build_error(
+                line, f"error: {kind!r} is not a kind", f"one of: {', '.join(SCRIPT_FAULTS)}"
+            )
         why = self._read_text(fields.get("why", f"{kind}, says the script"), line, "error: why")
-        return Breakdown(
+        return ScriptFault(
             FaultKind(kind), why, None if times is None else self._read_integer(times, line, "error: times")
         )
 
     def _read_text(self, value: object, line: int, what: str) -> str:
         if not isinstance(value, str):
-            raise self._script.wrong(line, f"{what}: {value!r} is not a text")
+            raise self._script.build_error(line, f"{what}: {value!r} is not a text")
         return str(value)
 
-    def _read_direct_step(self, name: str, value: object, line: int) -> Step:
+    def _read_direct_step(self, name: str, value: object, line: int) -> ScriptStep:
         needed = _PARAMETERS[name]
         if isinstance(value, str) and len(needed) == 1:
-            return Step(name, {needed[0]: str(value)}, line=line)
+            return ScriptStep(name, {needed[0]: str(value)}, line=line)
         given = self._read_mapping(value, line, name, needed)
         missing = [word for word in needed if not isinstance(given.get(word), str)]
         if missing:
-            raise self._script.wrong(line, f"{name} needs {' and '.join(missing)}, as text (quote what is not)")
-        return Step(name, {word: str(given[word]) for word in needed}, line=line)
+            raise self._script.build_error(line, f"{name} needs {' and '.join(missing)}, as text (quote what is not)")
+        return ScriptStep(name, {word: str(given[word]) for word in needed}, line=line)
 
     def _read_raw(self, entry: CommentedMap) -> str | None:
         if "raw" not in entry:
             return None
         if not isinstance(entry["raw"], str):
-            raise self._script.wrong(_line_of(entry, "raw"), "raw is a text (quote it)")
+            raise self._script.build_error(_line_of(entry, "raw"), "raw is a text (quote it)")
         return str(entry["raw"])
 
     def _read_output(self, entry: CommentedMap) -> JsonValue:
@@ -400,15 +404,15 @@ class _Reader:
             text.encode()
         except (TypeError, ValueError, RecursionError) as error:
             message = f"{what} cannot be written as JSON: {error}"
-            raise self._script.wrong(line, message, "use `raw` for any other text") from error
+            raise self._script.build_error(line, message, "use `raw` for any other text") from error
         plain: JsonValue = json.loads(text)
         return plain
 
     def _read_mapping(self, value: object, line: int, what: str, allowed: tuple[str, ...]) -> CommentedMap:
         hint = f"allowed: {', '.join(allowed)}"
         if not isinstance(value, CommentedMap):
-            raise self._script.wrong(line, f"{what} is a mapping", hint)
+            raise self._script.build_error(line, f"{what} is a mapping", hint)
         for key in value:
             if key not in allowed:
-                raise self._script.wrong(_line_of(value, key), f"{what}: {key!r} is not known here", hint)
+                raise self._script.build_error(_line_of(value, key), f"{what}: {key!r} is not known here", hint)
         return value

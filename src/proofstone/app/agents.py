@@ -13,36 +13,49 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from proofstone.agents.backends.api.choice import Choice as ModelChoice
-from proofstone.agents.backends.api.choice import choose as choose_model
-from proofstone.agents.backends.choosing import Probed, backend_from, probe
-from proofstone.agents.backends.programs.locating import is_named_preset, is_older, locate_acp, locate_cli, version_of
-from proofstone.agents.backends.programs.status import how_to_log_in, login_of, require_hosts
-from proofstone.agents.executors.context import ShellJob, Site
+from proofstone.agents.backends.api.model_choice import ModelChoice as ModelChoice
+from proofstone.agents.backends.api.model_choice import choose_model as choose_model
+from proofstone.agents.backends.factory import ProbeResult, build_backend, probe
+from proofstone.agents.backends.programs.discovery import (
+    is_named_preset,
+    is_older,
+    locate_acp,
+    locate_cli,
+    read_version,
+)
+from proofstone.agents.backends.programs.status import describe_login, find_login, require_hosts
+from proofstone.agents.executors.context import ExecutionContext, ShellCommand
 from proofstone.agents.roles.registry import ROLES
-from proofstone.agents.rules.tiers import Served, TierProblem, problems, tier_of
-from proofstone.agents.sandbox_shell import Sight, seen_at, shell_at
+from proofstone.agents.rules.tiers import ServingBackend, TierProblem, find_model_tier, find_tier_problems
+from proofstone.agents.sandbox_shell import ReadOnlyView, build_read_only_shell, find_sandbox_root
 from proofstone.agents.script_file import read_script
-from proofstone.app.context import consent_for, new_run_id, opened_world, outside_of, resolve_base
-from proofstone.check.context import CheckRequest, Silent
-from proofstone.config.backends import KEYS, RULES, Choice, Origin, from_command_line, works_alone
-from proofstone.config.person import Person, chosen, load_person
-from proofstone.config.providers import meant, same_key, vendor_of
-from proofstone.config.reading import load
+from proofstone.app.context import determine_consent, new_run_id, open_run_context, require_outside_home, resolve_base
+from proofstone.check.context import CheckRequest, NullProgress
+from proofstone.config.backends import (
+    BACKEND_KEYS,
+    RULES_ONLY,
+    BackendOrigin,
+    BackendSelection,
+    is_coding_agent,
+    parse_backend_options,
+)
+from proofstone.config.loader import load_settings
+from proofstone.config.providers import find_alternative_variable, find_vendor, guess_spec
 from proofstone.config.settings import Settings
+from proofstone.config.user import UserConfig, choose_agent_backend, load_user_config
 from proofstone.errors import InputError, InternalError
-from proofstone.git.repository import open_repository, repository_around
-from proofstone.sandbox.job import Execution
+from proofstone.git.repository import find_repository_root, open_repository
+from proofstone.sandbox.job import SandboxResult
 
 _COMMAND_NAME = re.compile(r"[\w./+@-]+")
 _PROGRAMS: Final = ("cmd:", "cli:", "acp:")
 """Prefixes of specs that start a program, which needs a place to run."""
-_NOT_PROBED: Final = ("human", "script", RULES)
+_NOT_PROBED: Final = ("human", "script", RULES_ONLY)
 """Kinds of specs that a probe tells nothing about: a person, prepared answers, rules."""
 
 
 @dataclass(frozen=True)
-class Standing:
+class BackendStatus:
     """A backend that may serve an agent, and whether it is ready."""
 
     spec: str
@@ -61,44 +74,46 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Agent:
+class ResolvedAgent:
     """An agent, the choice of its backends, and the state of each of them."""
 
     name: str
-    choice: Choice
-    standings: tuple[Standing, ...]
+    choice: BackendSelection
+    backends: tuple[BackendStatus, ...]
 
     @property
     def missing(self) -> str:
         """Why the agent cannot work; empty if it can. Every backend must be ready, because the person relies on each
         fallback."""
-        if not self.standings:
+        if not self.backends:
             return "no agent is configured"
         return "; ".join(
-            standing.missing or standing.fault for standing in self.standings if standing.missing or standing.fault
+            standing.missing or standing.fault for standing in self.backends if standing.missing or standing.fault
         )
 
 
 @dataclass(frozen=True)
-class Agents:
+class ResolvedAgents:
     """The agents in the order of their roles, and the conflicts between them."""
 
-    agents: tuple[Agent, ...]
+    agents: tuple[ResolvedAgent, ...]
     problems: tuple[TierProblem, ...]
 
     @property
-    def able(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether every configured agent is ready and allowed. A role without an agent is not a failure here."""
-        configured = [agent for agent in self.agents if agent.standings]
-        return not any(agent.missing for agent in configured) and not any(problem.refuse for problem in self.problems)
+        configured = [agent for agent in self.agents if agent.backends]
+        return not any(agent.missing for agent in configured) and not any(
+            problem.is_refused for problem in self.problems
+        )
 
-    def having_answered(self, answers: Iterable[Probed]) -> Agents:
+    def with_probe_results(self, answers: Iterable[ProbeResult]) -> ResolvedAgents:
         """Return the same agents with the results of a probe."""
         faults = {answer.spec: answer.fault for answer in answers}
         updated = [
             replace(
                 agent,
-                standings=tuple(replace(standing, fault=faults.get(standing.spec, "")) for standing in agent.standings),
+                backends=tuple(replace(standing, fault=faults.get(standing.spec, "")) for standing in agent.backends),
             )
             for agent in self.agents
         ]
@@ -106,40 +121,42 @@ class Agents:
 
 
 @dataclass(frozen=True)
-class Words:
+class BackendChoices:
     """The backends chosen for each role, on the command line and in the settings of the person and the repository."""
 
     root: Path
     repository: Settings
-    person: Person
+    person: UserConfig
     command_line: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def spoken(cls, root: Path, repository: Settings, person: Person, options: Sequence[str]) -> Words:
+    def from_options(
+        cls, root: Path, repository: Settings, person: UserConfig, options: Sequence[str]
+    ) -> BackendChoices:
         """Build the choices from `ROLE=SPEC` options. Suggest the right spec for an option that almost names a
         model."""
         for option in options:
             spec = option.partition("=")[2]
-            if near := meant(spec, person.providers):
+            if near := guess_spec(spec, person.providers):
                 raise InputError(f"--backend {option}: {spec!r} names no backend", hint=f"did you mean {near}?")
-        return cls(root, repository, person, from_command_line(options))
+        return cls(root, repository, person, parse_backend_options(options))
 
-    def choice(self, agent: str) -> Choice:
+    def choice(self, agent: str) -> BackendSelection:
         """Return the backends chosen for an agent, and where they were chosen."""
-        return chosen(agent, self.person.settings, self.repository, self.command_line)
+        return choose_agent_backend(agent, self.person.settings, self.repository, self.command_line)
 
-    def folder(self, origin: Origin) -> Path:
+    def folder_of(self, origin: BackendOrigin) -> Path:
         """Return the folder that relative paths from this origin refer to."""
-        folders = {Origin.COMMAND_LINE: Path.cwd(), Origin.PERSON: self.person.file.parent}
+        folders = {BackendOrigin.COMMAND_LINE: Path.cwd(), BackendOrigin.PERSON: self.person.file.parent}
         return folders.get(origin, self.root)
 
 
-def words(root: Path, options: Sequence[str]) -> Words:
+def read_backend_choices(root: Path, options: Sequence[str]) -> BackendChoices:
     """Read the settings and combine them with the `ROLE=SPEC` options."""
-    return Words.spoken(root, load(root), load_person(), options)
+    return BackendChoices.from_options(root, load_settings(root), load_user_config(), options)
 
 
-def agents_of(roles: Iterable[str] = ()) -> tuple[str, ...]:
+def list_agent_names(roles: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the names of the agents of these roles, or of all roles, that can be configured. Each reviewer is one of
     its own."""
     names: dict[str, None] = {}
@@ -147,28 +164,32 @@ def agents_of(roles: Iterable[str] = ()) -> tuple[str, ...]:
         name, _, focus = requested.partition(":")
         role = ROLES.get(name)
         if role is None or (focus and requested not in role.agents):
-            raise InputError(f"{requested}: there is no such role", hint=f"there are: {', '.join(agents_of())}")
-        names |= dict.fromkeys([requested] if focus else [agent if agent in KEYS else name for agent in role.agents])
+            raise InputError(f"{requested}: there is no such role", hint=f"there are: {', '.join(list_agent_names())}")
+        names |= dict.fromkeys(
+            [requested] if focus else [agent if agent in BACKEND_KEYS else name for agent in role.agents]
+        )
     return tuple(names)
 
 
-def agents(choices: Words, names: Iterable[str] = ()) -> Agents:
+def resolve_agents(choices: BackendChoices, names: Iterable[str] = ()) -> ResolvedAgents:
     """Resolve these agents, or every agent that can be configured, and find the conflicts between them."""
-    resolved = tuple(_resolve_agent(choices, name) for name in names or agents_of())
+    resolved = tuple(_resolve_agent(choices, name) for name in names or list_agent_names())
     served = {
-        agent.name: [Served(standing.spec, standing.vendor, standing.tier) for standing in agent.standings]
+        agent.name: [ServingBackend(standing.spec, standing.vendor, standing.tier) for standing in agent.backends]
         for agent in resolved
     }
-    return Agents(resolved, tuple(problems(served, {name: role.demand for name, role in ROLES.items()})))
+    return ResolvedAgents(
+        resolved, tuple(find_tier_problems(served, {name: role.demand for name, role in ROLES.items()}))
+    )
 
 
-def refuse_commands_of_repositories(choice: Choice) -> None:
+def refuse_repository_commands(choice: BackendSelection) -> None:
     """Refuse a command that only the repository names: a question is no reason to run it."""
     _refuse_repository_commands(choice, [spec for spec in choice.specs if spec.startswith("cmd:")])
-    refuse_login_for_repositories(choice)
+    refuse_repository_login(choice)
 
 
-def refuse_login_for_repositories(choice: Choice) -> None:
+def refuse_repository_login(choice: BackendSelection) -> None:
     """Refuse an ACP command line that the repository names, because it would run with the person's login. A preset is
     allowed."""
     _refuse_repository_commands(
@@ -176,127 +197,127 @@ def refuse_login_for_repositories(choice: Choice) -> None:
     )
 
 
-def refuse_weaker_sandbox(spec: str, choices: Words) -> None:
+def refuse_weaker_sandbox(spec: str, choices: BackendChoices) -> None:
     """Refuse a weaker sandbox that the repository asks for, if the program has the person's login."""
     level = choices.repository.sandbox.level
-    if works_alone(spec) and level in ("landlock", "plain") and not _may_weaken_sandbox(choices):
+    if is_coding_agent(spec) and level in ("landlock", "plain") and not _may_weaken_sandbox(choices):
         raise InputError(
             f"{spec}: the repository asks for a weaker sandbox (sandbox.level = {level!r}), but it has your login",
             hint=f"remove that line; or, if you trust it: `proofstone trust {shlex.quote(str(choices.root))}`",
         )
 
 
-def _may_weaken_sandbox(choices: Words) -> bool:
+def _may_weaken_sandbox(choices: BackendChoices) -> bool:
     """Return whether the person granted the weaker sandbox that the repository's settings ask for."""
-    if choices.person.settings.trust.weaker_sandbox or repository_around(choices.root) is None:
+    if choices.person.settings.trust.weaker_sandbox or find_repository_root(choices.root) is None:
         return choices.person.settings.trust.weaker_sandbox
-    missing = consent_for(open_repository(choices.root), choices.repository, choices.person).missing
+    missing = determine_consent(open_repository(choices.root), choices.repository, choices.person).missing
     return not any(need.setting == "sandbox.level" for need in missing)
 
 
-def _refuse_repository_commands(choice: Choice, commands: Sequence[str]) -> None:
+def _refuse_repository_commands(choice: BackendSelection, commands: Sequence[str]) -> None:
     """Refuse commands that the repository chose itself."""
-    if choice.origin is Origin.REPOSITORY and commands:
+    if choice.origin is BackendOrigin.REPOSITORY and commands:
         raise InputError(
             f"the repository names the program to run: {commands[0]}",
             hint="if you trust it, name it yourself: on the command line, or in your own file, under [backends]",
         )
 
 
-def probes(choices: Words, known: Agents) -> Iterator[Probed]:
+def probe_backends(choices: BackendChoices, known: ResolvedAgents) -> Iterator[ProbeResult]:
     """Send one request to each distinct backend that is ready."""
-    specs: dict[str, Origin] = {}
+    specs: dict[str, BackendOrigin] = {}
     for agent in known.agents:
-        refuse_commands_of_repositories(agent.choice)
-        for standing in agent.standings:
+        refuse_repository_commands(agent.choice)
+        for standing in agent.backends:
             if not standing.missing and standing.spec.partition(":")[0] not in _NOT_PROBED:
                 specs.setdefault(standing.spec, agent.choice.origin)
     with _open_site(choices, any(spec.startswith(_PROGRAMS) for spec in specs)) as site:
         for spec, origin in specs.items():
-            backend = backend_from((spec,), folder=choices.folder(origin), root=choices.root, person=choices.person)
+            backend = build_backend((spec,), folder=choices.folder_of(origin), root=choices.root, person=choices.person)
             with closing(backend):
                 yield probe(backend, site)
 
 
-def _resolve_agent(choices: Words, name: str) -> Agent:
+def _resolve_agent(choices: BackendChoices, name: str) -> ResolvedAgent:
     choice = choices.choice(name)
-    return Agent(name, choice, tuple(_check_backend(choices, spec, choice.origin) for spec in choice.specs))
+    return ResolvedAgent(name, choice, tuple(_check_backend(choices, spec, choice.origin) for spec in choice.specs))
 
 
-def _check_backend(choices: Words, spec: str, origin: Origin) -> Standing:
+def _check_backend(choices: BackendChoices, spec: str, origin: BackendOrigin) -> BackendStatus:
     kind, _, rest = spec.partition(":")
     try:
-        refuse_login_for_repositories(Choice("", (spec,), origin))
+        refuse_repository_login(BackendSelection("", (spec,), origin))
         match kind:
             case "api":
                 return _check_model(choices, spec)
             case "cli" | "acp":
                 return _check_program(choices, spec)
             case "cmd":
-                return Standing(spec, missing=_why_not_startable(rest, choices.root))
+                return BackendStatus(spec, missing=_why_not_startable(rest, choices.root))
             case "script":
-                read_script(choices.folder(origin) / rest)
+                read_script(choices.folder_of(origin) / rest)
     except InputError as error:
         if kind != "api":
-            return Standing(spec, missing=error.message, hint=error.hint or "")
+            return BackendStatus(spec, missing=error.message, hint=error.hint or "")
         vendor, model, tier = _describe_model(choices, spec)
-        return Standing(
+        return BackendStatus(
             spec, vendor, model, tier, error.message, _suggest_variable(choices, spec, error) or error.hint or ""
         )
-    return Standing(spec)
+    return BackendStatus(spec)
 
 
-def _suggest_variable(choices: Words, spec: str, error: InputError) -> str:
+def _suggest_variable(choices: BackendChoices, spec: str, error: InputError) -> str:
     """Suggest the variable that holds the missing key under another name."""
     provider = choices.person.providers.get(spec.split(":")[1])
     variable = provider.key_variable if provider else None
     if not variable or variable not in error.message:
         return ""
-    alternative = same_key(variable, os.environ)
+    alternative = find_alternative_variable(variable, os.environ)
     return f'{alternative} is set: `export {variable}="${alternative}"`' if alternative else ""
 
 
-def _check_model(choices: Words, spec: str) -> Standing:
+def _check_model(choices: BackendChoices, spec: str) -> BackendStatus:
     model = choose_model(spec, choices.person.providers, choices.person.settings.models, os.environ)
-    tier = model.settings.tier or tier_of(model.model)
-    return Standing(spec, model.vendor, model.model, tier, priced=_is_priced(model))
+    tier = model.settings.tier or find_model_tier(model.model)
+    return BackendStatus(spec, model.vendor, model.model, tier, priced=_is_priced(model))
 
 
-def _check_program(choices: Words, spec: str) -> Standing:
+def _check_program(choices: BackendChoices, spec: str) -> BackendStatus:
     """Check a coding agent: it must be installed and not older than the minimum version."""
     refuse_weaker_sandbox(spec, choices)
     locate = locate_cli if spec.startswith("cli:") else locate_acp
     program = locate(spec, choices.person.settings.programs, choices.root)
     require_hosts(program)
-    preset, model = program.preset, choices.person.model(spec)
-    tier = model.tier or (tier_of(program.model) if program.model else None)
-    status = Standing(spec, model.vendor or (preset.vendor if preset else None), program.model or None, tier)
+    preset, model = program.preset, choices.person.find_model_settings(spec)
+    tier = model.tier or (find_model_tier(program.model) if program.model else None)
+    status = BackendStatus(spec, model.vendor or (preset.vendor if preset else None), program.model or None, tier)
     is_itself = preset is not None and (spec.startswith("cli:") or not preset.acp_program)
-    version = version_of(program.argv[0], choices.root) if is_itself else ""
+    version = read_version(program.argv[0], choices.root) if is_itself else ""
     if preset and version and is_older(version, preset.minimum):
         too_old = f"{program.argv[0]} is version {version}; {preset.minimum} is the oldest that is known to work"
         return replace(status, missing=too_old, hint=f"renew it: {preset.install}")
-    if preset and not login_of(preset, program.settings):
-        return replace(status, note=f"no login was found: {how_to_log_in(preset)}")
+    if preset and not find_login(preset, program.settings):
+        return replace(status, note=f"no login was found: {describe_login(preset)}")
     return status
 
 
-def _describe_model(choices: Words, spec: str) -> tuple[str | None, str, int | None]:
+def _describe_model(choices: BackendChoices, spec: str) -> tuple[str | None, str, int | None]:
     """Return vendor, name and tier of a model that cannot be reached."""
     provider_name, _, model = spec.partition(":")[2].partition(":")
-    settings = choices.person.model(f"{provider_name}:{model}")
+    settings = choices.person.find_model_settings(f"{provider_name}:{model}")
     provider = choices.person.providers.get(provider_name)
-    vendor = vendor_of(provider_name, provider, model, settings) if provider else settings.vendor
-    return vendor, model, settings.tier or tier_of(model)
+    vendor = find_vendor(provider_name, provider, model, settings) if provider else settings.vendor
+    return vendor, model, settings.tier or find_model_tier(model)
 
 
 def _is_priced(model: ModelChoice) -> bool:
     from pydantic_ai.usage import RequestUsage
 
-    from proofstone.agents.backends.api.prices import cost
+    from proofstone.agents.backends.api.prices import compute_cost
 
     usage = RequestUsage(input_tokens=1000, output_tokens=1000)
-    return cost(usage, model.provider_name, model.model, model.settings) is not None
+    return compute_cost(usage, model.provider_name, model.model, model.settings) is not None
 
 
 def _why_not_startable(command: str, root: Path) -> str:
@@ -313,32 +334,34 @@ def _why_not_startable(command: str, root: Path) -> str:
 
 
 @contextmanager
-def _open_site(choices: Words, with_shell: bool) -> Iterator[Site]:
+def _open_site(choices: BackendChoices, with_shell: bool) -> Iterator[ExecutionContext]:
     """Open the place where backends are probed. Commands run in the sandbox on the repository's base; their writes are
     discarded."""
     if not with_shell:
-        yield Site(work_tree=choices.root, scratch=choices.root, run=_refuse_to_run)
+        yield ExecutionContext(work_tree=choices.root, scratch=choices.root, run=_refuse_to_run)
         return
     repository = open_repository(choices.root)
     base = resolve_base(repository, CheckRequest())
     gate = choices.repository.gate
     with (
-        opened_world(
+        open_run_context(
             repository,
             base,
             choices.repository,
-            Silent(),
-            home=outside_of(repository, None),
+            NullProgress(),
+            home=require_outside_home(repository, None),
             run_id=new_run_id(),
             require_sandbox=False,
             own_settings=True,
         ) as world,
-        world.artifacts.writer(choices.repository.limits.output_mb << 20) as sink,
+        world.artifacts.open_writer(choices.repository.limits.output_mb << 20) as sink,
     ):
-        sight = Sight(base[1], base[0], gate.architect_seconds, gate.network, gate.pass_through)
-        shell = shell_at(world, sight, sink)
-        yield Site(shell.view.files, world.scratch, shell, seen_at=seen_at(shell), level=world.sandbox.level)
+        sight = ReadOnlyView(base[1], base[0], gate.architect_seconds, gate.network, gate.pass_through)
+        shell = build_read_only_shell(world, sight, sink)
+        yield ExecutionContext(
+            shell.view.files, world.scratch, shell, sandbox_path=find_sandbox_root(shell), level=world.sandbox.level
+        )
 
 
-def _refuse_to_run(job: ShellJob) -> Execution:
+def _refuse_to_run(job: ShellCommand) -> SandboxResult:
     raise InternalError(f"{job.command}: only the probe of a command runs a command")

@@ -12,32 +12,40 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofstone.check.cache import keep_house
-from proofstone.check.context import CheckRequest, Progress, World
-from proofstone.check.environment import PASSED
+from proofstone.check.cache import clean_caches
+from proofstone.check.context import CheckRequest, Progress, RunContext
+from proofstone.check.environment import PASSED_VARIABLES
 from proofstone.check.run import CheckRun
 from proofstone.common.models import Assurance
 from proofstone.common.secrets import SecretMask
-from proofstone.config.home import proofstone_home
-from proofstone.config.person import Person, load_person
-from proofstone.config.reading import FILES, load, load_files
+from proofstone.config.home import find_proofstone_home
+from proofstone.config.loader import SETTINGS_FILES, load_settings, load_settings_files
 from proofstone.config.settings import Settings
-from proofstone.config.trust import Consent, consent, load_grants, need_lines, needs_of, trust_file, without_needs
+from proofstone.config.trust import (
+    ConsentResult,
+    check_consent,
+    find_trust_file,
+    format_permissions,
+    list_requested_permissions,
+    load_grants,
+    remove_permissions,
+)
+from proofstone.config.user import UserConfig, load_user_config
 from proofstone.errors import MachineError, TrustError
-from proofstone.git.objects import file_at
-from proofstone.git.pending import main_work_tree, worktree_roots
-from proofstone.git.program import GitFailedError
+from proofstone.git.objects import read_file_at
+from proofstone.git.pending_commit import find_main_work_tree, find_work_tree_roots
+from proofstone.git.program import GitCommandError
 from proofstone.git.repository import Repository, open_repository
 from proofstone.git.store import Store, open_store
 from proofstone.ledger import Ledger
 from proofstone.ledger.artifacts import ArtifactStore
 from proofstone.ledger.connection import artifacts_path, ledger_path
 from proofstone.ledger.opening import open_ledger
-from proofstone.ledger.repository_anchors import refuse_anchor_faults
-from proofstone.machine.files import mend_state, scratch_folder
-from proofstone.machine.locks import Slots
-from proofstone.sandbox.probe import choose, remembered_facts
-from proofstone.sandbox.supervised import Supervised
+from proofstone.ledger.repository_anchors import demand_valid_anchors
+from proofstone.machine.files import repair_state, scratch_folder
+from proofstone.machine.locks import CheckSlots
+from proofstone.sandbox.probe import choose_sandbox, load_sandbox_facts
+from proofstone.sandbox.supervised import SupervisedSandbox
 
 _LONGEST_PATH = 4096
 
@@ -47,9 +55,9 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
-def private_home(home: Path | None = None) -> Path:
+def ensure_private_home(home: Path | None = None) -> Path:
     """Return Proofstone's state directory. Create it if needed, readable by its owner only."""
-    home = home or proofstone_home()
+    home = home or find_proofstone_home()
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -82,72 +90,74 @@ def _user_home() -> Path | None:
 def _clean_up(home: Path, store: Store, settings: Settings) -> str:
     """Remove old results, once a day. Return what went wrong: a failure here must not stop the run."""
     try:
-        keep_house(home, store, settings.limits.cache_gb)
-    except (OSError, GitFailedError) as error:
+        clean_caches(home, store, settings.limits.cache_gb)
+    except (OSError, GitCommandError) as error:
         return f"could not remove old results: {error}"
     return ""
 
 
-def settings_at(repository: Repository, commit: str) -> Settings:
+def read_settings_at(repository: Repository, commit: str) -> Settings:
     """Return the settings that a commit holds."""
-    files = {name: content for name in FILES if (content := file_at(repository.git, commit, name)) is not None}
-    return load_files(files)
+    files = {
+        name: content for name in SETTINGS_FILES if (content := read_file_at(repository.git, commit, name)) is not None
+    }
+    return load_settings_files(files)
 
 
 def choose_settings(repository: Repository, commit: str, request: CheckRequest) -> tuple[Settings, str]:
     """Return the settings to use, and a note. The base's settings decide, so that no change can loosen its own checks,
     unless the person asks for those of the work tree."""
-    own, based = load(repository.root), settings_at(repository, commit)
-    if request.own_settings:
+    own, based = load_settings(repository.root), read_settings_at(repository, commit)
+    if request.use_worktree_config:
         return own, ""
     note = "the change edits Proofstone's own settings; the base's decide (--use-worktree-config uses the new ones)"
     return based, note if own != based else ""
 
 
-def consent_for(
-    repository: Repository, settings: Settings, person: Person, *, present: Collection[str] | None = None
-) -> Consent:
+def determine_consent(
+    repository: Repository, settings: Settings, person: UserConfig, *, present: Collection[str] | None = None
+) -> ConsentResult:
     """Return what these settings need, and which needs the person has not granted. `present` holds the variables that
     are set; None asks for all of them."""
-    needs = needs_of(settings, repository.root)
+    needs = list_requested_permissions(settings, repository.root)
     if not needs:
-        return Consent((), ())
-    if grants_from_inside(repository, person):
-        return Consent(needs, needs)
-    main = main_work_tree(repository)
-    grants = load_grants(trust_file(person)).of(main)
-    return consent(needs, person, grants, repository=main, present=present)
+        return ConsentResult((), ())
+    if is_person_file_inside(repository, person):
+        return ConsentResult(needs, needs)
+    main = find_main_work_tree(repository)
+    grants = load_grants(find_trust_file(person)).for_repository(main)
+    return check_consent(needs, person, grants, repository=main, present=present)
 
 
-def grants_from_inside(repository: Repository, person: Person) -> bool:
+def is_person_file_inside(repository: Repository, person: UserConfig) -> bool:
     """Return whether the person's own file lies inside the repository, where anybody could have written it."""
     file = person.file.resolve()
-    return any(file.is_relative_to(root) for root in worktree_roots(repository))
+    return any(file.is_relative_to(root) for root in find_work_tree_roots(repository))
 
 
-def asked_settings(repository: Repository, base: str | None, *, own: bool) -> tuple[Settings, str]:
+def find_settings(repository: Repository, base: str | None, *, own: bool) -> tuple[Settings, str]:
     """Return the settings of the work tree, of a revision, or of the default base, and a description of where they come
     from."""
     if own:
-        return load(repository.root), "in the work tree"
+        return load_settings(repository.root), "in the work tree"
     commit = resolve_base(repository, CheckRequest(base=base))[0]
-    return settings_at(repository, commit), f"at {commit[:12]}"
+    return read_settings_at(repository, commit), f"at {commit[:12]}"
 
 
-def trusted_settings(
+def apply_trust(
     repository: Repository, settings: Settings, commit: str, *, own: bool = False
 ) -> tuple[Settings, tuple[str, ...]]:
     """Return the settings without what the person has not granted, and notes about it. Raise a TrustError if a grant is
     missing, unless the person's settings say to ignore such needs."""
-    person = load_person()
-    granted = consent_for(repository, settings, person, present=os.environ.keys())
+    person = load_user_config()
+    granted = determine_consent(repository, settings, person, present=os.environ.keys())
     if not granted.missing:
         return settings, ()
-    needs = need_lines(granted.missing, person)
+    needs = format_permissions(granted.missing, person)
     source = "in the work tree" if own else f"at {commit[:12]}"
     if person.settings.trust.untrusted == "ignore":
         note = f"the repository's settings {source} need grants that you have not given; ignored: {'; '.join(needs)}"
-        return without_needs(settings, granted.missing), (note,)
+        return remove_permissions(settings, granted.missing), (note,)
     listed = "\n".join(f"  {line}" for line in needs)
     raise TrustError(
         f"nothing was run: the settings of this repository, {source}, need grants that you have not given:\n{listed}",
@@ -155,9 +165,9 @@ def trusted_settings(
     )
 
 
-def _how_to_grant(repository: Repository, person: Person, commit: str, *, own: bool) -> str:
+def _how_to_grant(repository: Repository, person: UserConfig, commit: str, *, own: bool) -> str:
     """Return the hint that tells the person how to grant the missing needs."""
-    if grants_from_inside(repository, person):
+    if is_person_file_inside(repository, person):
         return f"your own file, {person.file}, lies inside the repository, so it grants nothing; move it elsewhere"
     default = resolve_base(repository, CheckRequest())[0]
     revision = " --use-worktree-config" if own else "" if commit == default else f" --base {commit[:12]}"
@@ -172,27 +182,27 @@ def resolve_base(repository: Repository, request: CheckRequest) -> tuple[str, st
     if request.base is not None:
         return repository.resolve_base(request.base)
     head = repository.resolve_base("HEAD")
-    revision = settings_at(repository, head[0]).check.base
+    revision = read_settings_at(repository, head[0]).check.base
     return head if revision == "HEAD" else repository.resolve_base(revision)
 
 
-def outside_of(repository: Repository, home: Path | None) -> Path:
+def require_outside_home(repository: Repository, home: Path | None) -> Path:
     """Return Proofstone's state directory. Refuse one inside the repository that is to be checked."""
-    home = home or proofstone_home()
+    home = home or find_proofstone_home()
     if home.resolve().is_relative_to(repository.root):
         raise MachineError(
             f"{home}: Proofstone's state directory lies inside the repository to check",
             hint="set PROOFSTONE_HOME to a folder outside the repository",
         )
-    return private_home(home)
+    return ensure_private_home(home)
 
 
-def passed_secrets(settings: Settings, variables: Mapping[str, str]) -> SecretMask:
+def build_secret_mask(settings: Settings, variables: Mapping[str, str]) -> SecretMask:
     """Return the mask for every variable that the settings pass to checks and executors. Paths are not masked: they are
     no secrets, and a report must show which files it means."""
     names = dict.fromkeys((*settings.environment.pass_through, *settings.gate.pass_through))
-    passed = {name: variables[name] for name in names if name in variables and name not in PASSED}
-    return SecretMask.of(passed, public=[value for value in passed.values() if _is_path(value)])
+    passed = {name: variables[name] for name in names if name in variables and name not in PASSED_VARIABLES}
+    return SecretMask.from_variables(passed, public=[value for value in passed.values() if _is_path(value)])
 
 
 def _is_path(value: str) -> bool:
@@ -202,15 +212,15 @@ def _is_path(value: str) -> bool:
 
 
 @contextmanager
-def writing_ledger(home: Path, repository: Repository | None = None, *, create: bool = False) -> Iterator[Ledger]:
+def open_writable_ledger(home: Path, repository: Repository | None = None, *, create: bool = False) -> Iterator[Ledger]:
     """Open the ledger for writing. Refuse it if it does not match its anchors."""
     with closing(open_ledger(home, "create" if create else "write")) as ledger:
-        refuse_anchor_faults(ledger, home, repository)
+        demand_valid_anchors(ledger, home, repository)
         yield ledger
 
 
 @contextmanager
-def opened_world(
+def open_run_context(
     repository: Repository,
     base: tuple[str, str],
     settings: Settings,
@@ -223,17 +233,17 @@ def opened_world(
     note: str = "",
     settings_commit: str = "",
     own_settings: bool = False,
-) -> Iterator[World]:
+) -> Iterator[RunContext]:
     """Open the context of a run. On exit, remove its scratch folder and close the ledger. `settings_commit` is the
     commit that the settings were read from, if not the base; `own_settings` means the work tree."""
-    settings, trust_notes = trusted_settings(repository, settings, settings_commit or base[0], own=own_settings)
-    repairs = mend_state(home)
+    settings, trust_notes = apply_trust(repository, settings, settings_commit or base[0], own=own_settings)
+    repairs = repair_state(home)
     store = open_store(repository, home)
     store.repairs[:0] = repairs
-    with scratch_folder(home, run_id) as scratch, writing_ledger(home, repository, create=True) as ledger:
-        facts = remembered_facts(home / "cache" / "sandbox.json", scratch / "probe", repository.search)
-        sandbox = choose(facts, settings.sandbox.level, require=require_sandbox or settings.sandbox.require)
-        yield World(
+    with scratch_folder(home, run_id) as scratch, open_writable_ledger(home, repository, create=True) as ledger:
+        facts = load_sandbox_facts(home / "cache" / "sandbox.json", scratch / "probe", repository.search)
+        sandbox = choose_sandbox(facts, settings.sandbox.level, require=require_sandbox or settings.sandbox.require)
+        yield RunContext(
             run_id=run_id,
             task_id="check",
             attempt=1,
@@ -249,17 +259,17 @@ def opened_world(
             ledger_path=ledger_path(home),
             artifacts=ArtifactStore(artifacts_path(home)),
             sandbox=sandbox,
-            bare=Supervised(Assurance.PLAIN) if compare_bare or settings.sandbox.compare_bare else None,
-            slots=Slots(settings.limits.slots, home / "slots"),
+            bare=SupervisedSandbox(Assurance.PLAIN) if compare_bare or settings.sandbox.compare_bare else None,
+            slots=CheckSlots(settings.limits.slots, home / "slots"),
             scratch=scratch,
             cancel=threading.Event(),
             progress=progress,
-            secrets=passed_secrets(settings, os.environ),
+            secrets=build_secret_mask(settings, os.environ),
         )
 
 
 @contextmanager
-def check_run(
+def build_check_run(
     directory: Path,
     request: CheckRequest,
     progress: Progress,
@@ -271,8 +281,8 @@ def check_run(
     repository = open_repository(directory)
     base = resolve_base(repository, request)
     settings, note = choose_settings(repository, base[0], request)
-    home = outside_of(repository, home)
-    with opened_world(
+    home = require_outside_home(repository, home)
+    with open_run_context(
         repository,
         base,
         settings,
@@ -280,8 +290,8 @@ def check_run(
         home=home,
         run_id=new_run_id(),
         require_sandbox=require_sandbox,
-        compare_bare=request.compare_bare,
+        compare_bare=request.rerun_unsandboxed,
         note=note,
-        own_settings=request.own_settings,
+        own_settings=request.use_worktree_config,
     ) as world:
         yield CheckRun(world, request)

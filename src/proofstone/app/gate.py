@@ -13,91 +13,104 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofstone import __version__
-from proofstone.agents.bus import Bus
+from proofstone.agents.bus import MessageBus
 from proofstone.agents.dispatch import Dispatcher
 from proofstone.agents.executors.context import Executor
-from proofstone.agents.executors.people import Listen
-from proofstone.agents.gate_agents import AgentExecutor, Casting, JudgeAt
-from proofstone.agents.spending import Meter, on_record, spent_so_far
-from proofstone.app.agent_assignment import amend_budget, backends_for, budget_for, limits_of, served
-from proofstone.app.context import new_run_id, opened_world, outside_of, private_home, settings_at, writing_ledger
-from proofstone.app.runs import on_their_own, reopened, run_of
-from proofstone.check.context import Silent, World
-from proofstone.check.setup import held_out_files
+from proofstone.agents.executors.people import ReadLine
+from proofstone.agents.gate_agents import AgentExecutor, AskJudge, GateAgentFactory
+from proofstone.agents.spending import SpendingMeter, list_spending, read_dispatch_records
+from proofstone.app.agent_assignment import (
+    amend_budget,
+    assign_agents,
+    determine_budget,
+    make_backend_opener,
+    read_monitor_limits,
+)
+from proofstone.app.context import (
+    ensure_private_home,
+    new_run_id,
+    open_run_context,
+    open_writable_ledger,
+    read_settings_at,
+    require_outside_home,
+)
+from proofstone.app.runs import reopen_run, resolve_run_id, select_runs
+from proofstone.check.context import NullProgress, RunContext
+from proofstone.check.setup import read_held_out_files
 from proofstone.errors import InputError
-from proofstone.gate.attending import NOT_ASKED, Attending
-from proofstone.gate.commands import heed, refuse_senseless
-from proofstone.gate.context import GateWorld, Journal
-from proofstone.gate.finishing import write_state
+from proofstone.gate.commands import apply_commands, validate_command
+from proofstone.gate.context import GateContext, GateJournal
+from proofstone.gate.finish import write_state_page
 from proofstone.gate.models import GateSetup, RunView
 from proofstone.gate.preflight import (
-    branch_and_base,
     can_sign,
-    hooks_left_out,
+    choose_branch_and_base,
     is_tracked,
-    own_files,
+    list_own_files,
+    list_skipped_hooks,
+    list_untracked,
     refuse_dirty,
     refuse_foreign_pages,
     refuse_unfinished_plans,
-    refuse_unusable,
-    untracked,
+    validate_agents,
 )
-from proofstone.gate.request import GateRequest, ResumeRequest, Watching, Word, WordKind
+from proofstone.gate.request import GateObserver, GateRequest, ResumeRequest, UserCommand, UserCommandKind
 from proofstone.gate.run import GateRun
-from proofstone.gate.view import budget_of, plan_of, setup_of, view_of
-from proofstone.git.commit import identity
-from proofstone.git.pending import exclude, wants_signature
+from proofstone.gate.supervisor_factory import NOT_APPLICABLE_EVENT, SupervisorFactory
+from proofstone.gate.view import build_run_view, find_run_budget, load_gate_plan, read_gate_setup
+from proofstone.git.commit import read_identity
+from proofstone.git.pending_commit import exclude_from_git, signs_commits
 from proofstone.git.repository import open_repository
 from proofstone.ledger import Ledger
 from proofstone.ledger.artifacts import ArtifactStore
 from proofstone.ledger.connection import artifacts_path, ledger_path
 from proofstone.ledger.models import EventRow
 from proofstone.ledger.opening import open_ledger
-from proofstone.ledger.query import KnownRun, started_runs
-from proofstone.machine.files import load_plan
-from proofstone.machine.locks import RunHeldError, held, is_held
-from proofstone.plan_gate.journal import why_not_verified
-from proofstone.plans.lint import errors, lint
+from proofstone.ledger.query import RunReference, list_runs_of_command
+from proofstone.machine.files import read_plan_file
+from proofstone.machine.locks import RunLockedError, is_run_locked, lock_run
+from proofstone.plan_gate.journal import explain_not_verified
+from proofstone.plans.lint import find_lint_problems, select_errors
 from proofstone.plans.models import Plan
-from proofstone.plans.reading import read_plan
-from proofstone.supervision.attended import ADDED, Board, why_not_asked
+from proofstone.plans.parser import read_plan
+from proofstone.supervision.agent_supervision import REQUIREMENT_ADDED, ContextBoard, explain_not_supervised
 
 
 @contextmanager
-def gate_run(
+def build_gate_run(
     directory: Path,
     plan_path: Path,
     request: GateRequest,
-    watching: Watching,
+    watching: GateObserver,
     *,
-    listen: Listen | None = None,
+    listen: ReadLine | None = None,
     home: Path | None = None,
 ) -> Iterator[GateRun]:
     """Build a `proofstone gate`. Its first row is written; nothing else has happened."""
-    raw, text = load_plan(plan_path)
-    plan = sound_plan(text, str(plan_path))
+    raw, text = read_plan_file(plan_path)
+    plan = validate_plan(text, str(plan_path))
     plan_path = plan_path.parent.resolve() / plan_path.name
     refuse_foreign_pages(plan_path, plan)
     refuse_unfinished_plans(plan, plan_path)
     repository = open_repository(directory)
-    home = outside_of(repository, home)
-    within = request.within
+    home = require_outside_home(repository, home)
+    within = request.parent_run
     if within is None:
-        branch, base = branch_and_base(repository, plan, plan_path, request.branch, _reserved_branches(home))
+        branch, base = choose_branch_and_base(repository, plan, plan_path, request.branch, _reserved_branches(home))
         refuse_dirty(repository, branch, plan_path, allowed=request.allow_dirty)
     else:
         branch, base = within.ref, within.base_commit
-    settings = settings_at(repository, within.settings_commit if within else base)
+    settings = read_settings_at(repository, within.settings_commit if within else base)
     run_id = within.run_id if within else new_run_id()
-    tree = repository.git.tree_of(base)
+    tree = repository.git.find_tree(base)
     with ExitStack() as stack:
-        stack.enter_context(held(home, run_id))
+        stack.enter_context(lock_run(home, run_id))
         world = stack.enter_context(
-            opened_world(
+            open_run_context(
                 repository,
                 (base, tree),
                 settings,
-                Silent(),
+                NullProgress(),
                 home=home,
                 run_id=run_id,
                 require_sandbox=request.require_sandbox,
@@ -106,51 +119,55 @@ def gate_run(
         )
         held_out = any(task.heldout for task in plan.tasks)
         setup = _build_setup(world, request, plan_path, hashlib.sha256(raw).hexdigest(), branch, held_out=held_out)
-        held_out_files(request.heldout_files)  # fails now if they are invalid
-        if request.verified or settings.gate.verified_plan:
+        read_held_out_files(request.heldout_files)  # fails now if they are invalid
+        if request.requires_verified_plan or settings.gate.verified_plan:
             _refuse_unverified(world, plan_path, setup.plan_artifact)
-        refuse_unusable(setup)
+        validate_agents(setup)
         artifact = world.artifacts.put(raw)
-        exclude(repository, own_files(repository, plan_path))
+        exclude_from_git(repository, list_own_files(repository, plan_path))
         world.ledger.append(
-            artifact.row("text/markdown; charset=utf-8"),
+            artifact.to_row("text/markdown; charset=utf-8"),
             EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")),
         )
         minutes = request.minutes or settings.gate.run_minutes
-        yield stack.enter_context(_build_run(world, setup, plan, watching, listen, wait=request.wait, minutes=minutes))
+        yield stack.enter_context(
+            _build_run(world, setup, plan, watching, listen, wait=request.waits_for_person, minutes=minutes)
+        )
 
 
 @contextmanager
-def resumed_gate(
+def resume_gate(
     run_id: str,
     request: ResumeRequest,
-    watching: Watching,
+    watching: GateObserver,
     *,
-    listen: Listen | None = None,
+    listen: ReadLine | None = None,
     home: Path | None = None,
 ) -> Iterator[GateRun]:
     """Resume a run of the gate from its journal."""
-    home = private_home(home)
+    home = ensure_private_home(home)
     with closing(open_ledger(home, "read")) as ledger:
-        setup = setup_of(ledger, run_id)
+        setup = read_gate_setup(ledger, run_id)
     with ExitStack() as stack:
-        world = stack.enter_context(reopened(run_id, setup, home, require_sandbox=setup.require_sandbox))
-        plan = plan_of(setup, world.artifacts)
+        world = stack.enter_context(reopen_run(run_id, setup, home, require_sandbox=setup.require_sandbox))
+        plan = load_gate_plan(setup, world.artifacts)
         minutes = request.minutes or setup.minutes
         amend_budget(world, setup, plan, request.budget)
-        run = stack.enter_context(_build_run(world, setup, plan, watching, listen, wait=request.wait, minutes=minutes))
+        run = stack.enter_context(
+            _build_run(world, setup, plan, watching, listen, wait=request.waits_for_person, minutes=minutes)
+        )
         for task_id in _tasks_to_retry(run.view(), request.retry):
-            command = Word(WordKind.RETRY, by=request.by, text=request.note)
-            refuse_senseless(run.journal, task_id, command, world.repository, setup)
-            run.journal.say(task_id, command)
+            command = UserCommand(UserCommandKind.RETRY, by=request.by, text=request.note)
+            validate_command(run.journal, task_id, command, world.repository, setup)
+            run.journal.record_command(task_id, command)
         run.journal.note("run.resumed")
         yield run
 
 
-def sound_plan(text: str, path: str) -> Plan:
+def validate_plan(text: str, path: str) -> Plan:
     """Return the plan if it can run. Otherwise raise an InputError that lists every problem."""
     plan, problems = read_plan(text, path)
-    blocking = errors((*problems, *(lint(plan, text) if plan else ())))
+    blocking = select_errors((*problems, *(find_lint_problems(plan, text) if plan else ())))
     if plan is not None and not blocking:
         return plan
     lines = [f"{path}:{problem.line}: {problem.message}\n  {problem.hint}" for problem in blocking]
@@ -159,7 +176,7 @@ def sound_plan(text: str, path: str) -> Plan:
 
 def list_runs(home: Path | None = None, *, limit: int | None = None) -> list[RunView]:
     """Return the runs of the gate, newest first, at most `limit`."""
-    home = private_home(home)
+    home = ensure_private_home(home)
     run_ids = [run.run_id for run in _started_runs(home) if not run.parent][:limit]
     if not run_ids:
         return []
@@ -167,39 +184,41 @@ def list_runs(home: Path | None = None, *, limit: int | None = None) -> list[Run
         return [_read_view(ledger, home, run_id) for run_id in run_ids]
 
 
-def _refuse_unverified(world: World, plan_path: Path, digest: str) -> None:
+def _refuse_unverified(world: RunContext, plan_path: Path, digest: str) -> None:
     """Refuse a plan that has not passed the plan gate exactly as it is."""
-    if why := why_not_verified(world.ledger, digest, str(world.repository.root)):
+    if why := explain_not_verified(world.ledger, digest, str(world.repository.root)):
         hint = (
-            f"`{why.next}`" if why.next else f"`proofstone verify-plan {plan_path}` verifies it and says what it lacks"
+            f"`{why.next_command}`"
+            if why.next_command
+            else f"`proofstone verify-plan {plan_path}` verifies it and says what it lacks"
         )
         raise InputError(f"{plan_path}: {why.why}", hint=hint)
 
 
-def _started_runs(home: Path) -> tuple[KnownRun, ...]:
+def _started_runs(home: Path) -> tuple[RunReference, ...]:
     """Return every run of the gate, newest first."""
     path = ledger_path(home)
-    return started_runs(path, "gate") if path.is_file() else ()
+    return list_runs_of_command(path, "gate") if path.is_file() else ()
 
 
 def _reserved_branches(home: Path) -> frozenset[str]:
     """Return the branches that runs under way will commit to."""
-    under_way = [run.run_id for run in _started_runs(home) if is_held(home, run.run_id)]
+    under_way = [run.run_id for run in _started_runs(home) if is_run_locked(home, run.run_id)]
     if not under_way:
         return frozenset()
     with closing(open_ledger(home, "read")) as ledger:
-        return frozenset(setup_of(ledger, run_id).branch for run_id in under_way)
+        return frozenset(read_gate_setup(ledger, run_id).branch for run_id in under_way)
 
 
 def find_run(text: str, home: Path | None = None) -> str:
     """Return the id of the run that `text` means: a whole id, a unique beginning or end of one, or `last`. `last` is
     the last run of the current repository, or of all if there is none."""
-    return run_of("gate", text, on_their_own(text, _started_runs(private_home(home))))
+    return resolve_run_id("gate", text, select_runs(text, _started_runs(ensure_private_home(home))))
 
 
-def view_run(run_id: str, home: Path | None = None) -> RunView:
+def read_run_view(run_id: str, home: Path | None = None) -> RunView:
     """Return the current state of a run."""
-    home = private_home(home)
+    home = ensure_private_home(home)
     with closing(open_ledger(home, "read")) as ledger:
         return _read_view(ledger, home, run_id)
 
@@ -217,41 +236,41 @@ def find_task(view: RunView, text: str) -> str:
     )
 
 
-def say(run_id: str, task_id: str, word: Word, home: Path | None = None) -> str:
+def record_command(run_id: str, task_id: str, word: UserCommand, home: Path | None = None) -> str:
     """Record a command of the person and return what happens next. The command takes effect at once, unless another
     process runs the run: that process applies it."""
-    home = private_home(home)
-    with writing_ledger(home) as ledger:
-        setup = setup_of(ledger, run_id)
+    home = ensure_private_home(home)
+    with open_writable_ledger(home) as ledger:
+        setup = read_gate_setup(ledger, run_id)
         artifacts = ArtifactStore(artifacts_path(home))
-        repository, plan = open_repository(Path(setup.repository)), plan_of(setup, artifacts)
+        repository, plan = open_repository(Path(setup.repository)), load_gate_plan(setup, artifacts)
         with ExitStack() as stack:
             try:
-                stack.enter_context(held(home, run_id))
-            except RunHeldError:
-                journal = Journal.opened(ledger, run_id, plan)
-                refuse_senseless(journal, task_id, word, repository, setup)
-                journal.say(task_id, word)
+                stack.enter_context(lock_run(home, run_id))
+            except RunLockedError:
+                journal = GateJournal.open(ledger, run_id, plan)
+                validate_command(journal, task_id, word, repository, setup)
+                journal.record_command(task_id, word)
                 return "recorded; the run is under way and will apply it"
             # Read the journal only now: nobody else can add to it while the lock is held.
-            journal = Journal.opened(ledger, run_id, plan)
-            refuse_senseless(journal, task_id, word, repository, setup)
-            journal.say(task_id, word)
-            heed(journal, lambda _: True, repository, setup)
-            write_state(Path(setup.plan_path), view_of(setup, journal, home=home, running=False))
+            journal = GateJournal.open(ledger, run_id, plan)
+            validate_command(journal, task_id, word, repository, setup)
+            journal.record_command(task_id, word)
+            apply_commands(journal, lambda _: True, repository, setup)
+            write_state_page(Path(setup.plan_path), build_run_view(setup, journal, home=home, running=False))
             return f"recorded; `proofstone resume {setup.parent or run_id}` continues the run"
 
 
-def whole_of(run_id: str, home: Path | None = None) -> str:
+def find_parent_run(run_id: str, home: Path | None = None) -> str:
     """Return the id of the run that this run is a part of, or its own id."""
-    with closing(open_ledger(private_home(home), "read")) as ledger:
-        return setup_of(ledger, run_id).parent or run_id
+    with closing(open_ledger(ensure_private_home(home), "read")) as ledger:
+        return read_gate_setup(ledger, run_id).parent or run_id
 
 
 def _read_view(ledger: Ledger, home: Path, run_id: str) -> RunView:
-    setup = setup_of(ledger, run_id)
-    journal = Journal.opened(ledger, run_id, plan_of(setup, ArtifactStore(artifacts_path(home))))
-    return view_of(setup, journal, home=home, running=is_held(home, run_id))
+    setup = read_gate_setup(ledger, run_id)
+    journal = GateJournal.open(ledger, run_id, load_gate_plan(setup, ArtifactStore(artifacts_path(home))))
+    return build_run_view(setup, journal, home=home, running=is_run_locked(home, run_id))
 
 
 def _tasks_to_retry(view: RunView, wanted: tuple[str, ...]) -> list[str]:
@@ -263,41 +282,41 @@ def _tasks_to_retry(view: RunView, wanted: tuple[str, ...]) -> list[str]:
 
 @contextmanager
 def _build_run(
-    world: World,
+    world: RunContext,
     setup: GateSetup,
     plan: Plan,
-    watching: Watching,
-    listen: Listen | None,
+    watching: GateObserver,
+    listen: ReadLine | None,
     *,
     wait: bool,
     minutes: float,
 ) -> Iterator[GateRun]:
     """Build a run with its journal, budget and agents."""
-    journal = Journal.opened(world.ledger, world.run_id, plan)
-    recorded = on_record(world.ledger, world.run_id)
-    meter = Meter(budget_of(setup, journal), spent_so_far(recorded))
-    dispatcher = Dispatcher(Bus(world.ledger, world.run_id), meter, recorded, watching.spending)
+    journal = GateJournal.open(world.ledger, world.run_id, plan)
+    recorded = read_dispatch_records(world.ledger, world.run_id)
+    meter = SpendingMeter(find_run_budget(setup, journal), list_spending(recorded))
+    dispatcher = Dispatcher(MessageBus(world.ledger, world.run_id), meter, recorded, watching.on_spending)
     with ExitStack() as stack:
-        agents = Casting(
-            backends_for(setup, world.repository.root, listen, stack),
+        agents = GateAgentFactory(
+            make_backend_opener(setup, world.repository.root, listen, stack),
             dispatcher,
             listen,
             world.store.git(),
             world.settings.tools.secret,
         )
-        executor = agents.executor((setup.executor, *setup.fallbacks.get("executor", ())))
-        architect = agents.architect((setup.architect, *setup.fallbacks.get("architect", ())))
+        executor = agents.build_executor((setup.executor, *setup.fallbacks.get("executor", ())))
+        architect = agents.build_architect((setup.architect, *setup.fallbacks.get("architect", ())))
         yield GateRun(
-            GateWorld(
-                world=world,
+            GateContext(
+                context=world,
                 setup=setup,
                 plan_file=Path(setup.plan_path),
                 journal=journal,
-                executor=_supervise(world, setup, plan, journal, executor, agents.judge(architect)),
+                executor=_supervise(world, setup, plan, journal, executor, agents.build_judge(architect)),
                 architect=architect,
-                watching=watching,
+                observer=watching,
                 terminal=threading.Lock() if listen is not None else None,
-                wait=wait,
+                waits_for_person=wait,
                 minutes=minutes,
                 meter=meter,
             )
@@ -305,55 +324,57 @@ def _build_run(
 
 
 def _supervise(
-    world: World, setup: GateSetup, plan: Plan, journal: Journal, executor: Executor, judge: JudgeAt | None
+    world: RunContext, setup: GateSetup, plan: Plan, journal: GateJournal, executor: Executor, judge: AskJudge | None
 ) -> Executor:
     """Return the executor, supervised if the run asks agents to confirm their understanding. Record the reason if it
     cannot be supervised."""
     if not setup.asks:
         return executor
-    why = why_not_asked("executor", executor.backend) if isinstance(executor, AgentExecutor) else ""
+    why = explain_not_supervised("executor", executor.backend) if isinstance(executor, AgentExecutor) else ""
     if not isinstance(executor, AgentExecutor) or why:
         kind = setup.executor.partition(":")[0]
-        if not world.ledger.read(EventRow, run_id=world.run_id, type=NOT_ASKED, limit=1):
-            journal.note(NOT_ASKED, why=why or f"not applicable: {kind} cannot be asked")
+        if not world.ledger.read(EventRow, run_id=world.run_id, type=NOT_APPLICABLE_EVENT, limit=1):
+            journal.note(NOT_APPLICABLE_EVENT, why=why or f"not applicable: {kind} cannot be asked")
         return executor
     parent_id = setup.parent or world.run_id
     (first_seq,) = [row.seq for row in world.ledger.read(EventRow, run_id=world.run_id, type="run.started", limit=1)]
-    amendments = [row for row in world.ledger.read(EventRow, run_id=parent_id, type=ADDED) if row.seq < first_seq]
-    attending = Attending(
+    amendments = [
+        row for row in world.ledger.read(EventRow, run_id=parent_id, type=REQUIREMENT_ADDED) if row.seq < first_seq
+    ]
+    attending = SupervisorFactory(
         journal=journal,
-        board=Board(world.ledger, parent_id, plan.objective or plan.title),
+        board=ContextBoard(world.ledger, parent_id, plan.objective or plan.title),
         backend=executor.backend,
         spec=setup.executor,
-        limits=limits_of(world.settings),
+        limits=read_monitor_limits(world.settings),
         text=world.artifacts.read(setup.plan_artifact).decode("utf-8"),
-        original=plan,
+        original_plan=plan,
         base_tree=world.base_tree,
         git=world.store.git(),
-        secret=world.settings.tools.secret,
-        knows=1 + len(amendments),
+        secret_patterns=world.settings.tools.secret,
+        context_version=1 + len(amendments),
         judge=judge,
     )
-    return replace(executor, attends=attending)
+    return replace(executor, create_supervisor=attending)
 
 
 def _build_setup(
-    world: World, request: GateRequest, plan_path: Path, plan_artifact: str, branch: str, *, held_out: bool
+    world: RunContext, request: GateRequest, plan_path: Path, plan_artifact: str, branch: str, *, held_out: bool
 ) -> GateSetup:
     gate, repository = world.settings.gate, world.repository
-    author = identity(repository)
-    specs_by_role, concerns = served(world, request)
-    signed = wants_signature(repository)
+    author = read_identity(repository)
+    specs_by_role, concerns = assign_agents(world, request)
+    signed = signs_commits(repository)
     sign = signed and request.sign
     notes = [*world.notes]
     if signed and not sign:
         notes.append("git is configured to sign commits; these are not signed (--no-sign)")
     if held_out and is_tracked(repository, plan_path):
         notes.append(f"{plan_path.name} is committed, so executors can find its held-out commands in the history")
-    if ignored := untracked(repository, plan_path):
+    if ignored := list_untracked(repository, plan_path):
         notes.append(f"uncommitted files are not part of the run: {', '.join(ignored[:5])}")
     hooks = request.hooks or gate.hooks
-    skipped, hook_notes = hooks_left_out(repository, hooks)
+    skipped, hook_notes = list_skipped_hooks(repository, hooks)
     return GateSetup.model_validate(
         {
             "version": __version__,
@@ -365,7 +386,9 @@ def _build_setup(
             "executor": specs_by_role["executor"][0],
             "architect": specs_by_role["architect"][0],
             "fallbacks": {role: specs[1:] for role, specs in specs_by_role.items() if specs[1:]},
-            "budget": request.within.budget if request.within else budget_for(world.settings, request.budget),
+            "budget": request.parent_run.budget
+            if request.parent_run
+            else determine_budget(world.settings, request.budget),
             "slots": request.slots or gate.slots,
             "minutes": request.minutes or gate.run_minutes,
             "hooks": hooks,
@@ -374,11 +397,13 @@ def _build_setup(
             "author_name": author.name,
             "author_email": author.email,
             "require_sandbox": request.require_sandbox,
-            "asks": request.within.asks if request.within else world.settings.understanding.ask == "always",
+            "asks": request.parent_run.checks_understanding
+            if request.parent_run
+            else world.settings.understanding.ask == "always",
             "heldout_files": str(request.heldout_files.absolute()) if request.heldout_files else None,
             "sandbox": world.sandbox.level.value,
             "notes": (*notes, *concerns, *hook_notes),
-            "parent": request.within.parent if request.within else "",
-            "settings_commit": request.within.settings_commit if request.within else "",
+            "parent": request.parent_run.parent if request.parent_run else "",
+            "settings_commit": request.parent_run.settings_commit if request.parent_run else "",
         }
     )

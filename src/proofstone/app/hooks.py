@@ -15,16 +15,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from proofstone.check.recording import checks_on_record, refuse_forged
-from proofstone.check.rules.commit_evidence import Ruling, Seen, Standing, rule
-from proofstone.check.rules.run_end import MOST_ROUNDS, feedback
-from proofstone.config.home import proofstone_home
-from proofstone.config.reading import FILES
+from proofstone.check.recording import find_recorded_checks, raise_if_forged
+from proofstone.check.rules.commit_evidence import CommitEvidence, CommitRuling, RecordedCheck, rule_on_commit
+from proofstone.check.rules.run_end import MAX_FEEDBACK_ROUNDS, write_feedback
+from proofstone.config.home import find_proofstone_home
+from proofstone.config.loader import SETTINGS_FILES
 from proofstone.errors import AnchorError, InternalError, MachineError, ProofstoneError, RepositoryError, TrustError
-from proofstone.git.pending import Pending, counting_bases, is_empty, knowing, pending, tree_of_index, worktree_roots
-from proofstone.git.program import readable
+from proofstone.git.pending_commit import (
+    PendingCommit,
+    find_ancestor_bases,
+    find_work_tree_roots,
+    has_no_commits,
+    read_pending_commit,
+    with_object_stores,
+    write_index_tree,
+)
+from proofstone.git.program import decode_path
 from proofstone.git.repository import Repository, open_repository
-from proofstone.git.user_hooks import Done, Hook, hooks_folder, hooks_in, install, own_folders, uninstall
+from proofstone.git.user_hooks import (
+    Hook,
+    HookChange,
+    find_hooks_folder,
+    find_own_hook_folders,
+    install_repository_hooks,
+    read_hooks,
+    uninstall_repository_hooks,
+)
 from proofstone.hooks.agent_hooks import StopRounds
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.opening import authentication_level, open_ledger
@@ -47,10 +63,10 @@ _NOT_GRANTED: Final = (
 
 
 @dataclass(frozen=True)
-class Other:
+class OtherCheck:
     """A passing check of another tree, and the differences between the two trees."""
 
-    seen: Seen
+    check: RecordedCheck
     missing: tuple[str, ...]
     """Files that were checked but are not in the commit."""
     unchecked: tuple[str, ...]
@@ -59,44 +75,44 @@ class Other:
 
 
 @dataclass(frozen=True)
-class Looked:
+class PendingEvidence:
     """The evidence for a pending commit."""
 
     tree: str
-    ruling: Ruling
+    ruling: CommitRuling
     ledger: Path
     command: str = ""
     """The command that would produce the missing evidence."""
-    other: Other | None = None
+    other_check: OtherCheck | None = None
 
 
 @dataclass(frozen=True)
-class Status:
+class HooksStatus:
     """The installed hooks, and the evidence for HEAD."""
 
     folder: Path
     """The folder in which git looks for hooks."""
     hooks: tuple[Hook, ...]
     """The hooks in that folder, and Proofstone's hooks in other folders."""
-    head: Ruling | None
+    head_ruling: CommitRuling | None
     """The ruling on HEAD; None if there is no commit."""
     authentication: AuthenticationLevel
     """How the ledger authenticates its rows, and so who can write accepted evidence."""
 
 
 @dataclass(frozen=True)
-class Stop:
+class AgentStop:
     """The message of an agent that says that it is done."""
 
     agent: str
     directory: Path
     conversation: str
-    again: bool | None
+    is_continuation: bool | None
     """Whether the agent continued only because it was sent back; None if its program does not say."""
 
 
 @dataclass(frozen=True)
-class StopAnswer:
+class AgentStopAnswer:
     """The answer to an agent that wants to stop."""
 
     send_back: str = ""
@@ -105,30 +121,30 @@ class StopAnswer:
     """A message for the person."""
 
 
-def install_hooks(directory: Path, *, check: bool) -> tuple[Path, list[Done]]:
+def install_hooks(directory: Path, *, check: bool) -> tuple[Path, list[HookChange]]:
     """Install Proofstone's git hooks, and return their folder and what was done."""
     repository = open_repository(directory)
-    done = install(repository, own_program(), check=check)
-    return hooks_folder(repository), done
+    done = install_repository_hooks(repository, find_own_program(), check=check)
+    return find_hooks_folder(repository), done
 
 
-def uninstall_hooks(directory: Path) -> list[Done]:
+def uninstall_hooks(directory: Path) -> list[HookChange]:
     """Remove Proofstone's git hooks, and return what was done."""
-    return uninstall(open_repository(directory))
+    return uninstall_repository_hooks(open_repository(directory))
 
 
-def hooks_status(directory: Path) -> Status:
+def read_hooks_status(directory: Path) -> HooksStatus:
     """Return which hooks are installed, and the evidence for HEAD."""
     repository = open_repository(directory)
-    folder = hooks_folder(repository)
-    elsewhere = [hook for other in own_folders(repository) if other != folder for hook in hooks_in(other)]
-    hooks = (*hooks_in(folder), *(hook for hook in elsewhere if hook.state.ours))
-    head = repository.git.maybe("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    folder = find_hooks_folder(repository)
+    elsewhere = [hook for other in find_own_hook_folders(repository) if other != folder for hook in read_hooks(other)]
+    hooks = (*read_hooks(folder), *(hook for hook in elsewhere if hook.state.is_ours))
+    head = repository.git.try_line("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     ruling = _rule_on_commit(repository, head) if head else None
-    return Status(folder, hooks, ruling, authentication_level(proofstone_home()))
+    return HooksStatus(folder, hooks, ruling, authentication_level(find_proofstone_home()))
 
 
-def own_program() -> str:
+def find_own_program() -> str:
     """Return the path of the running `proofstone`, for a hook to start."""
     called, beside = Path(sys.argv[0]), Path(sys.executable).with_name("proofstone")
     for candidate in (called.absolute() if called.name == "proofstone" else beside, beside):
@@ -142,19 +158,19 @@ def own_program() -> str:
     )
 
 
-def look(directory: Path, variables: Mapping[str, str], *, merging: bool) -> Looked:
+def find_evidence(directory: Path, variables: Mapping[str, str], *, merging: bool) -> PendingEvidence:
     """Return the evidence for the commit that git is about to make. Change nothing."""
     repository = open_repository(directory)
-    commit = pending(repository, variables, merging=merging)
-    ledger = ledger_path(proofstone_home())
+    commit = read_pending_commit(repository, variables, merging=merging)
+    ledger = ledger_path(find_proofstone_home())
     with _scratch_objects() as objects:
-        tree = tree_of_index(repository, commit.index, objects)
+        tree = write_index_tree(repository, commit.index, objects)
         ruling = _rule_on_tree(repository, commit, tree, ledger)
-        if ruling.accepted:
-            return Looked(tree, ruling, ledger)
+        if ruling.is_accepted:
+            return PendingEvidence(tree, ruling, ledger)
         other = _find_other_check(repository, commit, tree, ledger, objects)
-        command = _build_check_command(repository, commit, tree, objects, needed_base=ruling.needed_base)
-        return Looked(tree, ruling, ledger, command, other)
+        command = _build_check_command(repository, commit, tree, objects, needed_base=ruling.required_base)
+        return PendingEvidence(tree, ruling, ledger, command, other)
 
 
 def check_pending(
@@ -162,47 +178,47 @@ def check_pending(
 ) -> CheckReport:
     """Check exactly what git is about to commit, which may differ from what is staged. If `needed_base` is given, only
     a check against that base counts."""
-    from proofstone.app.context import choose_settings, new_run_id, opened_world, outside_of, resolve_base
+    from proofstone.app.context import choose_settings, new_run_id, open_run_context, require_outside_home, resolve_base
     from proofstone.check.context import CheckRequest
     from proofstone.check.run import CheckRun
-    from proofstone.git.snapshot import of_tree
+    from proofstone.git.snapshot import snapshot_of_tree
 
     repository = open_repository(directory)
-    commit = pending(repository, variables, merging=merging)
+    commit = read_pending_commit(repository, variables, merging=merging)
     request = CheckRequest(base=needed_base or None)
     base = resolve_base(repository, request)
-    if not counting_bases(repository, commit.parents, {base[0]}):
+    if not find_ancestor_bases(repository, commit.parents, {base[0]}):
         base = repository.resolve_base("HEAD")
     settings, note = choose_settings(repository, base[0], request)
-    home = outside_of(repository, None)
-    with opened_world(
+    home = require_outside_home(repository, None)
+    with open_run_context(
         repository, base, settings, progress, home=home, run_id=new_run_id(), require_sandbox=False, note=note
     ) as world:
-        tree = tree_of_index(repository, commit.index, world.store.objects)
-        return CheckRun(world, CheckRequest(tree=of_tree(world.store, base[1], tree))).run()
+        tree = write_index_tree(repository, commit.index, world.store.objects)
+        return CheckRun(world, CheckRequest(tree=snapshot_of_tree(world.store, base[1], tree))).run()
 
 
-def agent_stopped(stop: Stop) -> StopAnswer:
+def answer_agent_stop(stop: AgentStop) -> AgentStopAnswer:
     """Check the work that the agent leaves, and send it back with the findings, at most MOST_ROUNDS times."""
-    rounds = StopRounds(proofstone_home() / "agent-stops", f"{stop.agent} {stop.conversation}")
+    rounds = StopRounds(find_proofstone_home() / "agent-stops", f"{stop.agent} {stop.conversation}")
     findings, remark = _check_work(stop.directory)
     if not findings:
         rounds.forget()
-        return StopAnswer(remark=remark)
-    before = 0 if stop.again is False else rounds.count()
-    if before >= MOST_ROUNDS:
+        return AgentStopAnswer(remark=remark)
+    before = 0 if stop.is_continuation is False else rounds.read_count()
+    if before >= MAX_FEEDBACK_ROUNDS:
         rounds.forget()
         remark = f"Proofstone sent the agent back {before} times and now lets it stop. Its work is unproven."
-        return StopAnswer(remark=f"{remark}\n{findings}")
-    rounds.keep(before + 1)
-    return StopAnswer(send_back=findings)
+        return AgentStopAnswer(remark=f"{remark}\n{findings}")
+    rounds.write_count(before + 1)
+    return AgentStopAnswer(send_back=findings)
 
 
 def _check_work(directory: Path) -> tuple[str, str]:
     """Return the findings for the agent, and a remark for the person. A check that cannot run is a finding too, because
     the agent may have caused that; only a repository without a commit is not."""
-    from proofstone.app.context import check_run
-    from proofstone.check.context import CheckRequest, Silent
+    from proofstone.app.context import build_check_run
+    from proofstone.check.context import CheckRequest, NullProgress
     from proofstone.common.models import Outcome
 
     try:
@@ -210,8 +226,8 @@ def _check_work(directory: Path) -> tuple[str, str]:
     except RepositoryError as error:
         return "", f"Proofstone checked nothing: {error.message}"
     try:
-        with check_run(directory, CheckRequest(), Silent()) as run:
-            if run.subject.frozen.change.empty:
+        with build_check_run(directory, CheckRequest(), NullProgress()) as run:
+            if run.subject.frozen_snapshot.change.is_empty:
                 return "", ""
             report = run.run()
     except InternalError:
@@ -222,29 +238,31 @@ def _check_work(directory: Path) -> tuple[str, str]:
     except ProofstoneError as error:
         hint = "a person must look into this" if isinstance(error, AnchorError) else error.hint
         return f"`proofstone check` could not be run: {error.message}" + (f" ({hint})" if hint else ""), ""
-    return ("", "") if report.outcome is Outcome.PASSED else (feedback(report), "")
+    return ("", "") if report.outcome is Outcome.PASSED else (write_feedback(report), "")
 
 
-def _rule_on_commit(repository: Repository, head: str) -> Ruling:
+def _rule_on_commit(repository: Repository, head: str) -> CommitRuling:
     """Rule on an existing commit by the recorded checks."""
     git = repository.git
-    tree = git.tree_of(head)
-    parents = git.line("rev-list", "--parents", "--max-count=1", head).split()[1:]
-    trees = {commit: git.tree_of(commit) for commit in parents}
-    return _rule_on_tree(repository, Pending(trees, Path()), tree, ledger_path(proofstone_home()), first=not parents)
+    tree = git.find_tree(head)
+    parents = git.run_line("rev-list", "--parents", "--max-count=1", head).split()[1:]
+    trees = {commit: git.find_tree(commit) for commit in parents}
+    return _rule_on_tree(
+        repository, PendingCommit(trees, Path()), tree, ledger_path(find_proofstone_home()), first=not parents
+    )
 
 
 def _rule_on_tree(
-    repository: Repository, commit: Pending, tree: str, ledger: Path, *, first: bool | None = None
-) -> Ruling:
+    repository: Repository, commit: PendingCommit, tree: str, ledger: Path, *, first: bool | None = None
+) -> CommitRuling:
     """Rule on a tree by the recorded checks, after verifying that nobody forged them."""
     if first is None:
-        first = commit.first_of_branch and is_empty(repository)
-    checks = checks_on_record(ledger, worktree_roots(repository), tree)
+        first = commit.is_first_of_branch and has_no_commits(repository)
+    checks = find_recorded_checks(ledger, find_work_tree_roots(repository), tree)
     if checks:
-        with closing(open_ledger(proofstone_home(), "read")) as evidence:
-            refuse_forged(evidence, checks)
-    return rule(
+        with closing(open_ledger(find_proofstone_home(), "read")) as evidence:
+            raise_if_forged(evidence, checks)
+    return rule_on_commit(
         tree,
         checks,
         parent_trees=commit.parents.values(),
@@ -254,44 +272,51 @@ def _rule_on_tree(
     )
 
 
-def _valid_bases(repository: Repository, commit: Pending, checks: Iterable[Seen]) -> frozenset[str] | None:
+def _valid_bases(
+    repository: Repository, commit: PendingCommit, checks: Iterable[RecordedCheck]
+) -> frozenset[str] | None:
     """Return the bases whose checks count for the commit; None if every base counts."""
-    if commit.first_of_branch:
+    if commit.is_first_of_branch:
         return None
-    return counting_bases(repository, commit.parents, {check.base_commit for check in checks})
+    return find_ancestor_bases(repository, commit.parents, {check.base_commit for check in checks})
 
 
-def _find_other_check(repository: Repository, commit: Pending, tree: str, ledger: Path, objects: Path) -> Other | None:
+def _find_other_check(
+    repository: Repository, commit: PendingCommit, tree: str, ledger: Path, objects: Path
+) -> OtherCheck | None:
     """Return the newest passing check of another tree that would have counted."""
     from proofstone.common.models import ChangeKind
-    from proofstone.git.snapshot import difference
+    from proofstone.git.snapshot import compare_trees
     from proofstone.git.store import open_store
 
-    checks = checks_on_record(ledger, worktree_roots(repository))
-    passed = [check for check in checks if check.passed and check.tree != tree and not check.own_settings]
+    checks = find_recorded_checks(ledger, find_work_tree_roots(repository))
+    passed = [check for check in checks if check.is_passed and check.tree != tree and not check.own_settings]
     counting = _valid_bases(repository, commit, passed)
     newest = next((check for check in passed if counting is None or check.base_commit in counting), None)
     if newest is None:
         return None
-    store = open_store(repository, proofstone_home())
-    git = knowing(repository.git, objects, (*repository.object_dirs, store.objects))
-    if git.maybe("cat-file", "-e", f"{newest.tree}^{{tree}}") is None:
+    store = open_store(repository, find_proofstone_home())
+    git = with_object_stores(repository.git, objects, (*repository.object_dirs, store.objects))
+    if git.try_line("cat-file", "-e", f"{newest.tree}^{{tree}}") is None:
         return None  # removed since, or checked in another work tree
-    entries = difference(git, newest.tree, tree)
+    entries = compare_trees(git, newest.tree, tree)
     paths = {
-        kind: tuple(readable(entry.path) for entry in entries if entry.kind is kind)[:_MAX_PATHS] for kind in ChangeKind
+        kind: tuple(decode_path(entry.path) for entry in entries if entry.kind is kind)[:_MAX_PATHS]
+        for kind in ChangeKind
     }
-    return Other(newest, paths[ChangeKind.DELETED], paths[ChangeKind.ADDED], paths[ChangeKind.MODIFIED])
+    return OtherCheck(newest, paths[ChangeKind.DELETED], paths[ChangeKind.ADDED], paths[ChangeKind.MODIFIED])
 
 
-def _build_check_command(repository: Repository, commit: Pending, tree: str, objects: Path, *, needed_base: str) -> str:
+def _build_check_command(
+    repository: Repository, commit: PendingCommit, tree: str, objects: Path, *, needed_base: str
+) -> str:
     """Return the command that would produce the evidence. It stages first whatever is to be committed."""
     import shlex
 
-    from proofstone.git.snapshot import difference
+    from proofstone.git.snapshot import compare_trees
 
     base = ""
-    if commit.first_of_branch:
+    if commit.is_first_of_branch:
         base = " --base REV"
     elif needed_base:
         base = " --base HEAD" if needed_base == next(iter(commit.parents)) else f" --base {needed_base[:12]}"
@@ -302,21 +327,21 @@ def _build_check_command(repository: Repository, commit: Pending, tree: str, obj
         return check
     if commit.index.name == _COMMIT_ALL_INDEX:
         return f"git add --update && {check}"
-    git = knowing(repository.git, objects, repository.object_dirs)
-    entries = difference(git, next(iter(commit.parents.values())), tree)
+    git = with_object_stores(repository.git, objects, repository.object_dirs)
+    entries = compare_trees(git, next(iter(commit.parents.values())), tree)
     paths = " ".join(shlex.quote(os.fsdecode(entry.path)) for entry in entries)
     return f"git reset --quiet && git add --all -- {paths} && {check}"
 
 
-def _is_default_base_valid(repository: Repository, commit: Pending) -> bool:
+def _is_default_base_valid(repository: Repository, commit: PendingCommit) -> bool:
     """Return whether a plain `proofstone check` uses a base that counts. Without settings the base is HEAD, which
     counts."""
-    if not repository.git.out("ls-tree", "--full-tree", "--name-only", "HEAD", "--", *FILES):
+    if not repository.git.run_output("ls-tree", "--full-tree", "--name-only", "HEAD", "--", *SETTINGS_FILES):
         return True
     from proofstone.app.context import resolve_base
     from proofstone.check.context import CheckRequest
 
-    return bool(counting_bases(repository, commit.parents, {resolve_base(repository, CheckRequest())[0]}))
+    return bool(find_ancestor_bases(repository, commit.parents, {resolve_base(repository, CheckRequest())[0]}))
 
 
 @contextmanager
@@ -325,24 +350,24 @@ def _scratch_objects() -> Iterator[Path]:
         yield Path(folder)
 
 
-def standing_words(ruling: Ruling) -> str:
+def describe_ruling(ruling: CommitRuling) -> str:
     """Describe the ruling in a few words, with the base if a verdict decided."""
-    decided = ruling.seen is not None and ruling.standing in (Standing.PASSED, Standing.REFUSED)
+    decided = ruling.check is not None and ruling.evidence in (CommitEvidence.PASSED, CommitEvidence.REFUSED)
     against = f" against {describe_base(ruling)}" if decided else ""
     return {
-        Standing.FIRST: "the first commit: there is nothing to compare it with",
-        Standing.UNCHANGED: "its tree is that of its parent",
-        Standing.PASSED: f"its tree has passed{against}",
-        Standing.REFUSED: f"its tree was checked and did not pass{against}",
-        Standing.OWN_SETTINGS: "its tree was checked only by its own settings",
-        Standing.OTHER_BASE: "its tree was checked only against a commit that is no ancestor",
-        Standing.UNFINISHED: "a check of its tree came to no verdict",
-        Standing.NONE: "nothing is on record of its tree",
-    }[ruling.standing]
+        CommitEvidence.FIRST: "the first commit: there is nothing to compare it with",
+        CommitEvidence.UNCHANGED: "its tree is that of its parent",
+        CommitEvidence.PASSED: f"its tree has passed{against}",
+        CommitEvidence.REFUSED: f"its tree was checked and did not pass{against}",
+        CommitEvidence.OWN_SETTINGS: "its tree was checked only by its own settings",
+        CommitEvidence.OTHER_BASE: "its tree was checked only against a commit that is no ancestor",
+        CommitEvidence.UNFINISHED: "a check of its tree came to no verdict",
+        CommitEvidence.NONE: "nothing is on record of its tree",
+    }[ruling.evidence]
 
 
-def describe_base(ruling: Ruling) -> str:
+def describe_base(ruling: CommitRuling) -> str:
     """Describe the base of the deciding check and its relation to the commit."""
-    if ruling.seen is None:
+    if ruling.check is None:
         return "no base"
-    return f"{ruling.seen.base_commit[:12]}, {'a parent' if ruling.is_against_parent else 'no parent of it'}"
+    return f"{ruling.check.base_commit[:12]}, {'a parent' if ruling.is_against_parent else 'no parent of it'}"

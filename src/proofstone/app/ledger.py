@@ -15,25 +15,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from proofstone.config.home import proofstone_home
+from proofstone.config.home import find_proofstone_home
 from proofstone.errors import InputError, LedgerCorruptError, LedgerError, ProofstoneError
 from proofstone.git.program import Git, git_environment
-from proofstone.git.repository import REF, Repository, open_repository, read_anchor_blob
+from proofstone.git.repository import LEDGER_REF, Repository, open_repository, read_anchor_blob
 from proofstone.ledger import Ledger, Verification
-from proofstone.ledger.anchors import KeptAnchors, read_anchors, text_to_path
+from proofstone.ledger.anchors import AnchorFiles, parse_anchors, text_to_path
 from proofstone.ledger.artifacts import ArtifactStore
 from proofstone.ledger.connection import artifacts_path, ledger_path
-from proofstone.ledger.daemon import FILE_MODE, DaemonConfig, LedgerDaemon
-from proofstone.ledger.daemon_setup import SOCKETS, STATE, listen_as_account, move_to_account, read_config
-from proofstone.ledger.keys import add_to_keyring, key_path, name_in_keyring, publish_key, read_key
+from proofstone.ledger.daemon import DATABASE_MODE, DaemonConfig, LedgerDaemon
+from proofstone.ledger.daemon_setup import (
+    DEFAULT_SOCKET_FOLDER,
+    DEFAULT_STATE_FOLDER,
+    listen_as_account,
+    move_to_account,
+    read_config,
+)
+from proofstone.ledger.keys import add_to_keyring, key_path, publish_key, read_key, use_keyring_key
 from proofstone.ledger.opening import open_ledger
-from proofstone.ledger.query import query
+from proofstone.ledger.query import run_query
 from proofstone.ledger.repository_anchors import reanchor
 from proofstone.ledger.rules.anchors import Anchor, AnchorFault, AnchorFinding, compare_anchors
-from proofstone.ledger.rules.chain import Break
+from proofstone.ledger.rules.chain import ChainBreak
 from proofstone.ledger.schema import json_field
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.ledger.verification import audit
+from proofstone.ledger.verification import verify_with_artifacts
 
 _MAX_REPOSITORIES: Final = 100_000
 _REPOSITORIES: Final = f"""
@@ -45,7 +51,7 @@ _FAULTS_WITHOUT_ROWS: Final = (AnchorFault.MISSING, AnchorFault.FOREIGN, AnchorF
 
 
 @dataclass(frozen=True)
-class LedgerProof:
+class LedgerVerification:
     """The result of verifying a ledger."""
 
     verification: Verification
@@ -60,18 +66,18 @@ class _AnchorCollection:
     """The anchors of all places, and the problems with the places themselves."""
 
     found: list[Anchor] = field(default_factory=list)
-    problems: list[Break] = field(default_factory=list)
+    problems: list[ChainBreak] = field(default_factory=list)
 
     def add(self, anchors: Sequence[Anchor]) -> None:
         self.found += [anchor for anchor in anchors if anchor not in self.found]
 
     def complain(self, where: str, why: str) -> None:
-        self.problems.append(Break(None, f"{where}: {why}"))
+        self.problems.append(ChainBreak(None, f"{where}: {why}"))
 
 
-def prove_ledger(
+def verify_ledger(
     home: Path, anchors: Sequence[Anchor] = (), repositories: Sequence[Path] = (), *, full: bool = False
-) -> LedgerProof | LedgerCorruptError:
+) -> LedgerVerification | LedgerCorruptError:
     """Verify the ledger of a state directory: since the last verified checkpoint, or in full. Return the error if the
     file is so damaged that it cannot be opened."""
     opened = [open_repository(directory) for directory in repositories]
@@ -85,10 +91,10 @@ def prove_ledger(
             if full:
                 _collect_recorded(collected, home, head, {repository.root for repository in opened})
             since = None if full else ledger.checkpoint()
-            proof = audit(ledger, ArtifactStore(artifacts_path(home)), collected.found, since=since)
+            proof = verify_with_artifacts(ledger, ArtifactStore(artifacts_path(home)), collected.found, since=since)
             proof = proof.with_problems(collected.problems)
-            note = ledger.keep_checkpoint(proof.head) if proof.ok else ""
-            return LedgerProof(proof, len(collected.found), note)
+            note = ledger.record_checkpoint(proof.head) if proof.ok else ""
+            return LedgerVerification(proof, len(collected.found), note)
     except LedgerCorruptError as error:
         return error
 
@@ -97,11 +103,11 @@ def reanchor_repository(
     directory: Path, reason: str, by: str, home: Path | None = None
 ) -> tuple[tuple[AnchorFinding, ...], Anchor]:
     """Accept the ledger as it is, on the person's responsibility, and record that."""
-    from proofstone.app.context import new_run_id, private_home
+    from proofstone.app.context import ensure_private_home, new_run_id
 
     if not reason.strip():
         raise InputError("--reason: say why the ledger is right as it is", hint='--reason "restored from the backup"')
-    repository, home = open_repository(directory), private_home(home)
+    repository, home = open_repository(directory), ensure_private_home(home)
     with closing(open_ledger(home, "create")) as ledger:
         return reanchor(ledger, home, repository, new_run_id(), " ".join(reason.split()), by)
 
@@ -114,23 +120,23 @@ def _collect_named(known: _AnchorCollection, repositories: Sequence[Repository],
 
 def _collect_kept(known: _AnchorCollection, ledger: Ledger, home: Path, head: Anchor) -> None:
     """Add the anchors of the state directory, and of every repository that holds the copy of one."""
-    kept_anchors = KeptAnchors(home)
+    kept_anchors = AnchorFiles(home)
     try:
-        entries = list(kept_anchors.all())
+        entries = list(kept_anchors.list_last())
     except LedgerError as error:
         known.complain("the anchors of the state directory", error.message)
         return
     known.add([kept_anchor.anchor for kept_anchor in entries if kept_anchor.anchor.ledger_id == head.ledger_id])
     for finding in compare_anchors((), entries, None, head, ledger.hash_at):
         if finding.fault in _FAULTS_WITHOUT_ROWS:
-            known.problems.append(Break(None, finding.detail))
+            known.problems.append(ChainBreak(None, finding.detail))
     for entry in entries:
         place = text_to_path(entry.repository)
         if not place.exists():
             continue  # the repository is gone with its anchor; the copy counts
         try:
             anchors = _read_anchors_at(_open_git(place), entry.repository)
-            own = kept_anchors.of(place)
+            own = kept_anchors.find_last(place)
         except ProofstoneError as error:
             known.complain(entry.repository, f"its anchor cannot be read: {error.message}")
             continue
@@ -157,31 +163,32 @@ def _collect_recorded(known: _AnchorCollection, home: Path, head: Anchor, done: 
 def _list_repositories(home: Path) -> Iterator[str]:
     """Yield the repositories that rows name."""
     try:
-        rows = query(ledger_path(home), _REPOSITORIES, limit=_MAX_REPOSITORIES).rows
+        rows = run_query(ledger_path(home), _REPOSITORIES, limit=_MAX_REPOSITORIES).rows
     except ProofstoneError:
         return  # verifying the rows reports the damage
     yield from sorted(str(name) for (name,) in rows)
 
 
 def _read_anchors_at(git: Git, name: str) -> tuple[Anchor, ...]:
-    return read_anchors(read_anchor_blob(git).data, source=f"{name}, {REF}")
+    return parse_anchors(read_anchor_blob(git).data, source=f"{name}, {LEDGER_REF}")
 
 
 def _open_git(git_directory: Path) -> Git:
     return Git(git_directory, git_dir=git_directory, variables={"PATH": git_environment().get("PATH", os.defpath)})
 
 
-def give_to_account(
+def move_ledger_to_account(
     home: Path | None, account: str, socket_path: Path | None, state: Path | None
 ) -> tuple[DaemonConfig, Path]:
     """Let a daemon of another account keep the ledger. Return its configuration and the folder that holds it."""
-    home = home or proofstone_home()
+    home = home or find_proofstone_home()
     uid = home.stat().st_uid if home.is_dir() else 0
-    folder = state or STATE / str(uid)
-    listen_at = socket_path or SOCKETS / f"{uid}.sock"
+    folder = state or DEFAULT_STATE_FOLDER / str(uid)
+    listen_at = socket_path or DEFAULT_SOCKET_FOLDER / f"{uid}.sock"
     if not listen_at.is_absolute() or not listen_at.parent.resolve().is_relative_to("/run"):
         raise InputError(
-            f"--socket {listen_at}: must lie below /run, which no sandbox sees", hint=f"{SOCKETS}/NAME.sock"
+            f"--socket {listen_at}: must lie below /run, which no sandbox sees",
+            hint=f"{DEFAULT_SOCKET_FOLDER}/NAME.sock",
         )
     return move_to_account(home, account, listen_at, folder), folder
 
@@ -192,16 +199,16 @@ def run_daemon(state: Path, ready: Callable[[DaemonConfig], None]) -> None:
     listener = listen_as_account(config)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: listener.shutdown(socket.SHUT_RDWR))
-    with listener, SqliteLedger(Path(config.database), "write", file_mode=FILE_MODE) as ledger:
+    with listener, SqliteLedger(Path(config.database), "write", file_mode=DATABASE_MODE) as ledger:
         ready(config)
         LedgerDaemon(ledger, listener, config.client_uid).serve()
     Path(config.socket).unlink(missing_ok=True)
 
 
-def keep_key_in_keyring(home: Path | None, copy: Path) -> str:
+def move_key_to_keyring(home: Path | None, copy: Path) -> str:
     """Move the ledger's key from its file to the kernel's keyring, or load it there again from a copy. Return the name
     of the key in the keyring."""
-    home = home or proofstone_home()
+    home = home or find_proofstone_home()
     path = key_path(ledger_path(home))
     if not path.is_file():
         raise InputError(
@@ -216,7 +223,7 @@ def keep_key_in_keyring(home: Path | None, copy: Path) -> str:
         raise InputError(f"{copy}: exists already", hint="name a new file for the copy of the key")
     publish_key(copy, text)
     add_to_keyring(name, text)
-    name_in_keyring(path, name)
+    use_keyring_key(path, name)
     return name
 
 

@@ -12,62 +12,69 @@ from pathlib import Path
 from typing import Final
 
 from proofstone import __version__
-from proofstone.agents.executors.people import Listen
+from proofstone.agents.executors.people import ReadLine
 from proofstone.agents.memory.store import FileMemory, memory_path
 from proofstone.agents.roles.models.plan_gate_records import ChallengeStatus, PlanSeverity
 from proofstone.agents.roles.registry import ROLES
-from proofstone.agents.rules.budget import left_of, over
-from proofstone.agents.spending import on_record, spent_so_far
-from proofstone.app.agent_assignment import budget_for, limits_of
+from proofstone.agents.rules.budget import compute_remaining, explain_spent_limit
+from proofstone.agents.spending import list_spending, read_dispatch_records
+from proofstone.app.agent_assignment import determine_budget, read_monitor_limits
 from proofstone.app.context import (
+    ensure_private_home,
     new_run_id,
-    opened_world,
-    outside_of,
-    private_home,
+    open_run_context,
+    open_writable_ledger,
+    read_settings_at,
+    require_outside_home,
     resolve_base,
-    settings_at,
-    writing_ledger,
 )
-from proofstone.app.gate import gate_run, resumed_gate
-from proofstone.app.plan_gate import PlanGateRequest, plan_gate_run, resumed_plan_gate
-from proofstone.app.runs import Runs, reopened
+from proofstone.app.gate import build_gate_run, resume_gate
+from proofstone.app.plan_gate import PlanGateRequest, build_plan_gate_run, resume_plan_gate
+from proofstone.app.runs import RunCatalog, reopen_run
 from proofstone.app.team import (
-    BUDGET,
+    BUDGET_EVENT,
     Team,
-    budget_now,
-    dispatcher_for,
-    made_ready,
+    build_dispatcher,
+    open_backends,
     refuse_people_without_terminal,
-    team_of,
+    select_team,
+    update_budget,
 )
-from proofstone.check.context import CheckRequest, Silent, World
-from proofstone.common.models import SHORT, Budget, Lane, Severity, Spent
-from proofstone.common.text import slug
+from proofstone.check.context import CheckRequest, NullProgress, RunContext
+from proofstone.common.models import SHORT_LANES, Budget, BudgetUsage, Lane, Severity
+from proofstone.common.text import slugify
 from proofstone.errors import InputError, RepositoryError
 from proofstone.gate.models import GateReport, RunOutcome
 from proofstone.gate.preflight import can_sign
 from proofstone.gate.request import GateRequest, ResumeRequest
-from proofstone.git.commit import free_branch, identity, position, refuse_bad_name
-from proofstone.git.pending import OWN_FILES, exclude, own_folder, wants_signature
+from proofstone.git.commit import find_branch_tip, find_free_branch, read_identity, validate_branch_name
+from proofstone.git.pending_commit import OWN_FOLDER_PATTERN, exclude_from_git, find_run_folder, signs_commits
 from proofstone.git.repository import Repository, open_repository
 from proofstone.ledger import Ledger
 from proofstone.ledger.models import EventRow
-from proofstone.machine.locks import held, is_held
+from proofstone.machine.locks import is_run_locked, lock_run
 from proofstone.pipeline.agents import PipelineAgents
-from proofstone.pipeline.attending import Adding, Attending, Learning
-from proofstone.pipeline.documenting import Documenting
-from proofstone.pipeline.journal import PipelineJournal, Watching
-from proofstone.pipeline.models.run import ApprovalRequest, GateSummary, KnownIssue, PlanGateSummary, RunMode, RunSetup
-from proofstone.pipeline.records import last_report
-from proofstone.pipeline.rules.effects import Waiting
-from proofstone.pipeline.rules.planning import lane_for
-from proofstone.pipeline.run import Ask, PipelineRun
+from proofstone.pipeline.journal import PipelineJournal, PipelineObserver
+from proofstone.pipeline.models.run import (
+    ApprovalRequest,
+    GateSummary,
+    KnownIssue,
+    PipelineRunConfig,
+    PlanGateSummary,
+    RunMode,
+)
+from proofstone.pipeline.records import read_run_report
+from proofstone.pipeline.rules.effects import PendingAnswer
+from proofstone.pipeline.rules.planning import choose_lane
+from proofstone.pipeline.run import AskApproval, PipelineRun
+from proofstone.pipeline.run_folder import RunFolder
+from proofstone.pipeline.supervision_hooks import Amendments, PipelineMemory, PipelineSupervision
 from proofstone.plan_gate.models import PlanReport
-from proofstone.plan_gate.rules.admission import to_take_in
-from proofstone.runtime.context import Deadline, OutOfBudgetError, Within
-from proofstone.supervision.attended import Added, Board, say
+from proofstone.plan_gate.rules.admission import select_mitigations
+from proofstone.runtime.context import Deadline, OutOfBudgetError, ParentRun
+from proofstone.supervision.agent_supervision import ContextBoard, ContextRequirement, add_requirement
 
-AGENTS: Final = tuple(
+PIPELINE_AGENTS: Final = tuple(
     agent
     for role in ("researcher", "specifier", "designer", "reviewer", "planner", "executor", "architect", "knowledge")
     for agent in ROLES[role].agents
@@ -84,7 +91,7 @@ _MAX_AMENDMENT: Final = 4_000
 
 
 @dataclass(frozen=True)
-class RunRequest:
+class PipelineRequest:
     """The options of `proofstone run`. The settings provide what is not given."""
 
     backends: Sequence[str] = ()
@@ -105,93 +112,97 @@ class RunRequest:
 
 
 @contextmanager
-def pipeline_run(
+def build_pipeline_run(
     directory: Path,
     wanted: str,
-    request: RunRequest,
-    watching: Watching,
-    ask: Ask,
+    request: PipelineRequest,
+    watching: PipelineObserver,
+    ask: AskApproval,
     *,
-    listen: Listen | None = None,
+    listen: ReadLine | None = None,
     home: Path | None = None,
 ) -> Iterator[PipelineRun]:
     """Build a `proofstone run`. Its first row is written; nothing else has happened."""
     _refuse_bad_request(wanted)
     repository = open_repository(directory)
-    home = outside_of(repository, home)
+    home = require_outside_home(repository, home)
     base = resolve_base(repository, CheckRequest(base="HEAD"))
     if not request.allow_dirty:
         _refuse_dirty(repository)
-    settings = settings_at(repository, base[0])
+    settings = read_settings_at(repository, base[0])
     run_id = new_run_id()
     with ExitStack() as stack:
-        stack.enter_context(held(home, run_id))
+        stack.enter_context(lock_run(home, run_id))
         world = stack.enter_context(
-            opened_world(
+            open_run_context(
                 repository,
                 base,
                 settings,
-                Silent(),
+                NullProgress(),
                 home=home,
                 run_id=run_id,
                 require_sandbox=request.require_sandbox,
             )
         )
         setup = _build_setup(world, wanted, request, listen)
-        identity(repository)  # fails now if git knows no author
+        read_identity(repository)  # fails now if git knows no author
         if setup.remembers:
             FileMemory(memory_path(home)).entries()  # fails now if the memory cannot be read
-        exclude(repository, (OWN_FILES,))
+        exclude_from_git(repository, (OWN_FOLDER_PATTERN,))
         world.ledger.append(EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")))
         yield _build_run(world, setup, request, watching, ask, listen, stack)
 
 
 @contextmanager
-def resumed_pipeline(
+def resume_pipeline(
     run_id: str,
-    request: RunRequest,
-    watching: Watching,
-    ask: Ask,
+    request: PipelineRequest,
+    watching: PipelineObserver,
+    ask: AskApproval,
     *,
-    listen: Listen | None = None,
+    listen: ReadLine | None = None,
     home: Path | None = None,
 ) -> Iterator[PipelineRun]:
     """Resume a run of the pipeline from its record."""
-    home = private_home(home)
-    setup = RUNS.setup(run_id, home)
+    home = ensure_private_home(home)
+    setup = PIPELINE_RUNS.read_setup(run_id, home)
     with ExitStack() as stack:
-        world = stack.enter_context(reopened(run_id, setup, home, require_sandbox=setup.require_sandbox))
+        world = stack.enter_context(reopen_run(run_id, setup, home, require_sandbox=setup.require_sandbox))
         refuse_people_without_terminal(Team(setup.agents), listen, "resume it at a terminal")
         run = _build_run(world, setup, request, watching, ask, listen, stack, resumed=True)
-        run.journal.event("run.resumed")
+        run.journal.record_event("run.resumed")
         yield run
 
 
-RUNS: Final = Runs(RunSetup, last_report, lambda report: "waiting" if report.waiting else report.outcome)
+PIPELINE_RUNS: Final = RunCatalog(
+    PipelineRunConfig, read_run_report, lambda report: "waiting" if report.waiting else report.outcome
+)
 """The runs of the whole pipeline."""
 
 
-def approve_run(
+def record_approval(
     run_id: str, gate_id: str, option: str, said: str, by: str, home: Path | None = None
 ) -> ApprovalRequest:
     """Record what a person decided at an approval gate. The run applies it when it is resumed."""
-    home = private_home(home)
-    with writing_ledger(home) as ledger, held(home, run_id):
-        report = last_report(ledger, run_id)
+    home = ensure_private_home(home)
+    with open_writable_ledger(home) as ledger, lock_run(home, run_id):
+        report = read_run_report(ledger, run_id)
         waiting = report.waiting if report else None
         if waiting is None or waiting.gate_id != gate_id:
             state = f"it waits at {waiting.gate_id}" if waiting else report.reason if report else ""
             state = state or "it is not waiting for you"
             raise InputError(f"{run_id}: nothing waits at {gate_id}; {state}", hint=f"see `proofstone status {run_id}`")
-        if waiting.option(option) is None:
+        if waiting.find_option(option) is None:
             options = ", ".join(choice.id for choice in waiting.options)
             raise InputError(f"{gate_id}: {option!r} is no option", hint=f"there are {options}")
-        journal = PipelineJournal.opened(ledger, run_id)
-        journal.decide(waiting, option, said, by, RUNS.setup(run_id, home).mode, auto=False)
+        journal = PipelineJournal.load(ledger, run_id)
+        journal.record_decision(waiting, option, said, by, PIPELINE_RUNS.read_setup(run_id, home).mode, auto=False)
         return waiting
 
 
-def amend_run(run_id: str, text: str, files: Sequence[str], by: str, home: Path | None = None) -> Added:
+def record_amendment(
+    run_id: str, text: str, files: Sequence[str], by: str, home: Path | None = None
+) -> ContextRequirement:
     """Record an addition to a run of `proofstone run` or `proofstone gate`. The agent at work receives it at its next
     turn; otherwise it is planned."""
     if not text.strip():
@@ -200,9 +211,9 @@ def amend_run(run_id: str, text: str, files: Sequence[str], by: str, home: Path 
         raise InputError(
             f"the addition has {len(text):,} characters; {_MAX_AMENDMENT:,} at most", hint="say it in a paragraph"
         )
-    with writing_ledger(private_home(home)) as ledger:
+    with open_writable_ledger(ensure_private_home(home)) as ledger:
         _refuse_ended(ledger, run_id)
-        return say(ledger, run_id, " ".join(text.split()), [path.removeprefix("./") for path in files], by)
+        return add_requirement(ledger, run_id, " ".join(text.split()), [path.removeprefix("./") for path in files], by)
 
 
 def _refuse_ended(ledger: Ledger, run_id: str) -> None:
@@ -227,7 +238,7 @@ def _refuse_bad_request(wanted: str) -> None:
 
 def _refuse_dirty(repository: Repository) -> None:
     """Refuse uncommitted changes: work starts from the last commit, so they would be missing without notice."""
-    listed = repository.git.records("diff", "--name-only", "-z", "HEAD")
+    listed = repository.git.run_records("diff", "--name-only", "-z", "HEAD")
     if listed:
         first = listed[0].decode("utf-8", "backslashreplace")
         more = f" and {len(listed) - 1} more files have" if len(listed) > 1 else " has"
@@ -237,27 +248,29 @@ def _refuse_dirty(repository: Repository) -> None:
         )
 
 
-def _build_setup(world: World, wanted: str, request: RunRequest, listen: Listen | None) -> RunSetup:
+def _build_setup(
+    world: RunContext, wanted: str, request: PipelineRequest, listen: ReadLine | None
+) -> PipelineRunConfig:
     repository, gate = world.repository, world.settings.gate
-    lane, why = lane_for(request.files) if request.lane is None else (request.lane, "the person says so")
+    lane, why = choose_lane(request.files) if request.lane is None else (request.lane, "the person says so")
     # All of them in every lane: a change may leave a short lane, and then needs every agent.
-    team = team_of(world, request.backends, (*AGENTS, *_PLAN_GATE_ROLES), "")
+    team = select_team(world, request.backends, (*PIPELINE_AGENTS, *_PLAN_GATE_ROLES), "")
     if team is None:
         raise InputError(
             "no agent is configured to do the work",
             hint="--backend SPEC sets one for all roles, or set [backends]; see `proofstone backends`",
         )
     refuse_people_without_terminal(team, listen, "choose another backend")
-    short = slug(wanted)
+    short = slugify(wanted)
     branch = request.branch
     if branch is None:
-        branch = free_branch(
+        branch = find_free_branch(
             repository, f"proofstone/{short}", world.base_commit, promised=_reserved_branches(world.home)
         )
     else:
-        refuse_bad_name(repository, branch)
+        validate_branch_name(repository, branch)
         _refuse_other_tip(repository, branch, world.base_commit)
-    return RunSetup(
+    return PipelineRunConfig(
         version=__version__,
         repository=str(repository.root),
         request=wanted,
@@ -270,9 +283,9 @@ def _build_setup(world: World, wanted: str, request: RunRequest, listen: Listen 
         proceed_on_pushback=request.proceed_on_pushback,
         agents=dict(team.agents),
         minutes=request.minutes or gate.run_minutes,
-        budget=budget_for(world.settings, request.budget),
+        budget=determine_budget(world.settings, request.budget),
         slots=request.slots or gate.slots,
-        sign=request.sign and wants_signature(repository) and can_sign(world, identity(repository)),
+        sign=request.sign and signs_commits(repository) and can_sign(world, read_identity(repository)),
         require_sandbox=request.require_sandbox,
         remembers=world.settings.run.memory,
         asks=world.settings.understanding.ask != "off",
@@ -282,7 +295,7 @@ def _build_setup(world: World, wanted: str, request: RunRequest, listen: Listen 
 
 def _refuse_other_tip(repository: Repository, branch: str, base: str) -> None:
     """Refuse a branch that is not at the base: its commits would be lost."""
-    tip = position(repository, branch)
+    tip = find_branch_tip(repository, branch)
     if tip is not None and tip != base:
         raise RepositoryError(
             f"the branch {branch} is at {tip[:12]}, and the work starts from {base[:12]}",
@@ -292,86 +305,92 @@ def _refuse_other_tip(repository: Repository, branch: str, base: str) -> None:
 
 def _reserved_branches(home: Path) -> frozenset[str]:
     """Return the branches that runs under way will commit to."""
-    return frozenset(RUNS.setup(run.run_id, home).branch for run in RUNS.known(home) if is_held(home, run.run_id))
+    return frozenset(
+        PIPELINE_RUNS.read_setup(run.run_id, home).branch
+        for run in PIPELINE_RUNS.list_started(home)
+        if is_run_locked(home, run.run_id)
+    )
 
 
 def _build_run(
-    world: World,
-    setup: RunSetup,
-    request: RunRequest,
-    watching: Watching,
-    ask: Ask,
-    listen: Listen | None,
+    world: RunContext,
+    setup: PipelineRunConfig,
+    request: PipelineRequest,
+    watching: PipelineObserver,
+    ask: AskApproval,
+    listen: ReadLine | None,
     stack: ExitStack,
     *,
     resumed: bool = False,
 ) -> PipelineRun:
     """Build a run with its agents, budget and child runs."""
     team = Team(setup.agents)
-    board = Board(world.ledger, world.run_id, setup.request)
-    journal = PipelineJournal.opened(world.ledger, world.run_id)
-    budget = budget_now(world, setup.budget, request.budget if resumed else ())
+    board = ContextBoard(world.ledger, world.run_id, setup.request)
+    journal = PipelineJournal.load(world.ledger, world.run_id)
+    budget = update_budget(world, setup.budget, request.budget if resumed else ())
     ends = Deadline.after(request.minutes or setup.minutes)
-    dispatcher = dispatcher_for(world, budget, watching.spending)
+    dispatcher = build_dispatcher(world, budget, watching.on_spending)
     agents = PipelineAgents(
         world=world,
         slug=setup.slug,
-        backends=made_ready(world, team, Path.cwd(), listen, stack),
+        backends=open_backends(world, team, Path.cwd(), listen, stack),
         dispatcher=dispatcher,
-        steps=journal.steps,
-        watching=watching,
-        seconds=lambda role: None if role in team.by_people else world.settings.gate.agent_seconds,
-        documents=Documenting(own_folder(world.repository.root, world.run_id)),
-        attending=Attending(board, limits_of(world.settings)) if setup.asks and setup.lane not in SHORT else None,
+        journal=journal.steps,
+        observer=watching,
+        time_limit_of=lambda role: None if role in team.human_roles else world.settings.gate.agent_seconds,
+        documents=RunFolder(find_run_folder(world.repository.root, world.run_id)),
+        supervision=PipelineSupervision(board, read_monitor_limits(world.settings))
+        if setup.asks and setup.lane not in SHORT_LANES
+        else None,
     )
     stack.callback(agents.close)
     memory = FileMemory(memory_path(world.home)) if setup.remembers else None
     return PipelineRun(
-        world=world,
+        context=world,
         setup=setup,
         journal=journal,
         agents=agents,
-        learning=Learning(memory, dispatcher.bus, journal.steps, world.run_id),
-        adding=Adding.opened(board, journal),
-        parts=Children(world, setup, budget, ends, watching, listen),
-        watching=watching,
+        memory=PipelineMemory(memory, dispatcher.bus, journal.steps, world.run_id),
+        amendments=Amendments.load(board, journal),
+        parts=GateChildRuns(world, setup, budget, ends, watching, listen),
+        observer=watching,
         ask=ask,
-        author=identity(world.repository),
+        author=read_identity(world.repository),
         sign=setup.sign,
-        by=request.by,
+        decided_by=request.by,
         resumed=resumed,
-        ends=ends,
+        deadline=ends,
     )
 
 
 @dataclass(frozen=True)
-class Children:
+class GateChildRuns:
     """Run the plan gate and the task gate as child runs. Implements `pipeline.run.Parts`."""
 
-    world: World
-    setup: RunSetup
+    world: RunContext
+    setup: PipelineRunConfig
     budget: Budget
-    ends: Deadline
-    watching: Watching
-    listen: Listen | None
+    deadline: Deadline
+    watching: PipelineObserver
+    listen: ReadLine | None
 
-    def verify_plan(self, run_id: str, iteration: int, plan: Path, tip: str) -> PlanGateSummary | Waiting:
-        live, home = self.watching.plan_gate(iteration), self.world.home
+    def verify_plan(self, run_id: str, iteration: int, plan: Path, tip: str) -> PlanGateSummary | PendingAnswer:
+        live, home = self.watching.on_plan_gate_started(iteration), self.world.home
         self._renew_budget(run_id)
         context = (
-            resumed_plan_gate(
+            resume_plan_gate(
                 run_id,
-                PlanGateRequest(minutes=self.ends.minutes_left),
+                PlanGateRequest(minutes=self.deadline.minutes_left),
                 live,
                 _answer_nothing,
                 listen=self.listen,
                 home=home,
             )
             if self._is_started(run_id)
-            else plan_gate_run(
+            else build_plan_gate_run(
                 self.world.repository.root,
                 plan,
-                PlanGateRequest(minutes=self.ends.minutes_left, within=self._parent_run(run_id, tip)),
+                PlanGateRequest(minutes=self.deadline.minutes_left, parent_run=self._parent_run(run_id, tip)),
                 live,
                 _answer_nothing,
                 listen=self.listen,
@@ -382,24 +401,26 @@ class Children:
             report = run.run()
         if report.verdict is None:
             question = report.questions[0].question if report.questions else "the plan gate asks something"
-            return Waiting(question, f"proofstone verify-plan --resume {run_id} --answer ID=TEXT")
+            return PendingAnswer(question, f"proofstone verify-plan --resume {run_id} --answer ID=TEXT")
         return _summarize_plan_gate(report, iteration)
 
-    def implement(self, run_id: str, iteration: int, plan: Path, base: str, *, lane: str) -> GateSummary | Waiting:
-        live, home = self.watching.gate(iteration), self.world.home
+    def implement(
+        self, run_id: str, iteration: int, plan: Path, base: str, *, lane: str
+    ) -> GateSummary | PendingAnswer:
+        live, home = self.watching.on_task_gate_started(iteration), self.world.home
         self._renew_budget(run_id)
         context = (
-            resumed_gate(run_id, ResumeRequest(minutes=self.ends.minutes_left), live, listen=self.listen, home=home)
+            resume_gate(run_id, ResumeRequest(minutes=self.deadline.minutes_left), live, listen=self.listen, home=home)
             if self._is_started(run_id)
-            else gate_run(
+            else build_gate_run(
                 self.world.repository.root,
                 plan,
                 GateRequest(
                     slots=self.setup.slots,
                     sign=False,
-                    minutes=self.ends.minutes_left,
+                    minutes=self.deadline.minutes_left,
                     require_sandbox=self.setup.require_sandbox,
-                    within=self._parent_run(run_id, base, short=lane in (Lane.DOCS, Lane.FIX)),
+                    parent_run=self._parent_run(run_id, base, short=lane in (Lane.DOCS, Lane.FIX)),
                 ),
                 live,
                 listen=self.listen,
@@ -411,17 +432,20 @@ class Children:
         if report.outcome is RunOutcome.BUDGET_EXHAUSTED:  # a larger budget lets it continue from there
             raise OutOfBudgetError(report.reason)
         if report.outcome is RunOutcome.NEEDS_HUMAN:
-            return Waiting(report.reason, f"proofstone status {run_id}")
+            return PendingAnswer(report.reason, f"proofstone status {run_id}")
         return self._summarize_gate(report, iteration, base)
 
-    def let_go(self) -> None:
+    def unpin(self) -> None:
         self.world.repository.git.run("update-ref", "-d", self.ref)
 
-    def spent(self, run_ids: Sequence[str]) -> Spent:
-        return sum((one for id in run_ids for _, _, one in spent_so_far(on_record(self.world.ledger, id))), Spent())
+    def read_spent(self, run_ids: Sequence[str]) -> BudgetUsage:
+        return sum(
+            (one for id in run_ids for _, _, one in list_spending(read_dispatch_records(self.world.ledger, id))),
+            BudgetUsage(),
+        )
 
-    def dispatches(self, run_ids: Sequence[str]) -> int:
-        return sum(len(on_record(self.world.ledger, id)) for id in run_ids)
+    def count_dispatches(self, run_ids: Sequence[str]) -> int:
+        return sum(len(read_dispatch_records(self.world.ledger, id)) for id in run_ids)
 
     @property
     def ref(self) -> str:
@@ -431,18 +455,18 @@ class Children:
     def _is_started(self, run_id: str) -> bool:
         return bool(self.world.ledger.read(EventRow, run_id=run_id, type="run.started", limit=1))
 
-    def _parent_run(self, run_id: str, base: str, *, short: bool = False) -> Within:
+    def _parent_run(self, run_id: str, base: str, *, short: bool = False) -> ParentRun:
         agents = dict(self.setup.agents)
         if short:
             agents["architect"] = ("rules",)
-        return Within(
+        return ParentRun(
             parent=self.world.run_id,
             run_id=run_id,
             base_commit=base,
             settings_commit=self.world.base_commit,
             agents=agents,
             budget=self._remaining_budget(),
-            asks=self.setup.asks and not short,
+            checks_understanding=self.setup.asks and not short,
             ref=self.ref,
         )
 
@@ -450,16 +474,16 @@ class Children:
         """Give a resumed child run what is left now: the person may have raised the budget."""
         if self._is_started(run_id):
             payload = {"budget": self._remaining_budget(run_id).model_dump(mode="json")}
-            self.world.ledger.append(EventRow(run_id=run_id, type=BUDGET, payload=payload))
+            self.world.ledger.append(EventRow(run_id=run_id, type=BUDGET_EVENT, payload=payload))
 
     def _remaining_budget(self, part: str = "") -> Budget:
         """Return what a child run may spend in total, including what it has spent. It cannot spend what other runs have
         spent."""
-        journal = PipelineJournal.opened(self.world.ledger, self.world.run_id)
-        spent = self.spent([id for id in (self.world.run_id, *journal.children()) if id != part])
-        if why := over(self.budget.run, spent, "run"):
+        journal = PipelineJournal.load(self.world.ledger, self.world.run_id)
+        spent = self.read_spent([id for id in (self.world.run_id, *journal.list_children()) if id != part])
+        if why := explain_spent_limit(self.budget.run, spent, "run"):
             raise OutOfBudgetError(why)
-        return self.budget.model_copy(update={"run": left_of(self.budget.run, spent)})
+        return self.budget.model_copy(update={"run": compute_remaining(self.budget.run, spent)})
 
     def _summarize_gate(self, report: GateReport, iteration: int, base: str) -> GateSummary:
         return GateSummary(
@@ -468,7 +492,7 @@ class Children:
             outcome=report.outcome,
             reason=report.reason,
             tasks=report.tasks,
-            tip=position(self.world.repository, self.ref) or base,
+            tip=find_branch_tip(self.world.repository, self.ref) or base,
         )
 
 
@@ -494,5 +518,7 @@ def _summarize_plan_gate(report: PlanReport, iteration: int) -> PlanGateSummary:
             )
             for challenge in unresolved
         ),
-        mitigations=tuple(challenge.mitigation for challenge in to_take_in(report.challenges) if challenge.mitigation),
+        mitigations=tuple(
+            challenge.mitigation for challenge in select_mitigations(report.challenges) if challenge.mitigation
+        ),
     )

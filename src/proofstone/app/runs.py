@@ -9,39 +9,39 @@ from pathlib import Path
 from typing import Generic
 
 from proofstone import __version__
-from proofstone.app.context import opened_world, private_home, settings_at
-from proofstone.check.context import Silent, World
+from proofstone.app.context import ensure_private_home, open_run_context, read_settings_at
+from proofstone.check.context import NullProgress, RunContext
 from proofstone.errors import InputError
-from proofstone.git.repository import open_repository, repository_around
+from proofstone.git.repository import find_repository_root, open_repository
 from proofstone.ledger import Ledger
 from proofstone.ledger.connection import ledger_path
-from proofstone.ledger.models import BegunSetup
+from proofstone.ledger.models import RunConfig
 from proofstone.ledger.opening import open_ledger
-from proofstone.ledger.query import KnownRun, meant, named, started_runs
-from proofstone.machine.locks import held, is_held
-from proofstone.runtime.run_index import BegunRun, Report, Setup, in_brief, setup_of_run
+from proofstone.ledger.query import RunReference, list_runs_of_command, match_ids, resolve_run
+from proofstone.machine.locks import is_run_locked, lock_run
+from proofstone.runtime.run_index import Report, RunConfigT, RunSummary, read_run_config, summarize_run
 
 
 @contextmanager
-def reopened(run_id: str, setup: BegunSetup, home: Path, *, require_sandbox: bool = False) -> Iterator[World]:
+def reopen_run(run_id: str, setup: RunConfig, home: Path, *, require_sandbox: bool = False) -> Iterator[RunContext]:
     """Open the context of a run as it was when it began, and lock the run meanwhile."""
     if setup.version != __version__:
-        again = f"proofstone {setup.command} {setup.about}"
+        again = f"proofstone {setup.command} {setup.subject}"
         raise InputError(
             f"{run_id} was started by Proofstone {setup.version}; this is {__version__}, which may decide differently",
             hint=f"use Proofstone {setup.version}, or start a new run with `{again}`",
         )
     repository = open_repository(Path(setup.repository))
-    settings = settings_at(repository, setup.settings_commit or setup.base_commit)
-    tree = repository.git.tree_of(setup.base_commit)
+    settings = read_settings_at(repository, setup.settings_commit or setup.base_commit)
+    tree = repository.git.find_tree(setup.base_commit)
     with ExitStack() as stack:
-        stack.enter_context(held(home, run_id))
+        stack.enter_context(lock_run(home, run_id))
         yield stack.enter_context(
-            opened_world(
+            open_run_context(
                 repository,
                 (setup.base_commit, tree),
                 settings,
-                Silent(),
+                NullProgress(),
                 home=home,
                 run_id=run_id,
                 require_sandbox=require_sandbox,
@@ -51,27 +51,27 @@ def reopened(run_id: str, setup: BegunSetup, home: Path, *, require_sandbox: boo
 
 
 @dataclass(frozen=True)
-class Runs(Generic[Setup, Report]):
+class RunCatalog(Generic[RunConfigT, Report]):
     """The runs of one command: how to find them and show their results."""
 
-    contract: type[Setup]
+    setup_model: type[RunConfigT]
     last_report: Callable[[Ledger, str], Report | None]
     """Returns the newest report of a run, if there is one."""
-    in_a_word: Callable[[Report], str]
+    describe_outcome: Callable[[Report], str]
 
     @property
     def command(self) -> str:
-        return str(self.contract.model_fields["command"].default)
+        return str(self.setup_model.model_fields["command"].default)
 
-    def known(self, home: Path | None = None) -> tuple[KnownRun, ...]:
+    def list_started(self, home: Path | None = None) -> tuple[RunReference, ...]:
         """Return every run of the command, newest first."""
-        path = ledger_path(private_home(home))
-        return started_runs(path, self.command) if path.is_file() else ()
+        path = ledger_path(ensure_private_home(home))
+        return list_runs_of_command(path, self.command) if path.is_file() else ()
 
-    def setup(self, run_id: str, home: Path | None = None) -> Setup:
+    def read_setup(self, run_id: str, home: Path | None = None) -> RunConfigT:
         """Return what a run was started with."""
-        with closing(open_ledger(private_home(home), "read")) as ledger:
-            setup = setup_of_run(ledger, self.contract, run_id)
+        with closing(open_ledger(ensure_private_home(home), "read")) as ledger:
+            setup = read_run_config(ledger, self.setup_model, run_id)
         if setup is None:
             raise InputError(
                 f"{run_id}: is not a run of `proofstone {self.command}`", hint="`proofstone runs` lists them"
@@ -81,41 +81,43 @@ class Runs(Generic[Setup, Report]):
     def find(self, text: str, home: Path | None = None) -> str:
         """Return the id of the run that `text` means: a whole id, a unique beginning or end of one, or `last`. `last`
         is the last run of the current repository, or of all if there is none."""
-        return run_of(self.command, text, on_their_own(text, self.known(home)))
+        return resolve_run_id(self.command, text, select_runs(text, self.list_started(home)))
 
-    def named(self, text: str, home: Path | None = None) -> str | None:
+    def find_named(self, text: str, home: Path | None = None) -> str | None:
         """Return the run that `text` names, by its whole id or a unique part of it; None if there is none."""
-        matches = named(text, [run.run_id for run in self.known(home)])
+        matches = match_ids(text, [run.run_id for run in self.list_started(home)])
         return matches[0] if len(matches) == 1 else None
 
-    def views(self, home: Path | None = None, *, limit: int | None = None) -> list[BegunRun[Setup]]:
+    def list_views(self, home: Path | None = None, *, limit: int | None = None) -> list[RunSummary[RunConfigT]]:
         """Return all runs that are not parts of others, newest first, at most `limit`."""
-        run_ids = [run.run_id for run in self.known(home) if not run.parent][:limit]
-        return [self.view(run_id, home) for run_id in run_ids]
+        run_ids = [run.run_id for run in self.list_started(home) if not run.parent][:limit]
+        return [self.read_view(run_id, home) for run_id in run_ids]
 
-    def view(self, run_id: str, home: Path | None = None) -> BegunRun[Setup]:
-        home = private_home(home)
-        setup = self.setup(run_id, home)
+    def read_view(self, run_id: str, home: Path | None = None) -> RunSummary[RunConfigT]:
+        home = ensure_private_home(home)
+        setup = self.read_setup(run_id, home)
         with closing(open_ledger(home, "read")) as ledger:
-            return in_brief(ledger, run_id, setup, running=is_held(home, run_id), came=self._describe_outcome)
+            return summarize_run(
+                ledger, run_id, setup, running=is_run_locked(home, run_id), came=self._describe_outcome
+            )
 
-    def report(self, run_id: str, home: Path | None = None) -> Report | None:
+    def read_report(self, run_id: str, home: Path | None = None) -> Report | None:
         """Return the newest report of a run; None if there is none yet."""
-        with closing(open_ledger(private_home(home), "read")) as ledger:
+        with closing(open_ledger(ensure_private_home(home), "read")) as ledger:
             return self.last_report(ledger, run_id)
 
     def _describe_outcome(self, ledger: Ledger, run_id: str) -> str:
         report = self.last_report(ledger, run_id)
-        return "" if report is None else self.in_a_word(report)
+        return "" if report is None else self.describe_outcome(report)
 
 
-def on_their_own(text: str, runs: Sequence[KnownRun]) -> Sequence[KnownRun]:
+def select_runs(text: str, runs: Sequence[RunReference]) -> Sequence[RunReference]:
     """Return the runs among which `text` is looked up. `last` never means a part of another run; an id may name any
     run."""
     return [run for run in runs if not run.parent] if text == "last" else runs
 
 
-def run_of(command: str, text: str, runs: Sequence[KnownRun]) -> str:
+def resolve_run_id(command: str, text: str, runs: Sequence[RunReference]) -> str:
     """Return the id of the run that `text` means. `runs` are sorted, newest first."""
     if not runs:
         argument = {"solve": '"GOAL"', "run": '"REQUEST"'}.get(command, "PLAN.md")
@@ -123,4 +125,4 @@ def run_of(command: str, text: str, runs: Sequence[KnownRun]) -> str:
             f"there is no run of `proofstone {command}` yet", hint=f"`proofstone {command} {argument}` starts one"
         )
     hint = f"the last one is {runs[0].run_id}; `proofstone runs` lists them"
-    return meant(text, runs, repository_around(Path.cwd()), f"run of `proofstone {command}`", hint)
+    return resolve_run(text, runs, find_repository_root(Path.cwd()), f"run of `proofstone {command}`", hint)

@@ -9,30 +9,44 @@ from pathlib import Path
 from typing import Final
 
 from proofstone import __version__
-from proofstone.agents.executors.people import Listen
+from proofstone.agents.executors.people import ReadLine
 from proofstone.agents.memory.store import FileMemory, memory_path
-from proofstone.agents.roles.registry import IN_THE_LOOP
-from proofstone.app.agent_assignment import budget_for
-from proofstone.app.context import new_run_id, opened_world, outside_of, private_home, resolve_base, settings_at
-from proofstone.app.runs import Runs, reopened
-from proofstone.app.team import Team, budget_now, dispatcher_for, made_ready, refuse_people_without_terminal, team_of
-from proofstone.check.context import CheckRequest, Silent, World
+from proofstone.agents.roles.registry import LOOP_ROLES
+from proofstone.app.agent_assignment import determine_budget
+from proofstone.app.context import (
+    ensure_private_home,
+    new_run_id,
+    open_run_context,
+    read_settings_at,
+    require_outside_home,
+    resolve_base,
+)
+from proofstone.app.runs import RunCatalog, reopen_run
+from proofstone.app.team import (
+    Team,
+    build_dispatcher,
+    open_backends,
+    refuse_people_without_terminal,
+    select_team,
+    update_budget,
+)
+from proofstone.check.context import CheckRequest, NullProgress, RunContext
 from proofstone.config.settings import Settings
 from proofstone.errors import InputError
-from proofstone.git.pending import OWN_FILES, exclude
+from proofstone.git.pending_commit import OWN_FOLDER_PATTERN, exclude_from_git
 from proofstone.git.repository import open_repository
-from proofstone.git.snapshot import snapshot
-from proofstone.git.store import hold
+from proofstone.git.snapshot import take_snapshot
+from proofstone.git.store import pin
 from proofstone.ledger.models import EventRow
-from proofstone.machine.locks import held
-from proofstone.solve.agents import SolveAgents, Watching
-from proofstone.solve.journal import SolveJournal, last_report
-from proofstone.solve.models import SolveSetup
+from proofstone.machine.locks import lock_run
+from proofstone.solve.agents import SolveAgents, SolveObserver
+from proofstone.solve.journal import SolveJournal, read_solve_report
+from proofstone.solve.models import SolveRunConfig
 from proofstone.solve.rules.gradient import POLICIES
-from proofstone.solve.run import SLOTS, Ask, SolveRun
-from proofstone.solve.workspace import BEGINNING, Workspace
+from proofstone.solve.run import SOLVE_JOBS, AskUser, SolveRun
+from proofstone.solve.workspace import START_PIN, SolveWorkspace
 
-ROLES: Final = tuple(dict.fromkeys(role.name for role in IN_THE_LOOP.values()))
+SOLVE_ROLES: Final = tuple(dict.fromkeys(role.name for role in LOOP_ROLES.values()))
 _MAX_GOAL: Final = 40_000
 """The most characters that a goal may have."""
 
@@ -46,7 +60,7 @@ class SolveRequest:
     max_replans: int | None = None
     seconds: float | None = None
     policy: str | None = None
-    remembers: bool = True
+    uses_memory: bool = True
     budget: tuple[str, ...] = ()
     answer: str = ""
     """The answer to the perceiver's question, if it asks one."""
@@ -54,63 +68,67 @@ class SolveRequest:
 
 
 @contextmanager
-def solve_run(
+def build_solve_run(
     directory: Path,
     goal: str,
     request: SolveRequest,
-    watching: Watching,
-    ask: Ask,
+    watching: SolveObserver,
+    ask: AskUser,
     *,
-    listen: Listen | None = None,
+    listen: ReadLine | None = None,
     home: Path | None = None,
 ) -> Iterator[SolveRun]:
     """Build a `proofstone solve`. Its first row is written; nothing else has happened."""
     _refuse_bad_request(goal, request)
     repository = open_repository(directory)
-    home = outside_of(repository, home)
+    home = require_outside_home(repository, home)
     base = resolve_base(repository, CheckRequest(base="HEAD"))
-    settings = settings_at(repository, base[0])
+    settings = read_settings_at(repository, base[0])
     run_id = new_run_id()
     with ExitStack() as stack:
-        stack.enter_context(held(home, run_id))
+        stack.enter_context(lock_run(home, run_id))
         world = stack.enter_context(
-            opened_world(repository, base, settings, Silent(), home=home, run_id=run_id, require_sandbox=False)
+            open_run_context(
+                repository, base, settings, NullProgress(), home=home, run_id=run_id, require_sandbox=False
+            )
         )
-        exclude(repository, (OWN_FILES,))
+        exclude_from_git(repository, (OWN_FOLDER_PATTERN,))
         team = _choose_team(world, request, listen)
         setup = _build_setup(world, goal, request, team)
-        hold(world.store, run_id, BEGINNING, setup.tree)
+        pin(world.store, run_id, START_PIN, setup.tree)
         world.ledger.append(EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")))
         yield _build_run(world, setup, request, watching, ask, listen, stack)
 
 
 @contextmanager
-def resumed_solve(
+def resume_solve_run(
     run_id: str,
     request: SolveRequest,
-    watching: Watching,
-    ask: Ask,
+    watching: SolveObserver,
+    ask: AskUser,
     *,
-    listen: Listen | None = None,
+    listen: ReadLine | None = None,
     home: Path | None = None,
 ) -> Iterator[SolveRun]:
     """Resume a run of the control loop from its record."""
-    home = private_home(home)
-    setup, report = RUNS.setup(run_id, home), RUNS.report(run_id, home)
+    home = ensure_private_home(home)
+    setup, report = SOLVE_RUNS.read_setup(run_id, home), SOLVE_RUNS.read_report(run_id, home)
     if report is not None and report.result is not None:
         raise InputError(
             f"{run_id}: has ended: {report.result.status}",
             hint=f"`proofstone solve --show {run_id}` shows its result",
         )
     with ExitStack() as stack:
-        world = stack.enter_context(reopened(run_id, setup, home))
+        world = stack.enter_context(reopen_run(run_id, setup, home))
         refuse_people_without_terminal(Team(setup.agents), listen, "resume it at a terminal")
         run = _build_run(world, setup, request, watching, ask, listen, stack, resumed=True)
-        run.journal.note("run.resumed")
+        run.journal.record_event("run.resumed")
         yield run
 
 
-RUNS: Final = Runs(SolveSetup, last_report, lambda report: report.result.status if report.result else "waiting")
+SOLVE_RUNS: Final = RunCatalog(
+    SolveRunConfig, read_solve_report, lambda report: report.result.status if report.result else "waiting"
+)
 """The runs of the control loop."""
 
 
@@ -128,8 +146,8 @@ def _refuse_bad_request(goal: str, request: SolveRequest) -> None:
         raise InputError(f"there is no policy {request.policy!r}", hint=f"there are {', '.join(POLICIES)}")
 
 
-def _choose_team(world: World, request: SolveRequest, listen: Listen | None) -> Team:
-    team = team_of(world, request.backends, ROLES, "")
+def _choose_team(world: RunContext, request: SolveRequest, listen: ReadLine | None) -> Team:
+    team = select_team(world, request.backends, SOLVE_ROLES, "")
     if team is None:
         raise InputError(
             "no agent is configured to pursue the goal",
@@ -139,68 +157,68 @@ def _choose_team(world: World, request: SolveRequest, listen: Listen | None) -> 
     return team
 
 
-def _build_setup(world: World, goal: str, request: SolveRequest, team: Team) -> SolveSetup:
+def _build_setup(world: RunContext, goal: str, request: SolveRequest, team: Team) -> SolveRunConfig:
     settings: Settings = world.settings
     notes = list(team.notes)
-    if "executor" in team.own_tools:
+    if "executor" in team.own_tool_roles:
         notes.append("the executor has its own tools: it is told which are blocked, but they are not kept from it")
     seconds = settings.solve.seconds if request.seconds is None else request.seconds
-    return SolveSetup(
+    return SolveRunConfig(
         version=__version__,
         repository=str(world.repository.root),
         goal=goal,
         base_commit=world.base_commit,
-        tree=snapshot(world.store, world.base_tree).tree,
+        tree=take_snapshot(world.store, world.base_tree).tree,
         agents=dict(team.agents),
         policy=request.policy or settings.solve.policy,
         max_replans=settings.solve.max_replans if request.max_replans is None else request.max_replans,
         time_budget_ms=round(1000 * seconds),
-        remembers=request.remembers and settings.solve.memory,
-        budget=budget_for(settings, request.budget),
+        remembers=request.uses_memory and settings.solve.memory,
+        budget=determine_budget(settings, request.budget),
         notes=(*world.notes, *notes),
     )
 
 
 def _build_run(
-    world: World,
-    setup: SolveSetup,
+    world: RunContext,
+    setup: SolveRunConfig,
     request: SolveRequest,
-    watching: Watching,
-    ask: Ask,
-    listen: Listen | None,
+    watching: SolveObserver,
+    ask: AskUser,
+    listen: ReadLine | None,
     stack: ExitStack,
     *,
     resumed: bool = False,
 ) -> SolveRun:
     """Build a run with its agents, budget and workspace."""
     team = Team(setup.agents)
-    budget = budget_now(world, setup.budget, request.budget if resumed else ())
-    dispatcher = dispatcher_for(world, budget, watching.spending)
-    workspace = Workspace(world, setup.tree, setup.tree)
+    budget = update_budget(world, setup.budget, request.budget if resumed else ())
+    dispatcher = build_dispatcher(world, budget, watching.on_spending)
+    workspace = SolveWorkspace(world, setup.tree, setup.tree)
     stack.callback(workspace.close)
     agents = SolveAgents(
         workspace=workspace,
-        backends=made_ready(world, team, Path.cwd(), listen, stack),
+        backends=open_backends(world, team, Path.cwd(), listen, stack),
         dispatcher=dispatcher,
-        doing=watching.doing,
-        said=watching.said,
-        seconds=lambda role: None if role in team.by_people else world.settings.gate.agent_seconds,
-        own_tools=team.own_tools,
-        coding_agents=team.coding_agents,
+        on_activity=watching.on_activity,
+        on_message=watching.on_message,
+        time_limit_of=lambda role: None if role in team.human_roles else world.settings.gate.agent_seconds,
+        roles_with_own_tools=team.own_tool_roles,
+        coding_agent_roles=team.coding_agent_roles,
     )
     (started,) = world.ledger.read(EventRow, run_id=world.run_id, type="run.started")
     return SolveRun(
         run_id=world.run_id,
         setup=setup,
-        journal=SolveJournal.opened(world.ledger, world.run_id),
+        journal=SolveJournal.load(world.ledger, world.run_id),
         agents=agents,
         bus=dispatcher.bus,
-        watching=watching,
+        observer=watching,
         ask=ask,
         memory=FileMemory(memory_path(world.home)) if setup.remembers else None,
-        began_at=started.ts,
+        started_at=started.ts,
         answer=request.answer,
-        by=request.by,
-        at_once=1 if team.by_people else SLOTS,
+        answered_by=request.by,
+        jobs=1 if team.human_roles else SOLVE_JOBS,
         resumed=resumed,
     )

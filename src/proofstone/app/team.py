@@ -9,23 +9,23 @@ from pathlib import Path
 from typing import Final
 
 from proofstone.agents.backends import Backend
-from proofstone.agents.backends.choosing import backend_from
-from proofstone.agents.bus import Bus
+from proofstone.agents.backends.factory import build_backend
+from proofstone.agents.bus import MessageBus
 from proofstone.agents.dispatch import Dispatcher
-from proofstone.agents.executors.people import Listen
-from proofstone.agents.spending import Meter, on_record, spent_so_far
-from proofstone.app.agent_assignment import lasting, more
-from proofstone.app.agents import Words, agents, refuse_commands_of_repositories
-from proofstone.check.context import World
-from proofstone.common.models import Budget, Spent
-from proofstone.config.backends import KEYS, RULES, Choice, Origin, works_alone
-from proofstone.config.person import load_person
+from proofstone.agents.executors.people import ReadLine
+from proofstone.agents.spending import SpendingMeter, list_spending, read_dispatch_records
+from proofstone.app.agent_assignment import absolute_script, raise_budget
+from proofstone.app.agents import BackendChoices, refuse_repository_commands, resolve_agents
+from proofstone.check.context import RunContext
+from proofstone.common.models import Budget, BudgetUsage
+from proofstone.config.backends import BACKEND_KEYS, RULES_ONLY, BackendOrigin, BackendSelection, is_coding_agent
+from proofstone.config.user import load_user_config
 from proofstone.errors import InputError
 from proofstone.ledger.models import EventRow
 
-PERSON: Final = "human"
+HUMAN: Final = "human"
 _COMMAND: Final = "cmd:"
-BUDGET: Final = "run.budget"
+BUDGET_EVENT: Final = "run.budget"
 """The type of the event that changes the budget of a run."""
 
 
@@ -38,28 +38,30 @@ class Team:
     """Notes for the person about the choice."""
 
     @property
-    def by_people(self) -> frozenset[str]:
+    def human_roles(self) -> frozenset[str]:
         """The roles that a person may serve."""
-        return frozenset(role for role, specs in self.agents.items() if PERSON in specs)
+        return frozenset(role for role, specs in self.agents.items() if HUMAN in specs)
 
     @property
-    def coding_agents(self) -> frozenset[str]:
+    def coding_agent_roles(self) -> frozenset[str]:
         """The roles that a coding agent may serve."""
-        return frozenset(role for role, specs in self.agents.items() if any(map(works_alone, specs)))
+        return frozenset(role for role, specs in self.agents.items() if any(map(is_coding_agent, specs)))
 
     @property
-    def own_tools(self) -> frozenset[str]:
+    def own_tool_roles(self) -> frozenset[str]:
         """The roles that a program with its own tools may serve: a coding agent or a command."""
         commanded = (role for role, specs in self.agents.items() if any(spec.startswith(_COMMAND) for spec in specs))
-        return self.coding_agents.union(commanded)
+        return self.coding_agent_roles.union(commanded)
 
 
-def team_of(world: World, backends: Sequence[str], roles: Sequence[str], without: str) -> Team | None:
+def select_team(world: RunContext, backends: Sequence[str], roles: Sequence[str], without: str) -> Team | None:
     """Return the agents of all roles; None if no role has one. Raise an InputError if only some roles have one;
     `without` ends its hint."""
-    backend_choices = Words.spoken(world.repository.root, world.settings, load_person(), _with_default(backends))
+    backend_choices = BackendChoices.from_options(
+        world.repository.root, world.settings, load_user_config(), _with_default(backends)
+    )
     choices = [backend_choices.choice(role) for role in roles]
-    if not any(choice.specs for choice in choices if choice.specs != (RULES,)):  # the rules are always there
+    if not any(choice.specs for choice in choices if choice.specs != (RULES_ONLY,)):  # the rules are always there
         return None
     missing = [choice.agent for choice in choices if not choice.specs]
     if missing:
@@ -68,62 +70,64 @@ def team_of(world: World, backends: Sequence[str], roles: Sequence[str], without
             hint=f"--backend SPEC sets one for all roles, or set them under [backends]{without}",
         )
     for choice in choices:
-        refuse_commands_of_repositories(choice)
+        refuse_repository_commands(choice)
         _refuse_repository_script(choice)
-    resolved = agents(backend_choices, [choice.agent for choice in choices])
-    for status in (standing for agent in resolved.agents for standing in agent.standings):
+    resolved = resolve_agents(backend_choices, [choice.agent for choice in choices])
+    for status in (standing for agent in resolved.agents for standing in agent.backends):
         if status.missing:
             raise InputError(status.missing, hint=status.hint or None)
-    if refused := [problem.text for problem in resolved.problems if problem.refuse]:
+    if refused := [problem.text for problem in resolved.problems if problem.is_refused]:
         raise InputError("; ".join(refused), hint="`proofstone backends` shows which agent serves each role")
     specs_by_role = {
-        choice.agent: tuple(lasting(spec, backend_choices.folder(choice.origin)) for spec in choice.specs)
+        choice.agent: tuple(absolute_script(spec, backend_choices.folder_of(choice.origin)) for spec in choice.specs)
         for choice in choices
     }
     return Team(specs_by_role, tuple(problem.text for problem in resolved.problems))
 
 
-def refuse_people_without_terminal(team: Team, listen: Listen | None, otherwise: str) -> None:
+def refuse_people_without_terminal(team: Team, listen: ReadLine | None, otherwise: str) -> None:
     """Refuse a team with a person if there is no terminal."""
-    if listen is None and team.by_people:
+    if listen is None and team.human_roles:
         raise InputError("`human` needs a terminal, and there is none", hint=otherwise)
 
 
-def made_ready(
-    world: World, team: Team, folder: Path, listen: Listen | None, stack: ExitStack
+def open_backends(
+    world: RunContext, team: Team, folder: Path, listen: ReadLine | None, stack: ExitStack
 ) -> Mapping[str, Backend]:
     """Open the backends of the team and return them by role. `stack` closes them."""
-    person = load_person()
+    person = load_user_config()
     opened: dict[tuple[str, ...], Backend] = {}
     for specs in team.agents.values():
         if specs not in opened:
-            opened[specs] = backend_from(specs, folder=folder, root=world.repository.root, listen=listen, person=person)
+            opened[specs] = build_backend(
+                specs, folder=folder, root=world.repository.root, listen=listen, person=person
+            )
             stack.callback(opened[specs].close)
     return {role: opened[specs] for role, specs in team.agents.items()}
 
 
-def dispatcher_for(world: World, budget: Budget, spending: Callable[[Spent], None]) -> Dispatcher:
+def build_dispatcher(world: RunContext, budget: Budget, spending: Callable[[BudgetUsage], None]) -> Dispatcher:
     """Build the dispatcher of a run, with everything recorded so far."""
-    recorded = on_record(world.ledger, world.run_id)
-    meter = Meter(budget, spent_so_far(recorded))
-    return Dispatcher(Bus(world.ledger, world.run_id), meter, recorded, spending)
+    recorded = read_dispatch_records(world.ledger, world.run_id)
+    meter = SpendingMeter(budget, list_spending(recorded))
+    return Dispatcher(MessageBus(world.ledger, world.run_id), meter, recorded, spending)
 
 
-def budget_now(world: World, budget: Budget, words: tuple[str, ...]) -> Budget:
+def update_budget(world: RunContext, budget: Budget, words: tuple[str, ...]) -> Budget:
     """Return what agents may spend: the first budget, with recorded changes and those that the person makes now."""
-    for stored in world.ledger.read(EventRow, run_id=world.run_id, type=BUDGET):
+    for stored in world.ledger.read(EventRow, run_id=world.run_id, type=BUDGET_EVENT):
         budget = Budget.model_validate(stored.row.payload["budget"])
     if words:
-        budget = more(world, budget, words)
+        budget = raise_budget(world, budget, words)
         payload = {"budget": budget.model_dump(mode="json")}
-        world.ledger.append(EventRow(run_id=world.run_id, type=BUDGET, payload=payload))
+        world.ledger.append(EventRow(run_id=world.run_id, type=BUDGET_EVENT, payload=payload))
     return budget
 
 
-def _refuse_repository_script(choice: Choice) -> None:
+def _refuse_repository_script(choice: BackendSelection) -> None:
     """Refuse prepared answers that the repository names: it would be its own judge. A model is allowed."""
     prepared = [spec for spec in choice.specs if spec.startswith("script:")]
-    if choice.origin is Origin.REPOSITORY and prepared:
+    if choice.origin is BackendOrigin.REPOSITORY and prepared:
         raise InputError(
             f"the repository names prepared answers as its {choice.agent}: {prepared[0]}",
             hint="if you trust them, name them yourself: on the command line, or in your own file, under [backends]",
@@ -132,4 +136,6 @@ def _refuse_repository_script(choice: Choice) -> None:
 
 def _with_default(backends: Sequence[str]) -> list[str]:
     """Turn a `SPEC` without a role into one for all roles."""
-    return [word if word.startswith(tuple(f"{key}=" for key in KEYS)) else f"default={word}" for word in backends]
+    return [
+        word if word.startswith(tuple(f"{key}=" for key in BACKEND_KEYS)) else f"default={word}" for word in backends
+    ]

@@ -9,20 +9,20 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from proofstone.config.rules import Need
-from proofstone.config.trust import Grant, Grants, NeedRecord, digest_of, load_grants
+from proofstone.config.rules import RequestedPermission
+from proofstone.config.trust import Grant, Grants, PermissionRecord, compute_grant_digest, load_grants
 from proofstone.errors import InputError
-from proofstone.machine.files import write_whole
+from proofstone.machine.files import write_atomic
 
 
-def add_grant(file: Path, repository: Path, needs: Iterable[Need]) -> Grant:
+def add_grant(file: Path, repository: Path, needs: Iterable[RequestedPermission]) -> Grant:
     """Grant exactly these needs to the repository. Replace an equal grant."""
     sorted_needs = sorted(set(needs))
     grant = Grant(
         repository=str(repository),
-        digest=digest_of(sorted_needs),
+        digest=compute_grant_digest(sorted_needs),
         granted_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        needs=tuple(NeedRecord(setting=need.setting, value=need.value) for need in sorted_needs),
+        needs=tuple(PermissionRecord(setting=need.setting, value=need.value) for need in sorted_needs),
     )
     with _lock(file):
         others = [
@@ -47,7 +47,7 @@ def remove_grants(file: Path, repository: str) -> tuple[Grant, ...]:
 
 
 def _write(file: Path, grants: Grants) -> None:
-    write_whole(file, (grants.model_dump_json(indent=2) + "\n").encode(), mode=0o600)
+    write_atomic(file, (grants.model_dump_json(indent=2) + "\n").encode(), mode=0o600)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 
 
 class Detection(StrEnum):
@@ -23,7 +23,7 @@ class Detection(StrEnum):
     """The claim of an agent contradicts what the engine observed."""
 
 
-class AuditFinding(Contract):
+class AuditFinding(FrozenModel):
     """A finding of the auditor, with the rows that show it."""
 
     kind: Detection
@@ -39,7 +39,7 @@ class AuditFinding(Contract):
     """The ids of those rows that are messages."""
 
 
-class Period(Contract):
+class AuditPeriod(FrozenModel):
     """The period of the audit, from the first row to the last; the times are empty if there are no rows."""
 
     start: str = ""
@@ -47,7 +47,7 @@ class Period(Contract):
     runs: int = 0
 
 
-class Trend(Contract):
+class TaskTrend(FrozenModel):
     """How a task developed. Only tasks that were corrected or replanned have a trend."""
 
     run_id: str
@@ -57,13 +57,13 @@ class Trend(Contract):
     """D of each round: the distance of the result from the goal."""
 
 
-class ConvergenceHealth(Contract):
+class ConvergenceHealth(FrozenModel):
     avg_corrections: float
     """The average per observed task."""
-    trends: tuple[Trend, ...]
+    trends: tuple[TaskTrend, ...]
 
 
-class ToolHealth(Contract):
+class ToolHealth(FrozenModel):
     calls: int = 0
     errors: int = 0
     """The calls that were executed and failed."""
@@ -71,10 +71,10 @@ class ToolHealth(Contract):
     """The calls that were not executed."""
 
 
-class AuditReport(Contract):
+class AuditReport(FrozenModel):
     report_id: str
     """Derived from the audited rows: the same rows give the same report."""
-    period: Period
+    period: AuditPeriod
     tasks_observed: int
     boundary_violations: tuple[AuditFinding, ...]
     convergence_health: ConvergenceHealth

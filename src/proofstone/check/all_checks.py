@@ -10,55 +10,63 @@ from functools import cached_property
 from pathlib import Path
 
 from proofstone.check.cache import ResultCache
-from proofstone.check.context import CheckRequest, TreeUnderCheck, World
-from proofstone.check.derived_runs import WHOLE_SUITE_MS, Beside, SecondRuns
-from proofstone.check.execution import Runner, selected, unverifiable
-from proofstone.check.layers import Layers
-from proofstone.check.models import CheckKind, CheckLine, CheckResult, CheckSpec, Death, Examined, TestReport
-from proofstone.check.old_tests import OldTests, Quieted
-from proofstone.check.recording import Recorder
+from proofstone.check.context import CheckRequest, RunContext, TreeUnderCheck
+from proofstone.check.derived_runs import WHOLE_SUITE_MS, DerivedRuns, Reruns
+from proofstone.check.execution import CheckRunner, build_unverifiable_result, select_changed_files
+from proofstone.check.layers import LayerExaminer
+from proofstone.check.models import CheckKind, CheckLine, CheckResult, CheckSpec, LayerResult, RunDeath, TestReport
+from proofstone.check.old_tests import OldTests, SuppressionCheck
+from proofstone.check.recording import CheckRecorder
 from proofstone.check.rules import outcome as outcome_rules
-from proofstone.check.rules.compare import in_new_names
-from proofstone.check.rules.judge import Excuses, Judgement, judge
-from proofstone.check.sensitivity import MustFail, Planting, Sensitivity
-from proofstone.check.setup import Prepared, held_out_files, is_manifest, prepare, write_layer
-from proofstone.check.subject import Subject
+from proofstone.check.rules.compare import apply_renames
+from proofstone.check.rules.judge import CheckJudgement, RerunFindings, judge_check
+from proofstone.check.sensitivity import MustFailLayer, MustFailRun, SensitivityLayer
+from proofstone.check.setup import (
+    PreparedEnvironment,
+    is_manifest,
+    prepare_environment,
+    read_held_out_files,
+    write_layer,
+)
+from proofstone.check.subject import CheckSubject
 from proofstone.common.models import ChangeKind, Phase, Verdict
-from proofstone.common.text import counted
-from proofstone.git.program import readable
+from proofstone.common.text import pluralize
+from proofstone.git.program import decode_path
 
 _WORKERS = 16
 
 
 @dataclass(frozen=True)
-class Judged:
+class CheckOutcome:
     """The final result of one check."""
 
     line: CheckLine
-    judgement: Judgement
-    excuses: Excuses
-    examined: Examined
+    judgement: CheckJudgement
+    excuses: RerunFindings
+    examined: LayerResult
     report: TestReport | None
     output: str
-    death: Death | None
+    death: RunDeath | None
     """Why the run on the change measured nothing, if it died."""
 
 
-class CascadeRun:
+class AllChecks:
     """All checks of one run."""
 
-    def __init__(self, context: World, request: CheckRequest, subject: Subject, recorder: Recorder) -> None:
+    def __init__(
+        self, context: RunContext, request: CheckRequest, subject: CheckSubject, recorder: CheckRecorder
+    ) -> None:
         self.context = context
         self.request = request
         self.subject = subject
         self.recorder = recorder
-        self.prepared: Prepared | None = None
+        self.prepared: PreparedEnvironment | None = None
         self._numbers = itertools.count(1)
 
     @cached_property
-    def runner(self) -> Runner:
+    def runner(self) -> CheckRunner:
         context = self.context
-        return Runner(
+        return CheckRunner(
             sandbox=context.sandbox,
             environment=self.subject.environment,
             artifacts=context.artifacts,
@@ -69,7 +77,7 @@ class CascadeRun:
             cancel=context.cancel,
             progress=context.progress,
             numbers=lambda: next(self._numbers),
-            record_death=lambda result: self.recorder.further(result, "died"),
+            record_death=lambda result: self.recorder.record_extra_run(result, "died"),
             verify_seconds=self.request.verify_seconds,
             mask=context.secrets,
         )
@@ -98,13 +106,15 @@ class CascadeRun:
         """Install dependencies with `environment.setup` for both trees, before anything runs on them."""
         if not self.context.settings.environment.setup:
             return
-        self.context.progress.step("setting up the environment")
-        before, after = ({readable(path): blob for path, blob in files.items()} for files in self.subject.tree_files)
+        self.context.progress.on_step("setting up the environment")
+        before, after = ({decode_path(path): blob for path, blob in files.items()} for files in self.subject.tree_files)
         folder = self.context.home / "environments"
-        base_environment = prepare(self.runner, self.base, before, own=False, folder=folder)
+        base_environment = prepare_environment(self.runner, self.base, before, own=False, folder=folder)
         is_manifest_changed = any(is_manifest(file.path) for file in self.subject.files)
         change_environment = (
-            prepare(self.runner, self.tree, after, own=True, folder=folder) if is_manifest_changed else base_environment
+            prepare_environment(self.runner, self.tree, after, own=True, folder=folder)
+            if is_manifest_changed
+            else base_environment
         )
         self.prepared = change_environment
         for layer in (base_environment, change_environment):
@@ -113,16 +123,16 @@ class CascadeRun:
         self.base.under = (base_environment.layer,) if base_environment else ()
         self.tree.under = (change_environment.layer,) if change_environment else ()
 
-    def run(self) -> list[Judged]:
+    def run(self) -> list[CheckOutcome]:
         """Run all checks and return their results."""
-        self.context.progress.step(f"running {counted(len(self.subject.specs), 'check')}")
+        self.context.progress.on_step(f"running {pluralize(len(self.subject.specs), 'check')}")
         # Compute these before the threads start: two threads might compute the same cached property twice.
-        _ = (self.runner, self.base, self.tree, self.second_runs, self.layers, self.subject.environment.digest)
+        _ = (self.runner, self.base, self.tree, self.reruns, self.layers, self.subject.environment.digest)
         _ = (self.subject.empty_submodules, self.subject.renames, self.subject.tree_files, self.held_out_layer)
-        done: dict[str, Judged] = {}
+        done: dict[str, CheckOutcome] = {}
         with ThreadPoolExecutor(_WORKERS) as pool, ThreadPoolExecutor(_WORKERS) as bases:
             try:
-                for wave in outcome_rules.waves(self.subject.specs):
+                for wave in outcome_rules.order_in_waves(self.subject.specs):
                     started = [pool.submit(self._run_check, spec, dict(done), bases) for spec in wave]
                     for spec, future in zip(wave, started, strict=True):
                         done[spec.name] = future.result()
@@ -131,13 +141,13 @@ class CascadeRun:
                 raise
         return list(done.values())
 
-    def _run_check(self, spec: CheckSpec, done: dict[str, Judged], bases: ThreadPoolExecutor) -> Judged:
+    def _run_check(self, spec: CheckSpec, done: dict[str, CheckOutcome], bases: ThreadPoolExecutor) -> CheckOutcome:
         """Run one check on both trees, judge it and record it."""
         keys = self._cache_key(spec, self.subject.snapshot.base), self._cache_key(spec, self.subject.snapshot.tree)
         keep = any(spec.name in other.needs for other in self.subject.specs)
         failed_needs = [name for name in spec.needs if done[name].line.verdict is not Verdict.PASS]
         if failed_needs:
-            after = unverifiable(spec, self.tree, f"{failed_needs[0]} must pass first")
+            after = build_unverifiable_result(spec, self.tree, f"{failed_needs[0]} must pass first")
             return self._finish_check(spec, None, after, None)
         if spec.kind is CheckKind.HELD_OUT:
             return self._finish_check(spec, None, self.runner.run(spec, self.tree, over=self.held_out_layer), None)
@@ -146,18 +156,18 @@ class CascadeRun:
         reused = self._find_cached(spec, self.tree, keys[1], keep)
         must_fail_run = self._start_must_fail_early(spec, cached_base, bases) if reused is None else None
         after = reused or self.runner.run(spec, self.tree, keep=keep)
-        self.context.progress.ended(spec.name, Phase.AFTER, reused=after.reused_from is not None)
+        self.context.progress.on_end(spec.name, Phase.AFTER, reused=after.reused_from is not None)
         before = base.result()
-        if before is None and self.subject.snapshot.change.empty:
+        if before is None and self.subject.snapshot.change.is_empty:
             before = after.model_copy(update={"phase": Phase.BASELINE})
         return self._finish_check(spec, before, after, keys, must_fail_run)
 
     def _start_must_fail_early(
         self, spec: CheckSpec, cached_base: CheckResult | None, pool: ThreadPoolExecutor
-    ) -> Future[Planting | None] | None:
+    ) -> Future[MustFailRun | None] | None:
         """Start the run of tests that must fail in parallel to the check itself, if the base's tests are known
         already."""
-        report = in_new_names(cached_base, self.subject.renames).report if cached_base else None
+        report = apply_renames(cached_base, self.subject.renames).report if cached_base else None
         if (
             cached_base is None
             or report is None
@@ -166,11 +176,15 @@ class CascadeRun:
         ):
             return None
         must_fail = self.layers.must_fail
-        return pool.submit(must_fail.plant, spec, report, report, cached_base) if must_fail.known_on(report) else None
+        return (
+            pool.submit(must_fail.plant, spec, report, report, cached_base)
+            if must_fail.has_required_tests(report)
+            else None
+        )
 
     def _needs_must_fail(self, spec: CheckSpec) -> bool:
         """Return whether tests that must fail are planted for this check. Once for each runner is enough."""
-        if not spec.kind.exercises or self.subject.snapshot.change.empty:
+        if not spec.kind.executes_change or self.subject.snapshot.change.is_empty:
             return False
         test_specs = [
             other for other in self.subject.specs if other.kind is CheckKind.TESTS and other.report is not None
@@ -179,21 +193,21 @@ class CascadeRun:
 
     def _run_on_base(self, spec: CheckSpec, cached: CheckResult | None, key: str, keep: bool) -> CheckResult | None:
         """Run the same check on the base; return None if there is nothing to compare with."""
-        has_no_files = "{changed}" in spec.argv and not selected(spec, self.base.changed)
-        if self.subject.snapshot.change.empty or has_no_files:
+        has_no_files = "{changed}" in spec.argv and not select_changed_files(spec, self.base.changed)
+        if self.subject.snapshot.change.is_empty or has_no_files:
             return None
         if cached is None and any(name not in self.base.built for name in spec.needs):
-            return unverifiable(spec, self.base, "the build that it needs fails on the base")
+            return build_unverifiable_result(spec, self.base, "the build that it needs fails on the base")
         result = cached or self.runner.run(spec, self.base, keep=keep)
-        self.context.progress.ended(spec.name, Phase.BASELINE, reused=cached is not None)
+        self.context.progress.on_end(spec.name, Phase.BASELINE, reused=cached is not None)
         return result
 
     def _find_cached(self, spec: CheckSpec, tree: TreeUnderCheck, key: str, keep: bool) -> CheckResult | None:
         """Return a cached result, unless the cache is off or another check that must run needs the output of this
         one."""
-        if self.request.fresh or (keep and self._is_output_needed(spec, tree)):
+        if self.request.no_cache or (keep and self._is_output_needed(spec, tree)):
             return None
-        cached = self.recorder.cache.find(key)
+        cached = self.recorder.cache.lookup(key)
         return (
             cached.model_copy(update={"phase": tree.phase, "required": spec.required, "decides": spec.decides})
             if cached
@@ -202,16 +216,16 @@ class CascadeRun:
 
     def _is_output_needed(self, spec: CheckSpec, tree: TreeUnderCheck) -> bool:
         dependents = [other for other in self.subject.specs if spec.name in other.needs]
-        return any(self.recorder.cache.find(self._cache_key(other, tree.tree)) is None for other in dependents)
+        return any(self.recorder.cache.lookup(self._cache_key(other, tree.tree)) is None for other in dependents)
 
     def _cache_key(self, spec: CheckSpec, tree: str) -> str:
         """Return a digest of everything that decides a result; see `docs/decisions/0007-kept-results.md`."""
         environment = self.context.settings.environment
         under = self.base.under if tree == self.base.tree else self.tree.under
-        return ResultCache.key(
+        return ResultCache.build_key(
             tree=tree,
             spec=spec.model_dump(mode="json", exclude={"required", "decides", "evidence", "install"}),
-            files=selected(spec, self.tree.changed) if "{changed}" in spec.argv else (),
+            files=select_changed_files(spec, self.tree.changed) if "{changed}" in spec.argv else (),
             environment=self.subject.environment.digest,
             tools=self.subject.environment.tool_digest([spec.tool], spec.cwd),
             sandbox=self.context.sandbox.level,
@@ -228,28 +242,28 @@ class CascadeRun:
         before: CheckResult | None,
         after: CheckResult,
         keys: tuple[str, str] | None,
-        must_fail_run: Future[Planting | None] | None = None,
-    ) -> Judged:
+        must_fail_run: Future[MustFailRun | None] | None = None,
+    ) -> CheckOutcome:
         """Judge a check, let the layers examine a pass, and record the result."""
-        renamed_base = in_new_names(before, self.subject.renames) if before else None
-        excuses = self.second_runs.excuses(spec, renamed_base, after)
+        renamed_base = apply_renames(before, self.subject.renames) if before else None
+        excuses = self.reruns.rerun_failures(spec, renamed_base, after)
         if self.request.accept_test_changes:
             excuses = excuses.model_copy(update={"losses_accepted": True})
-        judgement = judge(renamed_base, after, excuses)
-        examined = Examined()
+        judgement = judge_check(renamed_base, after, excuses)
+        examined = LayerResult()
         # The layers examine only checks that pass.
-        if judgement.verdict is Verdict.PASS and keys is not None and not self.subject.snapshot.change.empty:
+        if judgement.verdict is Verdict.PASS and keys is not None and not self.subject.snapshot.change.is_empty:
             examined = self.layers.examine(spec, before, renamed_base, after, judgement.comparison, keys, must_fail_run)
-            judgement = judgement.examined(examined.findings, examined.edited, examined.not_measured)
-        seq = self.recorder.check(before, after, judgement, keys)
-        line = line_of(after, before, judgement, seq)
-        self.context.progress.judged(line)
-        return Judged(line, judgement, excuses, examined, after.report, after.output, after.death)
+            judgement = judgement.add_layer_findings(examined.findings, examined.edited, examined.not_measured)
+        seq = self.recorder.record_check(before, after, judgement, keys)
+        line = build_check_line(after, before, judgement, seq)
+        self.context.progress.on_check_judged(line)
+        return CheckOutcome(line, judgement, excuses, examined, after.report, after.output, after.death)
 
     @cached_property
-    def second_runs(self) -> SecondRuns:
+    def reruns(self) -> Reruns:
         bare = replace(self.runner, sandbox=self.context.bare) if self.context.bare else None
-        return SecondRuns(
+        return Reruns(
             runner=self.runner,
             recorder=self.recorder,
             bare=bare,
@@ -264,18 +278,18 @@ class CascadeRun:
 
     def _make_derived_tree(self, tree: str, of_base: bool = False) -> TreeUnderCheck:
         folder = self.context.scratch / f"derived-{next(self._numbers)}"
-        return (self.base if of_base else self.tree).derived(tree, folder)
+        return (self.base if of_base else self.tree).derive(tree, folder)
 
     @cached_property
     def held_out_layer(self) -> tuple[Path, ...]:
         """The files of held-out checks as a layer over the tree. They never enter git's object store, which others can
         read."""
-        files = held_out_files(self.request.heldout_files)
+        files = read_held_out_files(self.request.heldout_files)
         return (write_layer(files, self.context.scratch / "held-out"),) if files else ()
 
     @cached_property
-    def beside(self) -> Beside:
-        return Beside(
+    def derived_runs(self) -> DerivedRuns:
+        return DerivedRuns(
             runner=self.runner,
             store=self.context.store,
             snapshot=self.subject.snapshot,
@@ -290,31 +304,33 @@ class CascadeRun:
         return float(min(limits.sabotage_seconds, limits.check_seconds))
 
     @cached_property
-    def layers(self) -> Layers:
+    def layers(self) -> LayerExaminer:
         accepted = bool(self.request.accept_test_changes)
         needs = {spec.name: spec.needs for spec in self.subject.specs}
         base_specs = {
             spec.name: spec.model_copy(update={"needs": needs.get(spec.name, ())})
-            for spec in self.subject.discovered[0].specs
+            for spec in self.subject.discoveries[0].specs
         }
         files, required = self.subject.files, self.request.must_pass
         reruns = self.context.settings.check.flaky_reruns
-        return Layers(
-            old_tests=OldTests(self.beside, files, self.subject.renames, base_specs, reruns, accepted),
-            must_fail=MustFail(self.beside, self.subject.read, frozenset(file.path for file in files), required),
-            sensitivity=Sensitivity(self.beside, files, required, accepted, self._sabotage_seconds),
-            quieted=Quieted(self.beside, self.subject.files_by_content, base_specs, accepted),
-            plants=self._needs_must_fail,
+        return LayerExaminer(
+            old_tests=OldTests(self.derived_runs, files, self.subject.renames, base_specs, reruns, accepted),
+            must_fail=MustFailLayer(
+                self.derived_runs, self.subject.read, frozenset(file.path for file in files), required
+            ),
+            sensitivity=SensitivityLayer(self.derived_runs, files, required, accepted, self._sabotage_seconds),
+            suppression_check=SuppressionCheck(self.derived_runs, self.subject.files_by_content, base_specs, accepted),
+            needs_must_fail=self._needs_must_fail,
             recorder=self.recorder,
             accepted=frozenset(self.request.accept),
-            fresh=self.request.fresh,
+            fresh=self.request.no_cache,
         )
 
 
 _HELD_OUT_COMMAND = "(held out)"
 
 
-def line_of(result: CheckResult, before: CheckResult | None, judgement: Judgement, seq: int) -> CheckLine:
+def build_check_line(result: CheckResult, before: CheckResult | None, judgement: CheckJudgement, seq: int) -> CheckLine:
     """Build the report line of a check."""
     return CheckLine(
         name=result.name,
@@ -329,7 +345,7 @@ def line_of(result: CheckResult, before: CheckResult | None, judgement: Judgemen
         reason=judgement.reason,
         command=_HELD_OUT_COMMAND if result.kind is CheckKind.HELD_OUT else result.command,
         assurance=result.assurance,
-        tests=result.report.executed if result.report else None,
+        tests=result.report.executed_count if result.report else None,
         seq=seq,
         artifact=result.artifact,
         exit_code=result.exit_code,

@@ -32,20 +32,20 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from proofstone.check.environment import stat_tree
+from proofstone.check.environment import digest_tree
 from proofstone.check.models import CheckResult
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 from proofstone.faults import fault_point
 from proofstone.git.store import Store
 from proofstone.ledger import Ledger
 from proofstone.ledger.models import CheckRow
-from proofstone.machine.files import discard, ensure_folder, ensure_place_for_file, remove, seconds_since_use
+from proofstone.machine.files import ensure_file_path, ensure_folder, remove_folder, remove_path, seconds_since_use
 
 _FORMAT = 2
 """Raise this when the meaning of a result changes, so that old entries are not found."""
 
 
-class Entry(Contract):
+class CacheEntry(FrozenModel):
     """A cached result with the ledger row that confirms it."""
 
     seq: int = Field(ge=1)
@@ -53,7 +53,7 @@ class Entry(Contract):
     result: CheckResult
 
 
-def digest_of(result: CheckResult) -> str:
+def digest_result(result: CheckResult) -> str:
     """Return the digest that binds a cached result to its row. It ignores whether the result was reused."""
     text = json.dumps(result.model_dump(exclude={"reused_from"}), sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -69,14 +69,14 @@ class ResultCache:
         """What was found damaged and is computed again, in words."""
 
     @staticmethod
-    def key(**parts: object) -> str:
+    def build_key(**parts: object) -> str:
         text = json.dumps({"format": _FORMAT, **parts}, sort_keys=True, default=str)
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
-    def find(self, key: str) -> CheckResult | None:
+    def lookup(self, key: str) -> CheckResult | None:
         """Return the cached result, marked as reused; None if there is none that the ledger confirms."""
         try:
-            entry = Entry.model_validate_json(self._path(key).read_bytes())
+            entry = CacheEntry.model_validate_json(self._path(key).read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, ValidationError):
@@ -95,24 +95,24 @@ class ResultCache:
         if repair not in self.repairs:
             self.repairs.append(repair)
 
-    def _find_objection(self, entry: Entry) -> str:
+    def _find_objection(self, entry: CacheEntry) -> str:
         """Return why the ledger does not confirm the entry; empty if it does."""
         rows = self._ledger.read(CheckRow, after=entry.seq - 1, limit=1)
         if not rows or rows[0].seq != entry.seq or rows[0].link.hash != entry.row_hash:
             return f"the ledger has no such row {entry.seq}"
-        if rows[0].values["result_digest"] != digest_of(entry.result):
+        if rows[0].values["result_digest"] != digest_result(entry.result):
             return f"it is not the result that row {entry.seq} of the ledger is about"
         if not self._ledger.is_authentic(rows[0]):
             return f"row {entry.seq} of the ledger is not authentic"
         return ""
 
-    def keep(self, key: str, result: CheckResult, seq: int) -> None:
+    def store(self, key: str, result: CheckResult, seq: int) -> None:
         """Cache a result whose row is `seq`."""
         stored = self._ledger.read(CheckRow, after=seq - 1, limit=1)[0]
-        entry = Entry(seq=seq, row_hash=stored.link.hash, result=result)
+        entry = CacheEntry(seq=seq, row_hash=stored.link.hash, result=result)
         path = self._path(key)
         ensure_folder(path.parent, self.repairs)
-        ensure_place_for_file(path, self.repairs)
+        ensure_file_path(path, self.repairs)
         temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         temporary.write_text(entry.model_dump_json(), "utf-8")
         fault_point("cache.before-publish")
@@ -121,7 +121,7 @@ class ResultCache:
     def _discard_damaged(self, key: str) -> None:
         """Remove an entry that cannot be read, and whatever is in place of its folder."""
         ensure_folder(self._path(key).parent, self.repairs)
-        discard(self._path(key))
+        remove_path(self._path(key))
         self.repairs.append(f"{self._folder}: cached results were damaged; they are computed again")
 
     def _path(self, key: str) -> Path:
@@ -133,7 +133,7 @@ _MIN_MODULES = 40
 """Compiling fewer modules than this is too cheap to cache."""
 
 
-def bytecode_layer(environment: Path, cache: Path, repairs: list[str]) -> Path | None:
+def ensure_bytecode_layer(environment: Path, cache: Path, repairs: list[str]) -> Path | None:
     """Return a directory to lay over the environment; None if it has no test runner, and either few modules or bytecode
     already. A layer that changed since it was made is made again, because half a module would fail tests."""
     sites = [path for path in environment.glob("lib/python3*/site-packages") if path.is_dir()]
@@ -143,7 +143,7 @@ def bytecode_layer(environment: Path, cache: Path, repairs: list[str]) -> Path |
         return None
     state = hashlib.sha256()
     for path in packages:
-        stat_tree(path, state.update)
+        digest_tree(path, state.update)
     layer = cache / state.hexdigest()[:32]
     ensure_folder(cache, repairs)
     with (cache.parent / "bytecode.lock").open("w") as lock:
@@ -160,10 +160,10 @@ def _ensure_layer(layer: Path, repairs: list[str], make: Callable[[], None]) -> 
     if layer.is_dir() and mark.is_file() and mark.read_bytes() == _digest_layer(layer):
         return
     if os.path.lexists(layer):
-        discard(layer)
+        remove_path(layer)
         repairs.append(f"{layer} was damaged; it was made again")
     make()
-    ensure_place_for_file(mark, repairs)
+    ensure_file_path(mark, repairs)
     mark.write_bytes(_digest_layer(layer))
 
 
@@ -225,7 +225,7 @@ _DAY = 24 * 3600.0
 _FOLDERS = ("cache/results", "cache/bytecode", "environments")
 
 
-def keep_house(home: Path, store: Store, gigabytes: int, *, now: float | None = None) -> bool:
+def clean_caches(home: Path, store: Store, gigabytes: int, *, now: float | None = None) -> bool:
     """Clean up unless that was done within a day; return whether it was done now."""
     now = time.time() if now is None else now
     stamp = home / "cache" / "tidied"
@@ -238,7 +238,7 @@ def keep_house(home: Path, store: Store, gigabytes: int, *, now: float | None = 
     for leftover in (*(home / "artifacts").glob("tmp-*"), *(home / "cache" / "results").glob("*/*.json.*")):
         if seconds_since_use(leftover, now) > _DAY:
             leftover.unlink(missing_ok=True)
-    with store.locked():
+    with store.lock():
         for object_path in store.objects.glob("??/*"):
             seconds_since_use(object_path, now)  # resets a time in the future, because git prunes by the time stamp
         store.git().run("prune", "--expire=14.days.ago")
@@ -255,7 +255,7 @@ def _trim(home: Path, max_bytes: int, now: float) -> None:
         if total <= max_bytes or age < _DAY:
             return
         if path.is_dir():
-            remove(path)
+            remove_folder(path)
         else:
             path.unlink(missing_ok=True)
         total -= size

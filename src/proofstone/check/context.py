@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from proofstone.check.cache import bytecode_layer
-from proofstone.check.environment import Environment
+from proofstone.check.cache import ensure_bytecode_layer
+from proofstone.check.environment import CheckEnvironment
 from proofstone.check.models import CheckLine
 from proofstone.common.models import Phase
 from proofstone.common.secrets import NO_SECRETS, SecretMask
@@ -20,43 +20,43 @@ from proofstone.git.snapshot import Snapshot
 from proofstone.git.store import Store
 from proofstone.ledger import Ledger
 from proofstone.ledger.artifacts import ArtifactStore
-from proofstone.ledger.connection import folders_elsewhere
-from proofstone.machine.locks import Slots
-from proofstone.sandbox.job import Bind, Limits, Sandbox, View
+from proofstone.ledger.connection import external_folders
+from proofstone.machine.locks import CheckSlots
+from proofstone.sandbox.job import BindMount, JobLimits, Sandbox, SandboxView
 
 
 class Progress(Protocol):
     """An observer of a check run. It decides nothing."""
 
-    def step(self, text: str) -> None:
+    def on_step(self, text: str) -> None:
         """Called when a stage of the run begins."""
 
-    def started(self, check: str, phase: Phase) -> None: ...
+    def on_start(self, check: str, phase: Phase) -> None: ...
 
-    def output(self, check: str, phase: Phase, data: bytes) -> None:
+    def on_output(self, check: str, phase: Phase, data: bytes) -> None:
         """Called from the thread that runs the check."""
 
-    def ended(self, check: str, phase: Phase, *, reused: bool) -> None: ...
+    def on_end(self, check: str, phase: Phase, *, reused: bool) -> None: ...
 
-    def judged(self, line: CheckLine) -> None: ...
+    def on_check_judged(self, line: CheckLine) -> None: ...
 
 
-class Silent:
+class NullProgress:
     """A progress observer that ignores everything."""
 
-    def step(self, text: str) -> None:
+    def on_step(self, text: str) -> None:
         return None
 
-    def started(self, check: str, phase: Phase) -> None:
+    def on_start(self, check: str, phase: Phase) -> None:
         return None
 
-    def output(self, check: str, phase: Phase, data: bytes) -> None:
+    def on_output(self, check: str, phase: Phase, data: bytes) -> None:
         return None
 
-    def ended(self, check: str, phase: Phase, *, reused: bool) -> None:
+    def on_end(self, check: str, phase: Phase, *, reused: bool) -> None:
         return None
 
-    def judged(self, line: CheckLine) -> None:
+    def on_check_judged(self, line: CheckLine) -> None:
         return None
 
 
@@ -70,9 +70,9 @@ class CheckRequest:
     files: tuple[str, ...] = ()
     must_pass: tuple[str, ...] = ()
     staged: bool = False
-    fresh: bool = False
-    compare_bare: bool = False
-    own_settings: bool = False
+    no_cache: bool = False
+    rerun_unsandboxed: bool = False
+    use_worktree_config: bool = False
     """Use the settings of the work tree although the base has others."""
     accept_test_changes: str = ""
     """The user's reason, if the changes to tests and to files that decide them are intended."""
@@ -91,7 +91,7 @@ class CheckRequest:
 
 
 @dataclass(frozen=True)
-class World:
+class RunContext:
     """The services and facts outside the change that a run uses. `app` chooses them."""
 
     run_id: str
@@ -112,17 +112,17 @@ class World:
     artifacts: ArtifactStore
     sandbox: Sandbox
     bare: Sandbox | None
-    slots: Slots
+    slots: CheckSlots
     scratch: Path
     cancel: threading.Event
     progress: Progress
     secrets: SecretMask = NO_SECRETS
     """Masks the values of variables that are passed to checks and executors, in everything they print."""
 
-    def job_limits(self, seconds: float, idle_seconds: float | None = None) -> Limits:
+    def job_limits(self, seconds: float, idle_seconds: float | None = None) -> JobLimits:
         """Return the limits of one sandbox job, from the settings."""
         sandbox = self.settings.sandbox
-        return Limits(
+        return JobLimits(
             seconds=seconds,
             memory_mb=sandbox.memory_mb,
             processes=sandbox.processes,
@@ -145,7 +145,7 @@ class TreeUnderCheck:
     """The base commit. It is HEAD in the `.git` that checks see."""
     folder: Path
     store: Store
-    environment: Environment
+    environment: CheckEnvironment
     state: Path
     """Proofstone's own home folder, which no check may see."""
     changed: tuple[str, ...] = ()
@@ -157,29 +157,29 @@ class TreeUnderCheck:
     built: dict[str, Path] = field(default_factory=dict)
     """Layers that builds of this tree wrote, by check name."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _view: View | None = None
+    _view: SandboxView | None = None
 
-    def view(self, needs: tuple[str, ...] = ()) -> View:
+    def view(self, needs: tuple[str, ...] = ()) -> SandboxView:
         """Return the sandbox view for a check that needs these builds."""
         with self._lock:
             if self._view is None:
                 self._view = self._check_out_view()
         over = tuple(self.built[name] for name in needs if name in self.built)
-        return replace(self._view, over=over, under=self.under)
+        return replace(self._view, overlays=over, underlays=self.under)
 
-    def derived(self, tree: str, folder: Path) -> TreeUnderCheck:
+    def derive(self, tree: str, folder: Path) -> TreeUnderCheck:
         """Return a tree made from this one, with the same settings and no builds."""
         return replace(self, tree=tree, folder=folder, is_derived=True, built={}, _lock=threading.Lock(), _view=None)
 
-    def _check_out_view(self) -> View:
+    def _check_out_view(self) -> SandboxView:
         checkout = check_out(self.store, self.tree, self.folder, verified=not self.is_derived)
         repository, environment = self.store.repository, self.environment
         stores = [self.store.git_dir / "objects", *repository.object_dirs]
-        objects = tuple(Bind(path, _OBJECTS_FOLDER / str(number)) for number, path in enumerate(stores))
+        objects = tuple(BindMount(path, _OBJECTS_FOLDER / str(number)) for number, path in enumerate(stores))
         git = write_minimal_git(
             self.store, checkout, self.commit, self.folder / "dot-git", [str(bind.at) for bind in objects]
         )
-        return View(
+        return SandboxView(
             root=repository.root,
             files=checkout.files,
             git=git,
@@ -188,13 +188,15 @@ class TreeUnderCheck:
             dependencies=environment.dependencies,
             bytecode=self._bytecode_layers(),
             includes=environment.includes,
-            masked=(self.state, *folders_elsewhere(self.state), *environment.masked),
-            visible=environment.visible,
+            masked=(self.state, *external_folders(self.state), *environment.masked_paths),
+            visible=environment.visible_folders,
             sockets=tuple(Path(path) for path in environment.settings.sockets),
             network=environment.settings.network,
         )
 
     def _bytecode_layers(self) -> dict[Path, Path]:
         cache = self.state / "cache" / "bytecode"
-        layers = {folder: bytecode_layer(folder, cache, self.store.repairs) for folder in self.environment.dependencies}
+        layers = {
+            folder: ensure_bytecode_layer(folder, cache, self.store.repairs) for folder in self.environment.dependencies
+        }
         return {folder: layer for folder, layer in layers.items() if layer is not None}

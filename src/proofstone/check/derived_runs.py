@@ -22,16 +22,16 @@ from fnmatch import fnmatchcase
 from posixpath import basename
 
 from proofstone.check.context import TreeUnderCheck
-from proofstone.check.execution import Deadline, Runner, unverifiable
+from proofstone.check.execution import CheckDeadline, CheckRunner, build_unverifiable_result
 from proofstone.check.models import CheckKind, CheckResult, CheckSpec, DeathCause, ReportFormat, TestReport
-from proofstone.check.recording import Recorder
-from proofstone.check.reports import rerun
-from proofstone.check.rules.compare import compare
-from proofstone.check.rules.judge import Excuses
+from proofstone.check.recording import CheckRecorder
+from proofstone.check.reports.rerun import build_rerun_command
+from proofstone.check.rules.compare import compare_reports
+from proofstone.check.rules.judge import RerunFindings
 from proofstone.common.commands import is_compound
 from proofstone.common.models import Phase, Verdict
 from proofstone.config.settings import TestSettings
-from proofstone.git.checkout import with_base_files, with_contents
+from proofstone.git.checkout import replace_contents, restore_base_files
 from proofstone.git.snapshot import Snapshot
 from proofstone.git.store import Store
 
@@ -42,12 +42,12 @@ _TREE = {Phase.BASELINE: "base", Phase.AFTER: "change"}
 
 
 @dataclass(frozen=True)
-class SecondRuns:
+class Reruns:
     """Reruns single tests that failed."""
 
-    runner: Runner
-    recorder: Recorder
-    bare: Runner | None
+    runner: CheckRunner
+    recorder: CheckRecorder
+    bare: CheckRunner | None
     """Runs outside the sandbox, if the user agreed."""
     base: TreeUnderCheck
     tree: TreeUnderCheck
@@ -55,18 +55,18 @@ class SecondRuns:
     reruns: int
     changed: tuple[str, ...]
 
-    def excuses(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> Excuses:
+    def rerun_failures(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> RerunFindings:
         """Rerun the failing tests and return what that shows about them."""
         if after.report is None and spec.kind is CheckKind.VERIFY and after.verdict is Verdict.FAIL:
             return self._rerun_command(spec)
-        if after.report is None or not any(result.status.bad for result in after.report.results):
-            return Excuses()
+        if after.report is None or not any(result.status.is_failure for result in after.report.results):
+            return RerunFindings()
         if before is None or before.report is None:
-            return Excuses(
-                flaky=self._find_flaky(spec, after, [r.id for r in after.report.results if r.status.bad], [])
+            return RerunFindings(
+                flaky=self._find_flaky(spec, after, [r.id for r in after.report.results if r.status.is_failure], [])
             )
         deaths: list[str] = []
-        comparison = compare(before.report, after.report)
+        comparison = compare_reports(before.report, after.report)
         flaky = self._find_flaky(spec, after, [*comparison.regressions, *comparison.new_failures], deaths)
         base_results = before.report.by_id
         mended: tuple[str, ...] = ()
@@ -79,24 +79,26 @@ class SecondRuns:
         standing = [test for test in comparison.standing if test not in mended]
         sandbox_only = self._find_sandbox_only(spec, before, standing, deaths)
         flaky_before = self._find_flaky_on_base(spec, before, [test for test in flaky if test in base_results], deaths)
-        return Excuses(
+        return RerunFindings(
             flaky=flaky,
             flaky_before=flaky_before,
             allowed_flaky=tuple(test for test in flaky if _matches_any(test, self.tests.allow_flaky)),
             sandbox_only=sandbox_only,
-            blocking=tuple(test for test in sandbox_only if touches(test, base_results[test].path, self.changed)),
+            blocking=tuple(
+                test for test in sandbox_only if is_related_to_change(test, base_results[test].path, self.changed)
+            ),
             mended=mended,
             not_measured=tuple(dict.fromkeys(deaths)),
         )
 
-    def _rerun_command(self, spec: CheckSpec) -> Excuses:
+    def _rerun_command(self, spec: CheckSpec) -> RerunFindings:
         """Rerun a user's command that gives no results by id, as a whole."""
         for _ in range(self.reruns):
-            again = self.recorder.further(self.runner.run(spec, self.tree), "rerun")
+            again = self.recorder.record_extra_run(self.runner.run(spec, self.tree), "rerun")
             if again.verdict is Verdict.PASS:
                 allowed = _matches_any(spec.name, self.tests.allow_flaky)
-                return Excuses(flaky=(spec.name,), allowed_flaky=(spec.name,) if allowed else ())
-        return Excuses()
+                return RerunFindings(flaky=(spec.name,), allowed_flaky=(spec.name,) if allowed else ())
+        return RerunFindings()
 
     def _find_flaky(
         self, spec: CheckSpec, after: CheckResult, suspects: Sequence[str], deaths: list[str]
@@ -119,7 +121,7 @@ class SecondRuns:
                 break
             again = self._rerun_tests(self.runner, spec, self.base, before, remaining, deaths)
             failing |= (
-                {r.id for r in again.report.results if r.status.bad and r.id in remaining}
+                {r.id for r in again.report.results if r.status.is_failure and r.id in remaining}
                 if again and again.report
                 else set()
             )
@@ -137,7 +139,7 @@ class SecondRuns:
 
     def _find_passing(
         self,
-        runner: Runner,
+        runner: CheckRunner,
         spec: CheckSpec,
         tree: TreeUnderCheck,
         result: CheckResult,
@@ -152,12 +154,14 @@ class SecondRuns:
             return ()
         by_id = again.report.by_id
         return tuple(
-            test for test in tests if test in by_id and by_id[test].status.executed and not by_id[test].status.bad
+            test
+            for test in tests
+            if test in by_id and by_id[test].status.is_executed and not by_id[test].status.is_failure
         )
 
     def _rerun_tests(
         self,
-        runner: Runner,
+        runner: CheckRunner,
         spec: CheckSpec,
         tree: TreeUnderCheck,
         result: CheckResult,
@@ -167,18 +171,18 @@ class SecondRuns:
         """Rerun single tests. If the run died, add a message to `deaths`."""
         if not tests or len(tests) > _MAX_RERUN_TESTS or result.report is None:
             return None
-        argv = argv_of(spec)
-        command = rerun(ReportFormat(result.report.runner), argv, tests, cwd=spec.cwd) if argv else None
+        argv = split_command(spec)
+        command = build_rerun_command(ReportFormat(result.report.runner), argv, tests, cwd=spec.cwd) if argv else None
         if command is None:
             return None
         suffix = "bare" if runner is self.bare else "rerun"
-        again = self.recorder.further(runner.run(spec, tree, argv=command), suffix)
+        again = self.recorder.record_extra_run(runner.run(spec, tree, argv=command), suffix)
         if again.death is not None:
             deaths.append(f"the run {again.name} on the {_TREE[tree.phase]} died: {again.death.detail}")
         return again
 
 
-def argv_of(spec: CheckSpec) -> Sequence[str] | None:
+def split_command(spec: CheckSpec) -> Sequence[str] | None:
     """Return the command as words; None for a shell line that is more than one command."""
     if spec.shell is None:
         return spec.argv
@@ -193,7 +197,7 @@ def _matches_any(test: str, globs: Sequence[str]) -> bool:
     return any(fnmatchcase(test, glob) for glob in globs)
 
 
-def touches(test: str, path: str | None, changed: Sequence[str]) -> bool:
+def is_related_to_change(test: str, path: str | None, changed: Sequence[str]) -> bool:
     """Return whether a test is related to the changed files: its own file is one of them, or is named after one."""
     if path in changed:
         return True
@@ -213,15 +217,15 @@ class NotMeasuredError(Exception):
 
 
 @dataclass(frozen=True)
-class Beside:
+class DerivedRuns:
     """Runs checks on trees derived from the base or from the change."""
 
-    runner: Runner
+    runner: CheckRunner
     store: Store
     snapshot: Snapshot
     make_tree: Callable[[str, bool], TreeUnderCheck]
     """Makes a derived tree that checks can run on. Pass True if it is derived from the base."""
-    recorder: Recorder
+    recorder: CheckRecorder
     builds: Mapping[str, CheckSpec]
     """All checks by name. A derived tree needs the same builds as any other."""
 
@@ -233,37 +237,39 @@ class Beside:
         *,
         argv: Sequence[str] | None = None,
         of_base: bool = False,
-        deadline: Deadline | None = None,
+        deadline: CheckDeadline | None = None,
         tolerated: Collection[DeathCause] = (),
     ) -> CheckResult:
         """Run the check on a derived tree. Raise NotMeasuredError if the run dies, unless the caller tolerates the
         cause of death."""
         target = self.make_tree(tree, of_base)
         for name in spec.needs:
-            built = self.recorder.further(self.runner.run(self.builds[name], target, keep=True), what)
+            built = self.recorder.record_extra_run(self.runner.run(self.builds[name], target, keep=True), what)
             _raise_if_dead(built, ())
             if built.verdict is not Verdict.PASS:
-                return self.recorder.further(unverifiable(spec, target, f"{name} must pass first"), what)
-        result = self.recorder.further(self.runner.run(spec, target, argv=argv, deadline=deadline), what)
+                return self.recorder.record_extra_run(
+                    build_unverifiable_result(spec, target, f"{name} must pass first"), what
+                )
+        result = self.recorder.record_extra_run(self.runner.run(spec, target, argv=argv, deadline=deadline), what)
         _raise_if_dead(result, tolerated)
         return result
 
     def with_base_files(self, paths: set[bytes]) -> str:
         """Return the tree under check with these paths as they are in the base."""
-        return with_base_files(self.store, self.snapshot, paths)
+        return restore_base_files(self.store, self.snapshot, paths)
 
     def with_contents(self, contents: Mapping[str, bytes], *, of_base: bool = False) -> str:
         """Return the tree under check, or the base, with these file contents."""
         tree = self.snapshot.base if of_base else self.snapshot.tree
-        return with_contents(self.store, tree, {os.fsencode(path): content for path, content in contents.items()})
+        return replace_contents(self.store, tree, {os.fsencode(path): content for path, content in contents.items()})
 
     @staticmethod
-    def selection(spec: CheckSpec, report: TestReport, tests: Sequence[str]) -> Sequence[str] | None:
+    def select_tests(spec: CheckSpec, report: TestReport, tests: Sequence[str]) -> Sequence[str] | None:
         """Return the command for these tests only; None if everything must be run."""
-        argv = argv_of(spec)
+        argv = split_command(spec)
         if not argv or not tests:
             return None
-        command = rerun(ReportFormat(report.runner), argv, tests, cwd=spec.cwd)
+        command = build_rerun_command(ReportFormat(report.runner), argv, tests, cwd=spec.cwd)
         return command if command and sum(map(len, command)) < _MAX_SELECTION_CHARS else None
 
 

@@ -15,12 +15,12 @@ from posixpath import basename, dirname
 
 from proofstone.check.ecosystems import ECOSYSTEMS
 from proofstone.check.ecosystems.compiled import MAKE
-from proofstone.check.ecosystems.ecosystem import TEST_FOLDERS, Ecosystem, Package, Tree, matcher
+from proofstone.check.ecosystems.ecosystem import TEST_FOLDERS, Ecosystem, Package, ProjectTree, compile_matcher
 from proofstone.check.models import CheckKind, CheckSpec
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 
 
-class Discovery(Contract):
+class Discovery(FrozenModel):
     """The checks of a tree, and notes about how they were found."""
 
     specs: tuple[CheckSpec, ...]
@@ -30,11 +30,11 @@ class Discovery(Contract):
 def discover(paths: Sequence[str], read: Callable[[str], bytes | None]) -> Discovery:
     """Find the checks of a tree. `paths` are all its files, relative and with `/`; `read` returns a file's bytes or
     None."""
-    tree = Tree(sorted(paths), read)
+    tree = ProjectTree(sorted(paths), read)
     specs = [spec for ecosystem in ECOSYSTEMS for spec in _find_specs(ecosystem, tree)]
     if not any(spec.kind is CheckKind.TESTS for spec in specs):
         # A Makefile's test target usually calls the runners above, so it is used only if there are none.
-        specs += MAKE.specs(Package(tree, ".", tuple(tree.paths)))
+        specs += MAKE.find_specs(Package(tree, ".", tuple(tree.paths)))
     if not any(spec.kind is CheckKind.TESTS for spec in specs):
         tree.notes.append("no tests were found: no file of the project names a test runner that Proofstone knows")
     return Discovery(specs=tuple(specs), notes=tuple(dict.fromkeys(tree.notes)))
@@ -46,8 +46,8 @@ class _PackageChecks:
     specs: tuple[CheckSpec, ...]
 
 
-def _find_specs(ecosystem: Ecosystem, tree: Tree) -> Iterable[CheckSpec]:
-    packages = [_PackageChecks(package, ecosystem.specs(package)) for package in _find_packages(ecosystem, tree)]
+def _find_specs(ecosystem: Ecosystem, tree: ProjectTree) -> Iterable[CheckSpec]:
+    packages = [_PackageChecks(package, ecosystem.find_specs(package)) for package in _find_packages(ecosystem, tree)]
     for lower in packages:
         above = [upper for upper in packages if _is_above(upper.package.directory, lower.package.directory)]
         for spec in lower.specs:
@@ -61,7 +61,7 @@ def _is_covered(ecosystem: Ecosystem, upper: _PackageChecks, lower: _PackageChec
     return same_kind and ecosystem.covers(upper.package, lower.package, spec)
 
 
-def _find_packages(ecosystem: Ecosystem, tree: Tree) -> list[Package]:
+def _find_packages(ecosystem: Ecosystem, tree: ProjectTree) -> list[Package]:
     """Return the directories with a manifest, shallow ones first, each with the files that no deeper one owns."""
     directories = _find_directories(tree, ecosystem.manifests, ecosystem.ignored)
     for directory in sorted(_find_directories(tree, ecosystem.weak_manifests, ecosystem.ignored), key=_depth):
@@ -80,11 +80,11 @@ def _find_packages(ecosystem: Ecosystem, tree: Tree) -> list[Package]:
     return [Package(tree, directory, tuple(files[directory])) for directory in sorted(files, key=_depth)]
 
 
-def _find_directories(tree: Tree, patterns: tuple[str, ...], ignored: frozenset[str]) -> set[str]:
+def _find_directories(tree: ProjectTree, patterns: tuple[str, ...], ignored: frozenset[str]) -> set[str]:
     if not patterns:
         return set()
-    matches = matcher(patterns)
-    directories = {directory for name, directory in tree.places if matches(name)}
+    matches = compile_matcher(patterns)
+    directories = {directory for name, directory in tree.names_and_folders if matches(name)}
     return {
         directory
         for directory in directories
@@ -123,9 +123,9 @@ _NODE_SCRIPT = 'for file; do node --check "$file" || exit 1; done'  # node takes
 _NOT_MODULES = ("setup.py", "conftest.py", "noxfile.py", "tasks.py")
 
 
-def load_check(paths: Sequence[str]) -> tuple[CheckSpec, ...]:
+def build_load_checks(paths: Sequence[str]) -> tuple[CheckSpec, ...]:
     """Return checks that load the changed files; none if no changed file can be loaded by itself."""
-    modules = sorted({name for path in paths if (name := module_name(path))})
+    modules = sorted({name for path in paths if (name := find_module_name(path))})
     scripts = [path for path in paths if path.endswith((".js", ".mjs", ".cjs"))]
     specs: list[CheckSpec] = []
     if modules:
@@ -157,7 +157,7 @@ def load_check(paths: Sequence[str]) -> tuple[CheckSpec, ...]:
     return tuple(specs)
 
 
-def module_name(path: str) -> str | None:
+def find_module_name(path: str) -> str | None:
     """Return the module name of a Python file if it can be imported by name from the root or from `src`."""
     parts = path.removeprefix("src/").removesuffix(".py").split("/")
     if not path.endswith(".py") or basename(path) in _NOT_MODULES or not all(part.isidentifier() for part in parts):

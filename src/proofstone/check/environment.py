@@ -17,17 +17,17 @@ from pathlib import Path
 
 from proofstone.config.settings import EnvironmentSettings
 from proofstone.errors import ConfigError
-from proofstone.sandbox.job import Bind
+from proofstone.sandbox.job import BindMount
 
 VIRTUAL_ENVIRONMENTS = (".venv", "venv", ".env", "env")
 DEPENDENCY_FOLDERS = (*VIRTUAL_ENVIRONMENTS, "node_modules", "vendor", ".bundle", ".yarn", ".pnp.cjs")
 
-Update = Callable[[bytes], None]
+DigestUpdate = Callable[[bytes], None]
 
-NO_HOME = Path("/tmp")  # noqa: S108  private in every sandbox
+TEMPORARY_HOME = Path("/tmp")  # noqa: S108  private in every sandbox
 
 # Variables that decide how tools behave and hold no secret. `environment.pass` names further ones.
-PASSED = frozenset(
+PASSED_VARIABLES = frozenset(
     (
         "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "COLUMNS", "LINES",
         "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME", "LC_ADDRESS",
@@ -41,7 +41,7 @@ PASSED = frozenset(
 )  # fmt: skip
 
 # Settings that keep tools from downloading, writing next to their dependencies or asking questions.
-PRESETS: Mapping[str, str] = {
+PRESET_VARIABLES: Mapping[str, str] = {
     "UV_NO_SYNC": "1",
     "UV_OFFLINE": "1",
     "PIP_NO_INPUT": "1",
@@ -57,7 +57,7 @@ PRESETS: Mapping[str, str] = {
 }
 
 # Credentials below HOME, masked in every sandbox.
-CREDENTIALS = (
+CREDENTIAL_PATHS = (
     ".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".config/gh", ".config/hub", ".config/op", ".kube", ".docker",
     ".netrc", ".pypirc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".git-credentials", ".config/git/credentials",
     ".vault-token", ".password-store", ".local/share/keyrings", ".claude", ".claude.json", ".codex", ".gemini", ".qwen",
@@ -69,7 +69,7 @@ CREDENTIALS = (
 
 
 @dataclass(frozen=True)
-class Environment:
+class CheckEnvironment:
     """The environment of all checks of one run in one repository."""
 
     root: Path
@@ -181,34 +181,34 @@ class Environment:
         inherited = {
             name: value
             for name, value in self.variables.items()
-            if name in PASSED or name in self.settings.pass_through
+            if name in PASSED_VARIABLES or name in self.settings.pass_through
         }
-        overrides = {"PATH": self.search_path(package), "HOME": str(self.home or NO_HOME)}
-        return inherited | dict(PRESETS) | overrides | dict(self.settings.set)
+        overrides = {"PATH": self.search_path(package), "HOME": str(self.home or TEMPORARY_HOME)}
+        return inherited | dict(PRESET_VARIABLES) | overrides | dict(self.settings.set)
 
-    def passed(self, names: Iterable[str]) -> dict[str, str]:
+    def select_variables(self, names: Iterable[str]) -> dict[str, str]:
         """Return further variables of the user, by name."""
         return {name: self.variables[name] for name in names if name in self.variables}
 
     @cached_property
-    def includes(self) -> tuple[Bind, ...]:
+    def includes(self) -> tuple[BindMount, ...]:
         """Ignored but needed files that `environment.include` names."""
-        binds: list[Bind] = []
+        binds: list[BindMount] = []
         for pattern in self.settings.include:
             paths = sorted(self.root.glob(pattern))
             if not paths:
                 raise ConfigError(f"environment.include: {pattern} matches no file in {self.root}")
-            binds += [Bind(path, path) for path in paths if path.is_file()]
+            binds += [BindMount(path, path) for path in paths if path.is_file()]
         return tuple(binds)
 
     @cached_property
-    def masked(self) -> tuple[Path, ...]:
+    def masked_paths(self) -> tuple[Path, ...]:
         """Existing credential files below HOME, which checks must not see."""
         home = self.home
-        return tuple(home / name for name in CREDENTIALS if (home / name).exists()) if home else ()
+        return tuple(home / name for name in CREDENTIAL_PATHS if (home / name).exists()) if home else ()
 
     @cached_property
-    def visible(self) -> tuple[Path, ...]:
+    def visible_folders(self) -> tuple[Path, ...]:
         """Folders outside the repository that PATH and the interpreters lead to."""
         folders: list[Path] = []
         for package in self.packages:
@@ -230,7 +230,7 @@ class Environment:
         for bind in self.includes:
             state.update(os.fsencode(bind.at) + b"\0" + hashlib.sha256(bind.source.read_bytes()).digest())
         for folder in self.dependencies:
-            stat_tree(folder, state.update)
+            digest_tree(folder, state.update)
         for python in dict.fromkeys(self.python(package) for package in self.packages):
             if python:
                 _stat_interpreter(python, self.home, state.update)
@@ -249,7 +249,7 @@ class Environment:
         return state.hexdigest()
 
 
-def _stat(path: str, update: Update) -> None:
+def _stat(path: str, update: DigestUpdate) -> None:
     try:
         info = os.stat(path)  # noqa: PTH116  millions of calls: strings are several times faster
     except OSError as error:
@@ -261,7 +261,7 @@ def _stat(path: str, update: Update) -> None:
     )
 
 
-def stat_tree(folder: Path, update: Update) -> None:
+def digest_tree(folder: Path, update: DigestUpdate) -> None:
     """Digest every file below a folder by stat. Bytecode is left out, because any import may write it."""
     pending = [str(folder)]
     while pending:
@@ -284,7 +284,7 @@ def stat_tree(folder: Path, update: Update) -> None:
         update("\n".join((current, *lines)).encode("utf-8", "surrogateescape"))
 
 
-def _stat_interpreter(python: Path, home: Path | None, update: Update) -> None:
+def _stat_interpreter(python: Path, home: Path | None, update: DigestUpdate) -> None:
     """Digest the interpreter and every folder from which it imports installed modules: its virtual environment's, its
     own, the distribution's and the user's."""
     real = python.resolve()
@@ -293,16 +293,16 @@ def _stat_interpreter(python: Path, home: Path | None, update: Update) -> None:
     config = python.parent.parent / "pyvenv.cfg"
     if config.is_file() and "include-system-site-packages = true" not in config.read_text("utf-8", "replace"):
         for site in sites:
-            stat_tree(site, update)
+            digest_tree(site, update)
         return
     user_prefix = (home / ".local",) if home else ()
     for prefix in (real.parent.parent, *user_prefix, Path("/usr"), Path("/usr/local")):
         sites += [*prefix.glob("lib/python3*/site-packages"), *prefix.glob("lib/python3*/dist-packages")]
     for site in dict.fromkeys(path.resolve() for path in sorted(sites)):
-        stat_tree(site, update)
+        digest_tree(site, update)
 
 
-def _stat_programs(folder: str, update: Update) -> None:
+def _stat_programs(folder: str, update: DigestUpdate) -> None:
     """Digest the programs in a folder of PATH, because a command may start any of them."""
     try:
         names = sorted(os.listdir(folder)) if folder else []  # noqa: PTH208  strings are several times faster
@@ -312,6 +312,6 @@ def _stat_programs(folder: str, update: Update) -> None:
         _stat(f"{folder}/{name}", update)
 
 
-def package_folders(cwds: Iterable[str]) -> tuple[str, ...]:
+def list_package_folders(cwds: Iterable[str]) -> tuple[str, ...]:
     """Return the root and every directory in which a check runs."""
     return tuple(dict.fromkeys((".", *cwds)))

@@ -12,26 +12,26 @@ from pathlib import Path
 
 from proofstone.check.context import Progress, TreeUnderCheck
 from proofstone.check.diagnostics import parse_diagnostics
-from proofstone.check.environment import Environment
+from proofstone.check.environment import CheckEnvironment
 from proofstone.check.models import CheckKind, CheckResult, CheckSpec, ReportFormat, TestReport
 from proofstone.check.reports import read_report
-from proofstone.check.reports.rerun import environment as report_variables
-from proofstone.check.reports.rerun import merge
-from proofstone.check.reports.sniff import sniff_all
-from proofstone.check.rules.compare import together
+from proofstone.check.reports.rerun import merge_variables
+from proofstone.check.reports.rerun import report_variables as report_variables
+from proofstone.check.reports.sniff import sniff_formats
+from proofstone.check.rules.compare import merge_test_reports
 from proofstone.check.rules.run_end import RunEnd, describe_deaths, find_death, is_worth_repeating
 from proofstone.common.models import Diagnostic, Verdict
 from proofstone.common.secrets import NO_SECRETS, SecretMask
 from proofstone.ledger.artifacts import ArtifactRef, ArtifactStore, ArtifactWriter
-from proofstone.machine.locks import Slots
-from proofstone.sandbox.job import Job, Limits, Place, Sandbox, View
+from proofstone.machine.locks import CheckSlots
+from proofstone.sandbox.job import JobLimits, Sandbox, SandboxJob, SandboxPaths, SandboxView
 
 _EXCERPT_CHARS = 32 * 1024
 """Characters of the head and of the tail that a result carries. The artifact holds all of the output."""
 
 
 @dataclass(frozen=True)
-class Deadline:
+class CheckDeadline:
     """How long a run may take, and the setting that defines it."""
 
     seconds: float
@@ -39,14 +39,14 @@ class Deadline:
 
 
 @dataclass(frozen=True)
-class Runner:
+class CheckRunner:
     """Runs checks. It is the same for all checks of a run."""
 
     sandbox: Sandbox
-    environment: Environment
+    environment: CheckEnvironment
     artifacts: ArtifactStore
-    slots: Slots
-    limits: Limits
+    slots: CheckSlots
+    limits: JobLimits
     output_bytes: int
     scratch: Path
     cancel: threading.Event
@@ -65,7 +65,7 @@ class Runner:
         spec: CheckSpec,
         tree: TreeUnderCheck,
         *,
-        deadline: Deadline | None = None,
+        deadline: CheckDeadline | None = None,
         argv: Sequence[str] | None = None,
         keep: bool = False,
         network: bool = False,
@@ -74,15 +74,15 @@ class Runner:
         """Run one check on one tree. `argv` replaces the check's own for a rerun of single tests. The files of the
         `over` folders lie over those of the tree. A run that died is repeated once: if it dies again, nothing was
         measured, and the result states both causes."""
-        missing = self.missing_tool(spec)
+        missing = self.find_missing_tool(spec)
         if missing:
-            return unverifiable(spec, tree, missing)
-        with self.slots.taken(self.cancel):
-            self.progress.started(spec.name, tree.phase)
+            return build_unverifiable_result(spec, tree, missing)
+        with self.slots.acquire(self.cancel):
+            self.progress.on_start(spec.name, tree.phase)
             view = tree.view(spec.needs)
             if network:
                 view = replace(view, network=True)
-            view = replace(view, over=(*over, *view.over))
+            view = replace(view, overlays=(*over, *view.overlays))
             deadline = deadline or self.deadline(spec)
             first = self._run_once(spec, tree, view, deadline, argv, keep)
             if first.death is None or not is_worth_repeating(first.death):
@@ -94,13 +94,13 @@ class Runner:
         death = describe_deaths(first.death, second.death)
         return second.model_copy(update={"death": death, "reason": death.detail})
 
-    def deadline(self, spec: CheckSpec) -> Deadline:
+    def deadline(self, spec: CheckSpec) -> CheckDeadline:
         """Return how long a check may take. This depends on the settings alone, not on the duration of earlier runs."""
         if spec.kind is CheckKind.VERIFY and self.verify_seconds is not None:
-            return Deadline(self.verify_seconds, "gate.verify_seconds")
-        return Deadline(self.limits.seconds, "limits.check_seconds")
+            return CheckDeadline(self.verify_seconds, "gate.verify_seconds")
+        return CheckDeadline(self.limits.seconds, "limits.check_seconds")
 
-    def missing_tool(self, spec: CheckSpec) -> str:
+    def find_missing_tool(self, spec: CheckSpec) -> str:
         """Return why the check cannot run at all; empty if it can."""
         if spec.shell is not None or self.environment.find_tool(spec.tool, spec.cwd):
             return ""
@@ -110,34 +110,34 @@ class Runner:
         self,
         spec: CheckSpec,
         tree: TreeUnderCheck,
-        view: View,
-        deadline: Deadline,
+        view: SandboxView,
+        deadline: CheckDeadline,
         argv: Sequence[str] | None,
         keep: bool,
     ) -> CheckResult:
         scratch = self.scratch / f"job-{self.numbers()}"
         scratch.mkdir()
-        place = self.sandbox.place(view, scratch)
+        place = self.sandbox.prepare(view, scratch)
         command = self._build_command(spec, tree, place, argv)
-        job = Job(
+        job = SandboxJob(
             argv=tuple(command),
             cwd=place.root / spec.cwd,
             env=self._build_variables(spec, place),
             view=view,
-            place=place,
+            paths=place,
             scratch=scratch,
             limits=replace(self.limits, seconds=deadline.seconds),
-            keep=keep,
+            keeps_writes=keep,
             cancel=self.cancel,
-            on_output=lambda data: self.progress.output(spec.name, tree.phase, data),
+            on_output=lambda data: self.progress.on_output(spec.name, tree.phase, data),
             mask=self.mask,
         )
-        with self.artifacts.writer(self.output_bytes) as writer:
+        with self.artifacts.open_writer(self.output_bytes) as writer:
             tee = _HeadAndTail(writer)
             execution = self.sandbox.run(job, tee)
             artifact = writer.finish()
         if keep and execution.exit_code == 0:
-            tree.built[spec.name] = self.sandbox.written(job)
+            tree.built[spec.name] = self.sandbox.find_written(job)
         end = RunEnd(
             exit_code=execution.exit_code,
             seconds=execution.duration_ms / 1000,
@@ -150,43 +150,43 @@ class Runner:
         return self._build_result(spec, tree, job, end, tee.text(), artifact)
 
     def _build_command(
-        self, spec: CheckSpec, tree: TreeUnderCheck, place: Place, argv: Sequence[str] | None
+        self, spec: CheckSpec, tree: TreeUnderCheck, place: SandboxPaths, argv: Sequence[str] | None
     ) -> list[str]:
         if spec.shell is not None and argv is None:
             return ["/bin/sh", "-c", spec.shell]
         words: list[str] = []
         for word in argv if argv is not None else spec.argv:
             words += (
-                selected(spec, tree.changed)
+                select_changed_files(spec, tree.changed)
                 if word == "{changed}"
                 else [_fill_placeholders(word, self._placeholders(spec, place))]
             )
         return words
 
-    def _placeholders(self, spec: CheckSpec, place: Place) -> dict[str, str]:
+    def _placeholders(self, spec: CheckSpec, place: SandboxPaths) -> dict[str, str]:
         python = self.environment.python(spec.cwd)
         return {"python": str(python or "python3"), "report": str(place.report), "probes": str(place.probes)}
 
-    def _build_variables(self, spec: CheckSpec, place: Place) -> dict[str, str]:
+    def _build_variables(self, spec: CheckSpec, place: SandboxPaths) -> dict[str, str]:
         inherited = self.environment.check_variables(spec.cwd)
         if place.module_path:
-            inherited = merge(inherited, {"PYTHONPATH": ":".join(map(str, place.module_path))})
-        report_env = report_variables(_find_declared_format(spec)) if spec.kind.exercises else {}
+            inherited = merge_variables(inherited, {"PYTHONPATH": ":".join(map(str, place.module_path))})
+        report_env = report_variables(_find_declared_format(spec)) if spec.kind.executes_change else {}
         placeholders = self._placeholders(spec, place)
         filled = {name: _fill_placeholders(value, placeholders) for name, value in {**report_env, **spec.env}.items()}
-        return merge(inherited, filled) | {"TMPDIR": str(place.temporary)}
+        return merge_variables(inherited, filled) | {"TMPDIR": str(place.temporary)}
 
     def _build_result(
         self,
         spec: CheckSpec,
         tree: TreeUnderCheck,
-        job: Job,
+        job: SandboxJob,
         end: RunEnd,
         text: str,
         artifact: ArtifactRef,
     ) -> CheckResult:
         report = diagnostics = None
-        if end.exit_code is not None and spec.kind.exercises:
+        if end.exit_code is not None and spec.kind.executes_change:
             report = self._read_report(spec, job, end.exit_code, artifact)
         death = find_death(end, report)
         verdict, reason = (
@@ -196,7 +196,7 @@ class Runner:
             report = None
         if report is not None and (elsewhere := self._find_foreign_import(report, job)):
             verdict, reason, report = Verdict.UNVERIFIABLE, elsewhere, None
-        if spec.kind.complains and verdict is Verdict.FAIL:
+        if spec.kind.reports_diagnostics and verdict is Verdict.FAIL:
             output_text = self.artifacts.read(artifact.hash).decode("utf-8", "replace")
             diagnostics = _read_diagnostics(spec, output_text, str(job.cwd))
             if not diagnostics:
@@ -213,7 +213,7 @@ class Runner:
             "report": report,
             "diagnostics": diagnostics or (),
         }
-        return unverifiable(spec, tree, reason).model_copy(update=observations)
+        return build_unverifiable_result(spec, tree, reason).model_copy(update=observations)
 
     def _decide_verdict(self, spec: CheckSpec, exit_code: int | None, text: str) -> tuple[Verdict, str]:
         """Return the verdict on a run that ended by itself."""
@@ -224,11 +224,13 @@ class Runner:
             return Verdict.PASS, ""
         return Verdict.FAIL, f"exit code {exit_code}"
 
-    def _read_report(self, spec: CheckSpec, job: Job, exit_code: int, artifact: ArtifactRef) -> TestReport | None:
+    def _read_report(
+        self, spec: CheckSpec, job: SandboxJob, exit_code: int, artifact: ArtifactRef
+    ) -> TestReport | None:
         folder, output = job.scratch / "report", self.artifacts.read(artifact.hash)
         declared = _find_declared_format(spec)
-        report_formats = (declared,) if declared else sniff_all(folder, output)
-        root = str(job.place.root)
+        report_formats = (declared,) if declared else sniff_formats(folder, output)
+        root = str(job.paths.root)
         reports = [
             read_report(
                 report_format,
@@ -243,15 +245,15 @@ class Runner:
             for report_format in report_formats
             if report_format is not ReportFormat.EXIT_CODE
         ]
-        return together(reports)
+        return merge_test_reports(reports)
 
-    def _find_foreign_import(self, report: TestReport, job: Job) -> str:
+    def _find_foreign_import(self, report: TestReport, job: SandboxJob) -> str:
         """Return why the tests say nothing about this tree, if they import another copy of the project."""
         paths = [Path(path) for path in report.imported_from]
         outside = [
             path
             for path in paths
-            if not path.is_relative_to(job.place.root)
+            if not path.is_relative_to(job.paths.root)
             or any(path.is_relative_to(folder) for folder in job.view.dependencies)
         ]
         if not outside:
@@ -266,21 +268,21 @@ def _describe_missing_tool(spec: CheckSpec) -> str:
     return f"{spec.tool.rpartition(':')[2]} is not installed" + (f" ({spec.install})" if spec.install else "")
 
 
-def selected(spec: CheckSpec, changed: Sequence[str]) -> list[str]:
+def select_changed_files(spec: CheckSpec, changed: Sequence[str]) -> list[str]:
     """Return the changed files that a check looks at, relative to its directory."""
     below = "" if spec.cwd in (".", "") else f"{spec.cwd}/"
     files = [path.removeprefix(below) for path in changed if path.startswith(below)]
     return [f"./{path}" if path.startswith("-") else path for path in files if path.endswith(spec.suffixes)]
 
 
-def unverifiable(spec: CheckSpec, tree: TreeUnderCheck, reason: str) -> CheckResult:
+def build_unverifiable_result(spec: CheckSpec, tree: TreeUnderCheck, reason: str) -> CheckResult:
     """Return the result of a check that was not run."""
     return CheckResult(
         name=spec.name,
         kind=spec.kind,
         tier=spec.tier,
         tool=spec.tool.rpartition(":")[2],
-        command=command_of(spec),
+        command=format_command(spec),
         phase=tree.phase,
         tree=tree.tree,
         verdict=Verdict.UNVERIFIABLE,
@@ -290,7 +292,7 @@ def unverifiable(spec: CheckSpec, tree: TreeUnderCheck, reason: str) -> CheckRes
     )
 
 
-def command_of(spec: CheckSpec) -> str:
+def format_command(spec: CheckSpec) -> str:
     """Return the command as a user would type it."""
     if spec.shell is not None:
         return spec.shell

@@ -21,24 +21,24 @@ from functools import cached_property
 from typing import Final
 
 from proofstone.check.models import CheckKind, CheckResult
-from proofstone.check.readiness import looks_like_credential, readiness
-from proofstone.check.rules.protected import TEST_FOLDERS, Role, changed_roles, roles
-from proofstone.check.rules.scan_paths import conflict_markers, oversized
+from proofstone.check.readiness import find_readiness_problems, looks_like_credential
+from proofstone.check.rules.protected import TEST_FOLDERS, ProtectedRole, find_changed_roles, find_roles
+from proofstone.check.rules.scan_paths import check_size, find_conflict_markers
 from proofstone.common.models import ChangeKind, Diagnostic, Finding, Phase, Severity, Verdict
-from proofstone.common.risk import PathChange, docs_only, is_test, size_of
-from proofstone.common.secrets import SecretMask, known_secrets
-from proofstone.config.reading import FILES, PYPROJECT, chosen_file, load_files
-from proofstone.config.rules import weakened_findings, weakened_settings
+from proofstone.common.risk import PathChange, assess_size, is_docs_only, is_test_path
+from proofstone.common.secrets import SecretMask, find_known_secrets
+from proofstone.config.loader import PYPROJECT, SETTINGS_FILES, choose_settings_file, load_settings_files
+from proofstone.config.rules import list_weakened_settings, report_weakened_settings
+from proofstone.config.setting_docs import find_line
 from proofstone.config.settings import Settings
-from proofstone.config.trust import setting_values, written_value
-from proofstone.config.wording import line_of
+from proofstone.config.trust import flatten_settings, format_value
 from proofstone.errors import ConfigError
-from proofstone.git.objects import GITLINK, SYMLINK, BlobReader, file_at
-from proofstone.git.program import Git, readable
+from proofstone.git.objects import GITLINK, SYMLINK, BlobReader, read_file_at
+from proofstone.git.program import Git, decode_path
 from proofstone.git.snapshot import Snapshot
-from proofstone.sources.syntax import new_syntax_errors
+from proofstone.sources.syntax import find_new_syntax_errors
 
-Inspected = tuple[CheckResult, list[Finding]]
+Inspection = tuple[CheckResult, list[Finding]]
 
 _MANY_LINES = 4000
 
@@ -56,14 +56,14 @@ class ChangedFile:
     """The size of any file, however large; None if there is none."""
 
     @cached_property
-    def roles(self) -> frozenset[Role]:
+    def roles(self) -> frozenset[ProtectedRole]:
         """What the file decides, as far as the change touched it. A file that is too large to read counts as touched
         completely."""
         is_unread = (self.old is None and self.old_size is not None) or (self.new is None and self.new_size is not None)
-        return roles(self.path) if is_unread else changed_roles(self.path, self.old, self.new)
+        return find_roles(self.path) if is_unread else find_changed_roles(self.path, self.old, self.new)
 
     @cached_property
-    def added(self) -> list[tuple[int, str]]:
+    def added_lines(self) -> list[tuple[int, str]]:
         """Numbers and texts of the lines that the change added."""
         if self.new is None:
             return []
@@ -95,7 +95,7 @@ def _find_surplus_lines(after: Sequence[str], before: Sequence[str]) -> list[tup
     return added
 
 
-def changed_files(snapshot: Snapshot, blobs: BlobReader) -> list[ChangedFile]:
+def read_changed_files(snapshot: Snapshot, blobs: BlobReader) -> list[ChangedFile]:
     """Return the changed files that have content: no submodules and no symlinks."""
     special = (GITLINK, SYMLINK)
     files = []
@@ -103,41 +103,43 @@ def changed_files(snapshot: Snapshot, blobs: BlobReader) -> list[ChangedFile]:
         if entry.mode in special or (entry.kind is ChangeKind.DELETED and entry.old_mode in special):
             continue
         has_old = entry.kind is not ChangeKind.ADDED and entry.old_mode not in special
-        old_size, old = blobs.measured(entry.old_blob) if has_old else (None, None)
-        size, new = blobs.measured(entry.blob) if entry.kind is not ChangeKind.DELETED else (None, None)
-        files.append(ChangedFile(readable(entry.path), entry.kind, old, new, old_size, size))
+        old_size, old = blobs.read_with_size(entry.old_blob) if has_old else (None, None)
+        size, new = blobs.read_with_size(entry.blob) if entry.kind is not ChangeKind.DELETED else (None, None)
+        files.append(ChangedFile(decode_path(entry.path), entry.kind, old, new, old_size, size))
     return files
 
 
-def path_changes(files: Iterable[ChangedFile]) -> list[PathChange]:
-    return [PathChange(path=file.path, kind=file.kind, added=tuple(text for _, text in file.added)) for file in files]
+def build_path_changes(files: Iterable[ChangedFile]) -> list[PathChange]:
+    return [
+        PathChange(path=file.path, kind=file.kind, added=tuple(text for _, text in file.added_lines)) for file in files
+    ]
 
 
 def is_large(files: Sequence[ChangedFile]) -> bool:
-    return size_of(path_changes(files)) == "Large"
+    return assess_size(build_path_changes(files)) == "Large"
 
 
-def is_documentation(snapshot: Snapshot) -> bool:
+def is_documentation_only(snapshot: Snapshot) -> bool:
     """Return whether only documentation changed. A symlink or a submodule is never documentation."""
     special = any(mode in (GITLINK, SYMLINK) for entry in snapshot.entries for mode in (entry.mode, entry.old_mode))
-    return not special and docs_only(readable(entry.path) for entry in snapshot.entries)
+    return not special and is_docs_only(decode_path(entry.path) for entry in snapshot.entries)
 
 
-def inspect(files: Sequence[ChangedFile], tree: str, *, max_file_kb: int) -> list[Inspected]:
+def inspect_files(files: Sequence[ChangedFile], tree: str, *, max_file_kb: int) -> list[Inspection]:
     """Run the tier 1 checks: syntax, conflict markers and size."""
     present = [file for file in files if file.new is not None]
     syntax: list[Diagnostic] = []
     parsed = 0
     for file in present:
-        errors = new_syntax_errors(file.path, file.old, file.new or b"")
+        errors = find_new_syntax_errors(file.path, file.old, file.new or b"")
         parsed += errors is not None
         syntax += errors or ()
-    markers = [marker for file in present for marker in conflict_markers(file.path, file.old, file.new or b"")]
+    markers = [marker for file in present for marker in find_conflict_markers(file.path, file.old, file.new or b"")]
     sizes = [
         diagnostic
         for file in files
         if file.new_size is not None
-        for diagnostic in oversized(file.path, file.old_size, file.new_size, max_file_kb << 10)
+        for diagnostic in check_size(file.path, file.old_size, file.new_size, max_file_kb << 10)
     ]
     measured = sum(file.new_size is not None for file in files)
     return [
@@ -153,7 +155,7 @@ def inspect(files: Sequence[ChangedFile], tree: str, *, max_file_kb: int) -> lis
     ]
 
 
-def _build_syntax_result(diagnostics: Sequence[Diagnostic], parsed: int, present: int, tree: str) -> Inspected:
+def _build_syntax_result(diagnostics: Sequence[Diagnostic], parsed: int, present: int, tree: str) -> Inspection:
     """Return the syntax check. Files that could not be parsed were not checked; if that is all of them, the check is
     unverifiable."""
     output = f"{parsed} of {present} changed files parsed"
@@ -177,7 +179,7 @@ def _build_result(
     tool: str = "proofstone",
     severity: Severity = Severity.MAJOR,
     output: str = "",
-) -> Inspected:
+) -> Inspection:
     """Return the result of one of the engine's own checks, with its findings. Any severity above `minor` fails the
     check."""
     name = name or kind.value
@@ -229,14 +231,14 @@ _FIX = {
 
 def inspect_readiness(
     files: Sequence[ChangedFile], tree: str, known: Collection[tuple[str | None, int | None]] = ()
-) -> list[Inspected]:
+) -> list[Inspection]:
     """Run the tier 4 checks, for Large changes. Only secrets decide; the rest is reported to the reviewer. `known` are
     paths and lines whose secrets are findings already."""
     items = [
         (kind, diagnostic)
         for file in files
         if file.new is not None
-        for kind, diagnostic in readiness(file.path, file.added, file.new)
+        for kind, diagnostic in find_readiness_problems(file.path, file.added_lines, file.new)
         if kind != "secrets" or (diagnostic.path, diagnostic.line) not in known
     ]
     return [
@@ -254,34 +256,34 @@ def inspect_readiness(
     ]
 
 
-KNOWN: Final = "added-secret"
-POSSIBLE: Final = "possible-secret"
+KNOWN_SECRET_RULE: Final = "added-secret"  # noqa: S105  the name of a rule
+POSSIBLE_SECRET_RULE: Final = "possible-secret"  # noqa: S105  the name of a rule
 _SAMPLES: Final = re.compile(r"(?:^|/)(?:examples?|demos?|samples?|fixtures?)/")
 _ADDED_SECRETS_FIX: Final = (
     "remove it from the file, and revoke it if it was real: everybody who can read the repository has it"
 )
 
 
-def secret_findings(files: Sequence[ChangedFile], passed: SecretMask) -> list[Finding]:
+def find_added_secrets(files: Sequence[ChangedFile], passed: SecretMask) -> list[Finding]:
     """Return a finding for each secret in the added lines; `passed` are the values that are passed to checks."""
     return [finding for file in files if file.new is not None for finding in _find_secrets(file, passed)]
 
 
 def _find_secrets(file: ChangedFile, passed: SecretMask) -> Iterator[Finding]:
     lower = file.path.lower()
-    is_sample = is_test(file.path) or bool(TEST_FOLDERS.search(lower) or _SAMPLES.search(lower))
-    numbers = [number for number, _ in file.added]
-    text = "\n".join(line for _, line in file.added)
+    is_sample = is_test_path(file.path) or bool(TEST_FOLDERS.search(lower) or _SAMPLES.search(lower))
+    numbers = [number for number, _ in file.added_lines]
+    text = "\n".join(line for _, line in file.added_lines)
     secrets: dict[int, tuple[Severity, str]] = {}
-    for secret in known_secrets(text):
+    for secret in find_known_secrets(text):
         severity = Severity.MINOR if is_sample else Severity.CRITICAL
         where = " in a test or an example" if is_sample else ""
         secrets[numbers[secret.line - 1]] = (severity, f"a {secret.kind} in an added line{where}")
-    for number, line in file.added if passed.values else ():
-        if names := passed.names_in(line):
+    for number, line in file.added_lines if passed.values else ():
+        if names := passed.find_names(line):
             detail = f"the value of {', '.join(names)}, which is passed to checks, in an added line"
             secrets[number] = (Severity.CRITICAL, detail)
-    for number, line in file.added:
+    for number, line in file.added_lines:
         if number not in secrets and not is_sample and looks_like_credential(line):
             secrets[number] = (Severity.MINOR, "a text that looks like a key or a password in an added line")
     for number, (severity, detail) in sorted(secrets.items()):
@@ -291,7 +293,7 @@ def _find_secrets(file: ChangedFile, passed: SecretMask) -> Iterator[Finding]:
 def _build_secret_finding(path: str, line: int, severity: Severity, detail: str) -> Finding:
     return Finding(
         layer="secrets",
-        rule=KNOWN if severity is Severity.CRITICAL else POSSIBLE,
+        rule=KNOWN_SECRET_RULE if severity is Severity.CRITICAL else POSSIBLE_SECRET_RULE,
         severity=severity,
         path=path,
         line=line,
@@ -300,33 +302,33 @@ def _build_secret_finding(path: str, line: int, severity: Severity, detail: str)
     )
 
 
-def settings_findings(git: Git, snapshot: Snapshot) -> list[Finding]:
+def find_weakened_settings(git: Git, snapshot: Snapshot) -> list[Finding]:
     """Return a finding for each setting that the change weakens."""
-    touched = [path.path for path in snapshot.change.paths if path.path in FILES]
+    touched = [path.path for path in snapshot.change.paths if path.path in SETTINGS_FILES]
     if not touched:
         return []
     after = _settings_files(git, snapshot.tree)
     try:
-        new = load_files(after)
-        name = chosen_file(after) or touched[0]
+        new = load_settings_files(after)
+        name = choose_settings_file(after) or touched[0]
     except ConfigError as error:
         return [_build_unreadable_finding(touched[0], error.message)]
     try:
-        old = load_files(_settings_files(git, snapshot.base))
+        old = load_settings_files(_settings_files(git, snapshot.base))
     except ConfigError:
         old = Settings()  # the base's settings cannot be read, so only the defaults could apply
     text = after.get(name, b"").decode("utf-8", "replace")
     prefix = ("tool", "proofstone") if name == PYPROJECT else ()
-    return weakened_findings(
-        weakened_settings(setting_values(old), setting_values(new)),
+    return report_weakened_settings(
+        list_weakened_settings(flatten_settings(old), flatten_settings(new)),
         name,
-        line_of=lambda setting: line_of(text, (*prefix, *setting.split(".", 1))),
-        written=written_value,
+        line_of=lambda setting: find_line(text, (*prefix, *setting.split(".", 1))),
+        written=format_value,
     )
 
 
 def _settings_files(git: Git, tree: str) -> dict[str, bytes]:
-    return {name: content for name in FILES if (content := file_at(git, tree, name)) is not None}
+    return {name: content for name in SETTINGS_FILES if (content := read_file_at(git, tree, name)) is not None}
 
 
 def _build_unreadable_finding(path: str, why: str) -> Finding:

@@ -29,7 +29,7 @@ from proofstone.common.models import Finding, Severity
 
 # Distributions that run tests, or that pytest depends on (without pygments, which colours its output and has more files
 # than all the others). Of any other distribution with a pytest plug-in, only the plug-in's own modules are examined.
-RUNNERS: Final = frozenset(
+RUNNER_DISTRIBUTIONS: Final = frozenset(
     (
         "pytest", "pluggy", "iniconfig", "packaging", "exceptiongroup", "tomli", "py", "execnet", "coverage",
         "hypothesis", "nose", "nose2", "tox", "unittest2", "unittest-xml-reporting", "testtools", "stestr", "green",
@@ -49,7 +49,7 @@ _COVERAGE = (
     r"coverage\.process_startup\(\)",
     r"import sys; exec\('try:\\n +import coverage\\nexcept:\\n +pass\\nelse:\\n +coverage\.process_startup\(\)\\n'\)",
 )
-HARMLESS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
+HARMLESS_STARTUP_FILES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     # virtualenv, and uv in its earlier versions
     (r"_virtualenv\.pth", (r"import _virtualenv",)),
     # Written by the user as coverage's manual says, or by coverage for the duration of a run
@@ -139,7 +139,7 @@ class _Distribution:
 
     @property
     def runs_tests(self) -> bool:
-        return self.name in RUNNERS or self.name.startswith("pytest-")
+        return self.name in RUNNER_DISTRIBUTIONS or self.name.startswith("pytest-")
 
     @cached_property
     def rows_to_compare(self) -> list[_RecordRow]:
@@ -209,7 +209,7 @@ class _Site:
         return os.path.relpath(path, self.root) if Path(path).is_relative_to(self.root) else path
 
 
-def environment_findings(folders: Sequence[Path], root: Path) -> list[Finding]:
+def find_environment_tampering(folders: Sequence[Path], root: Path) -> list[Finding]:
     """Return findings for the virtual environments among `folders`; `root` is the repository's work tree."""
     findings: list[Finding] = []
     for folder in folders:
@@ -281,7 +281,7 @@ def _is_egg_link(site: _Site, folder: str) -> bool:
 
 
 def _is_harmless(site: _Site, name: str, lines: Sequence[str]) -> bool:
-    for file, allowed in HARMLESS:
+    for file, allowed in HARMLESS_STARTUP_FILES:
         if re.fullmatch(file, name) and all(
             any(re.fullmatch(line, code_line) for line in allowed) for code_line in lines
         ):

@@ -11,28 +11,28 @@ from dataclasses import dataclass
 
 from proofstone.check.cache import ResultCache
 from proofstone.check.derived_runs import NotMeasuredError
-from proofstone.check.models import CheckResult, CheckSpec, Examined, together
-from proofstone.check.old_tests import OldTests, Quieted
-from proofstone.check.recording import Recorder
-from proofstone.check.rules.compare import Comparison
-from proofstone.check.rules.outcome import softened
-from proofstone.check.sensitivity import MustFail, Planting, Sensitivity
+from proofstone.check.models import CheckResult, CheckSpec, LayerResult, merge_layer_results
+from proofstone.check.old_tests import OldTests, SuppressionCheck
+from proofstone.check.recording import CheckRecorder
+from proofstone.check.rules.compare import TestComparison
+from proofstone.check.rules.outcome import downgrade_accepted
+from proofstone.check.sensitivity import MustFailLayer, MustFailRun, SensitivityLayer
 from proofstone.common.models import Severity, Verdict
 
 _NAME = "layers"
 
 
 @dataclass(frozen=True)
-class Layers:
+class LayerExaminer:
     """All layers of one run."""
 
     old_tests: OldTests
-    must_fail: MustFail
-    sensitivity: Sensitivity
-    quieted: Quieted
-    plants: Callable[[CheckSpec], bool]
+    must_fail: MustFailLayer
+    sensitivity: SensitivityLayer
+    suppression_check: SuppressionCheck
+    needs_must_fail: Callable[[CheckSpec], bool]
     """Returns whether tests that must fail are planted for a check."""
-    recorder: Recorder
+    recorder: CheckRecorder
     accepted: frozenset[str]
     """Rules of findings that the user accepts."""
     fresh: bool
@@ -43,19 +43,19 @@ class Layers:
         before: CheckResult | None,
         renamed_base: CheckResult | None,
         after: CheckResult,
-        comparison: Comparison,
+        comparison: TestComparison,
         keys: tuple[str, str],
-        must_fail_run: Future[Planting | None] | None,
-    ) -> Examined:
+        must_fail_run: Future[MustFailRun | None] | None,
+    ) -> LayerResult:
         """Let the layers examine a check that passed. `renamed_base` is `before` with the test names of the change;
         `must_fail_run` is the run of tests that must fail, if it was started early."""
         accepted = [*sorted(self.accepted), self.old_tests.accepted]
-        key = ResultCache.key(layers=keys, required=self.must_fail.required, accepted=accepted)
-        cached = None if self.fresh else self.recorder.cache.find(key)
+        key = ResultCache.build_key(layers=keys, required=self.must_fail.required, accepted=accepted)
+        cached = None if self.fresh else self.recorder.cache.lookup(key)
         if cached is not None and cached.examined is not None:
             return cached.examined
         examined = self._run_layers(spec, before, renamed_base, after, comparison, must_fail_run)
-        examined = examined.model_copy(update={"findings": tuple(softened(examined.findings, self.accepted))})
+        examined = examined.model_copy(update={"findings": tuple(downgrade_accepted(examined.findings, self.accepted))})
         self._record(after, examined, key)
         return examined
 
@@ -65,13 +65,13 @@ class Layers:
         before: CheckResult | None,
         renamed_base: CheckResult | None,
         after: CheckResult,
-        comparison: Comparison,
-        must_fail_run: Future[Planting | None] | None,
-    ) -> Examined:
-        if spec.kind.complains:
-            return _catch_not_measured(lambda: self.quieted.examine(spec, renamed_base, after))
-        if not spec.kind.exercises:
-            return Examined()
+        comparison: TestComparison,
+        must_fail_run: Future[MustFailRun | None] | None,
+    ) -> LayerResult:
+        if spec.kind.reports_diagnostics:
+            return _catch_not_measured(lambda: self.suppression_check.examine(spec, renamed_base, after))
+        if not spec.kind.executes_change:
+            return LayerResult()
         with ThreadPoolExecutor(3) as pool:
             futures = [
                 pool.submit(_catch_not_measured, lambda: self.old_tests.examine(spec, before, after)),
@@ -79,28 +79,28 @@ class Layers:
                     _catch_not_measured, lambda: self.sensitivity.examine(spec, renamed_base, after, comparison)
                 ),
             ]
-            if after.report is not None and self.plants(spec):
+            if after.report is not None and self.needs_must_fail(spec):
                 futures.append(
                     pool.submit(
                         _catch_not_measured, lambda: self._examine_must_fail(spec, renamed_base, after, must_fail_run)
                     )
                 )
-            return together([future.result() for future in futures])
+            return merge_layer_results([future.result() for future in futures])
 
     def _examine_must_fail(
         self,
         spec: CheckSpec,
         before: CheckResult | None,
         after: CheckResult,
-        must_fail_run: Future[Planting | None] | None,
-    ) -> Examined:
+        must_fail_run: Future[MustFailRun | None] | None,
+    ) -> LayerResult:
         if after.report is None:
-            return Examined()
+            return LayerResult()
         base = before.report if before else None
         planting = must_fail_run.result() if must_fail_run else self.must_fail.plant(spec, after.report, base, after)
         return self.must_fail.examine(spec.name, planting, after.report)
 
-    def _record(self, after: CheckResult, examined: Examined, key: str) -> None:
+    def _record(self, after: CheckResult, examined: LayerResult, key: str) -> None:
         """Record one row for all layers. Like any result, it is cached if it passed."""
         serious = [finding for finding in examined.findings if finding.severity is not Severity.MINOR]
         messages = [f"{finding.layer} {finding.rule}: {finding.detail}" for finding in examined.findings]
@@ -124,12 +124,12 @@ class Layers:
                 "examined": examined,
             }
         )
-        self.recorder.further(result, _NAME, key)
+        self.recorder.record_extra_run(result, _NAME, key)
 
 
-def _catch_not_measured(examine: Callable[[], Examined]) -> Examined:
+def _catch_not_measured(examine: Callable[[], LayerResult]) -> LayerResult:
     """Return what a layer found. A layer whose run died found nothing and names that run."""
     try:
         return examine()
     except NotMeasuredError as error:
-        return Examined(not_measured=(str(error),))
+        return LayerResult(not_measured=(str(error),))

@@ -10,9 +10,9 @@ from pydantic import Field
 from proofstone.common.models import (
     Assurance,
     Confidence,
-    Contract,
     Diagnostic,
     Finding,
+    FrozenModel,
     Outcome,
     Phase,
     TreeId,
@@ -34,15 +34,15 @@ class TestStatus(StrEnum):
     """The test passed although it was declared to fail."""
 
     @property
-    def executed(self) -> bool:
+    def is_executed(self) -> bool:
         return self is not TestStatus.SKIPPED
 
     @property
-    def bad(self) -> bool:
+    def is_failure(self) -> bool:
         return self in (TestStatus.FAILED, TestStatus.ERROR)
 
 
-class TestResult(Contract):
+class TestResult(FrozenModel):
     __test__ = False
 
     id: str
@@ -54,13 +54,13 @@ class TestResult(Contract):
     path: str | None = None
     """The test's file relative to the repository, if the runner reports it."""
 
-    def told(self, prefix: str) -> str:
+    def describe_failure(self, prefix: str) -> str:
         """Return `prefix` followed by the last line of the failure text, where runners state the cause."""
         lines = [line.strip() for line in self.message.splitlines() if line.strip()]
         return f"{prefix}: {lines[-1][:200]}" if lines else prefix
 
 
-class TestReport(Contract):
+class TestReport(FrozenModel):
     """All results of one run of one runner."""
 
     __test__ = False
@@ -84,8 +84,8 @@ class TestReport(Contract):
         return {result.id: result for result in self.results}
 
     @property
-    def executed(self) -> int:
-        return sum(result.status.executed for result in self.results)
+    def executed_count(self) -> int:
+        return sum(result.status.is_executed for result in self.results)
 
 
 class ReportFormat(StrEnum):
@@ -105,7 +105,7 @@ class ReportFormat(StrEnum):
     """There are no ids. Only the exit code is known, and the assurance states that."""
 
 
-class Examined(Contract):
+class LayerResult(FrozenModel):
     """What the layers of evidence found about one check that passed."""
 
     findings: tuple[Finding, ...] = ()
@@ -119,10 +119,10 @@ class Examined(Contract):
     """Runs that died although the verdict needs them. The check is then unverifiable."""
 
 
-def together(results: Iterable[Examined]) -> Examined:
+def merge_layer_results(results: Iterable[LayerResult]) -> LayerResult:
     """Merge the findings of several layers."""
     parts = list(results)
-    return Examined(
+    return LayerResult(
         findings=tuple(finding for part in parts for finding in part.findings),
         edited=tuple(sorted({test for part in parts for test in part.edited})),
         sensitive=tuple(sorted({test for part in parts for test in part.sensitive})),
@@ -146,17 +146,17 @@ class CheckKind(StrEnum):
     READINESS = "readiness"
 
     @property
-    def exercises(self) -> bool:
+    def executes_change(self) -> bool:
         """Whether a pass means that the change was executed."""
         return self in (CheckKind.TESTS, CheckKind.VERIFY)
 
     @property
-    def complains(self) -> bool:
+    def reports_diagnostics(self) -> bool:
         """Whether the check reports diagnostics, which are compared with those of the base one by one."""
         return self in (CheckKind.TYPES, CheckKind.LINT)
 
 
-class CheckSpec(Contract):
+class CheckSpec(FrozenModel):
     """One command to run, as discovery or the user named it. Only the engine runs it."""
 
     name: str
@@ -205,7 +205,7 @@ class DeathCause(StrEnum):
     """The runner began its report and did not finish it."""
 
 
-class Death(Contract):
+class RunDeath(FrozenModel):
     """Why a run measured nothing, as decided by `check.rules.run_end`."""
 
     cause: DeathCause
@@ -215,7 +215,7 @@ class Death(Contract):
     """The setting that would have let the run continue, if there is one."""
 
 
-class CheckResult(Contract):
+class CheckResult(FrozenModel):
     """What the engine observed when it ran one check on one tree."""
 
     name: str
@@ -230,7 +230,7 @@ class CheckResult(Contract):
     """Why the check did not pass, in one line."""
     ended_by: str = ""
     """What ended the run early: the deadline, or a limit."""
-    death: Death | None = None
+    death: RunDeath | None = None
     """Set if the run died and so measured nothing. The verdict is then `unverifiable` and there is no report."""
     exit_code: int | None = None
     duration_ms: int = 0
@@ -243,7 +243,7 @@ class CheckResult(Contract):
     diagnostics: tuple[Diagnostic, ...] = ()
     required: bool = True
     decides: bool = True
-    examined: Examined | None = None
+    examined: LayerResult | None = None
     """Set in the row that records what the layers found about a check."""
     reused_from: int | None = None
     """Sequence number of the ledger row that holds this result, if it came from the cache."""
@@ -252,7 +252,7 @@ class CheckResult(Contract):
 CheckResult.model_rebuild()
 
 
-class CheckLine(Contract):
+class CheckLine(FrozenModel):
     """One check and its judgement, as shown in the report."""
 
     name: str
@@ -278,7 +278,7 @@ class CheckLine(Contract):
     """None if nothing was run, or if the engine ended the run."""
 
 
-class CheckReport(Contract):
+class CheckReport(FrozenModel):
     """The result of `proofstone check`, for people and programs."""
 
     run_id: str

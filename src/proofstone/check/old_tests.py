@@ -13,37 +13,37 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from proofstone.check.derived_runs import Beside
+from proofstone.check.derived_runs import DerivedRuns
 from proofstone.check.inspection import ChangedFile
 from proofstone.check.models import (
     CheckKind,
     CheckResult,
     CheckSpec,
-    Examined,
+    LayerResult,
     TestReport,
     TestResult,
     TestStatus,
-    together,
+    merge_layer_results,
 )
 from proofstone.check.rules.compare import (
-    edited_check,
-    edited_check_finding,
-    edited_expectations,
-    edited_lines,
-    expectation_findings,
-    in_new_names,
-    new_complaints,
-    unrunnable,
-    unrunnable_finding,
+    apply_renames,
+    build_edited_check_finding,
+    build_expectation_findings,
+    build_unrunnable_finding,
+    diff_test_lines,
+    explain_unrunnable,
+    find_edited_expectations,
+    find_new_diagnostics,
+    is_edited_check,
 )
-from proofstone.check.rules.must_fail import own_name
-from proofstone.check.rules.outcome import Layer
-from proofstone.check.rules.protected import Role, roles
-from proofstone.check.rules.scan_rules import Suppression, suppressions, without_suppressions
-from proofstone.check.variants.views import views
+from proofstone.check.rules.must_fail import strip_test_id
+from proofstone.check.rules.outcome import EvidenceLayer
+from proofstone.check.rules.protected import ProtectedRole, find_roles
+from proofstone.check.rules.scan_rules import Suppression, find_suppressions, remove_suppressions
+from proofstone.check.variants.views import split_views
 from proofstone.common.models import ChangeKind, Diagnostic, Finding, Severity, Verdict
 from proofstone.git.objects import GITLINK, SYMLINK
-from proofstone.git.program import readable
+from proofstone.git.program import decode_path
 
 _NAME = "old-tests"
 
@@ -52,7 +52,7 @@ _NAME = "old-tests"
 class OldTests:
     """The layer that runs the base's tests on the changed source."""
 
-    beside: Beside
+    derived_runs: DerivedRuns
     files: Sequence[ChangedFile]
     renames: Mapping[str, str]
     """Moved files, old path → new path."""
@@ -61,37 +61,39 @@ class OldTests:
     reruns: int
     accepted: bool
 
-    def examine(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> Examined:
+    def examine(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> LayerResult:
         """Return the tests that pass only because they were edited. There are none if the change edited no tests."""
         if before is None:
-            return Examined()
+            return LayerResult()
         old_spec = self.base_specs.get(spec.name, spec)
         if before.report is not None and after.report is not None:
             return self._examine_by_id(old_spec, before, before.report, after.report)
         if after.report is None and after.kind is CheckKind.TESTS:
             return self._examine_by_exit_code(old_spec, before)
-        return Examined()
+        return LayerResult()
 
     def _examine_by_id(
         self, spec: CheckSpec, before: CheckResult, base_report: TestReport, new_report: TestReport
-    ) -> Examined:
+    ) -> LayerResult:
         test_files = {r.path for r in base_report.results if r.path is not None and not _is_doctest(r)}
         edited = self._find_edited_files(test_files)
         if not edited:
-            return Examined()
+            return LayerResult()
         # Remove a moved file under its new name: two copies of a test would conflict.
         restored = edited | {self.renames[path] for path in edited if path in self.renames}
-        tree = self.beside.with_base_files({os.fsencode(path) for path in restored})
+        tree = self.derived_runs.with_base_files({os.fsencode(path) for path in restored})
         tests = [r.id for r in base_report.results if r.path in edited]
         # A file without tests of its own (data, conftest) may affect any test: then run all of them.
-        selection = self.beside.selection(spec, base_report, tests) if edited <= test_files else None
-        old_result = self.beside.run(spec, tree, _NAME, argv=selection)
-        if why := unrunnable(old_result, base_report, sorted(edited)):
-            return Examined(findings=(unrunnable_finding(old_result, why, accepted=self.accepted),))
+        selection = self.derived_runs.select_tests(spec, base_report, tests) if edited <= test_files else None
+        old_result = self.derived_runs.run(spec, tree, _NAME, argv=selection)
+        if why := explain_unrunnable(old_result, base_report, sorted(edited)):
+            return LayerResult(findings=(build_unrunnable_finding(old_result, why, accepted=self.accepted),))
         edited_tests = self._find_edited_expectations(spec, base_report, new_report, old_result, tree)
-        findings = expectation_findings(edited_tests, in_new_names(old_result, self.renames), accepted=self.accepted)
+        findings = build_expectation_findings(
+            edited_tests, apply_renames(old_result, self.renames), accepted=self.accepted
+        )
         by_test = zip(edited_tests, findings, strict=True)
-        return Examined(
+        return LayerResult(
             edited=edited_tests, findings=tuple(self._add_expectations(test, finding) for test, finding in by_test)
         )
 
@@ -105,9 +107,15 @@ class OldTests:
             if old in content and content.get(new, (None, None))[1] == content[old][0]
         }
         edited = {file.path for file in self.files if file.path not in moved and _decides_tests(file, test_files)}
-        special = [entry for entry in self.beside.snapshot.entries if {entry.mode, entry.old_mode} & {GITLINK, SYMLINK}]
-        paths = {readable(entry.path) for entry in special}
-        return edited | {path for path in paths if path in test_files or roles(path) & {Role.TESTS, Role.RUNNER}}
+        special = [
+            entry for entry in self.derived_runs.snapshot.entries if {entry.mode, entry.old_mode} & {GITLINK, SYMLINK}
+        ]
+        paths = {decode_path(entry.path) for entry in special}
+        return edited | {
+            path
+            for path in paths
+            if path in test_files or find_roles(path) & {ProtectedRole.TESTS, ProtectedRole.RUNNER}
+        }
 
     def _find_edited_expectations(
         self, spec: CheckSpec, base_report: TestReport, new_report: TestReport, old_result: CheckResult, tree: str
@@ -116,7 +124,7 @@ class OldTests:
         names in the base, because that is where they exist."""
         if old_result.report is None:
             return ()
-        renamed = in_new_names(old_result, self.renames).report
+        renamed = apply_renames(old_result, self.renames).report
         new_names = dict(
             zip(
                 [r.id for r in old_result.report.results],
@@ -125,7 +133,7 @@ class OldTests:
             )
         )
         base = {new_names.get(r.id, r.id) for r in base_report.results}
-        accused = set(edited_expectations(renamed or old_result.report, new_report, base))
+        accused = set(find_edited_expectations(renamed or old_result.report, new_report, base))
         confirmed = self._confirm_failures(
             spec, base_report, tree, tuple(id for id, new in new_names.items() if new in accused)
         )
@@ -144,17 +152,19 @@ class OldTests:
         if file is None or file.old is None or file.new is None:
             return finding
         old, new = file.old.decode("utf-8", "replace"), file.new.decode("utf-8", "replace")
-        before, after = edited_lines(old, new, own_name(test, file.path))
+        before, after = diff_test_lines(old, new, strip_test_id(test, file.path))
         return finding.model_copy(update={"before": before, "after": after})
 
-    def _examine_by_exit_code(self, spec: CheckSpec, before: CheckResult) -> Examined:
+    def _examine_by_exit_code(self, spec: CheckSpec, before: CheckResult) -> LayerResult:
         edited = self._find_edited_files(set()) | {file.path for file in self.files if _names_command(file, spec.cwd)}
         if not edited:
-            return Examined()
-        tree = self.beside.with_base_files({os.fsencode(path) for path in edited})
-        old_result = self.beside.run(spec, tree, _NAME)
-        findings = (edited_check_finding(old_result, accepted=self.accepted),) if edited_check(old_result) else ()
-        return Examined(findings=findings)
+            return LayerResult()
+        tree = self.derived_runs.with_base_files({os.fsencode(path) for path in edited})
+        old_result = self.derived_runs.run(spec, tree, _NAME)
+        findings = (
+            (build_edited_check_finding(old_result, accepted=self.accepted),) if is_edited_check(old_result) else ()
+        )
+        return LayerResult(findings=findings)
 
     def _confirm_failures(
         self, spec: CheckSpec, base_report: TestReport, tree: str, accused: tuple[str, ...]
@@ -162,10 +172,10 @@ class OldTests:
         """Return the accused tests that fail in every rerun. A flaky test is not accused: its old form must never
         pass."""
         for _ in range(self.reruns):
-            selection = self.beside.selection(spec, base_report, accused) if accused else None
+            selection = self.derived_runs.select_tests(spec, base_report, accused) if accused else None
             if selection is None:
                 return accused
-            again = self.beside.run(spec, tree, f"{_NAME}-rerun", argv=selection)
+            again = self.derived_runs.run(spec, tree, f"{_NAME}-rerun", argv=selection)
             passed = {r.id for r in again.report.results if r.status is TestStatus.PASSED} if again.report else set()
             accused = tuple(test for test in accused if test not in passed)
         return accused
@@ -177,15 +187,15 @@ def _decides_tests(file: ChangedFile, test_files: set[str]) -> bool:
     A new test file is not an old test. A new conftest is removed when the old tests run.
     """
     if file.kind is ChangeKind.ADDED:
-        return Role.RUNNER in file.roles
-    return file.path in test_files or bool(file.roles & {Role.TESTS, Role.RUNNER})
+        return ProtectedRole.RUNNER in file.roles
+    return file.path in test_files or bool(file.roles & {ProtectedRole.TESTS, ProtectedRole.RUNNER})
 
 
 def _names_command(file: ChangedFile, cwd: str) -> bool:
     """Return whether the file defines the command of tests that have no ids. A new file may take precedence over the
     old one."""
     folder = file.path.rpartition("/")[0] or "."
-    return folder == cwd and Role.BUILD in file.roles
+    return folder == cwd and ProtectedRole.BUILD in file.roles
 
 
 def _is_doctest(test: TestResult) -> bool:
@@ -199,19 +209,19 @@ _MAX_FINDINGS = 20
 
 
 @dataclass(frozen=True)
-class Quieted:
+class SuppressionCheck:
     """The layer that reruns linters without what the change suppressed."""
 
-    beside: Beside
+    derived_runs: DerivedRuns
     files: Sequence[ChangedFile]
     base_specs: Mapping[str, CheckSpec]
     """The checks as the base's own files name them."""
     accepted: bool
 
-    def examine(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> Examined:
+    def examine(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> LayerResult:
         """Return the complaints that the change hides by configuration or by comments."""
         base_diagnostics = before.diagnostics if before else ()
-        return together(
+        return merge_layer_results(
             (
                 self._examine_configuration(spec, base_diagnostics, after),
                 self._examine_comments(spec, base_diagnostics, after),
@@ -220,50 +230,52 @@ class Quieted:
 
     def _examine_configuration(
         self, spec: CheckSpec, base_diagnostics: Sequence[Diagnostic], after: CheckResult
-    ) -> Examined:
-        edited = [file for file in self.files if Role.LINT in file.roles]
+    ) -> LayerResult:
+        edited = [file for file in self.files if ProtectedRole.LINT in file.roles]
         if not edited:
-            return Examined()
-        tree = self.beside.with_base_files({os.fsencode(file.path) for file in edited})
-        run = self.beside.run(self.base_specs.get(spec.name, spec), tree, "old-configuration")
+            return LayerResult()
+        tree = self.derived_runs.with_base_files({os.fsencode(file.path) for file in edited})
+        run = self.derived_runs.run(self.base_specs.get(spec.name, spec), tree, "old-configuration")
         findings = tuple(
             self._build_finding(
                 spec,
                 run,
                 complaint,
-                Layer.PROTECTED_FILES,
+                EvidenceLayer.PROTECTED_FILES,
                 "weakened-configuration",
                 f"with the base's configuration ({edited[0].path}) {run.tool} complains: {complaint.message}",
                 "fix the complaint and restore the configuration; if the configuration was wrong, use "
                 "--accept-test-changes",
             )
-            for complaint in new_complaints((*base_diagnostics, *after.diagnostics), run.diagnostics)[:_MAX_FINDINGS]
+            for complaint in find_new_diagnostics((*base_diagnostics, *after.diagnostics), run.diagnostics)[
+                :_MAX_FINDINGS
+            ]
         )
-        return Examined(findings=findings, caps=_describe_gap(spec, run))
+        return LayerResult(findings=findings, caps=_describe_gap(spec, run))
 
     def _examine_comments(
         self, spec: CheckSpec, base_diagnostics: Sequence[Diagnostic], after: CheckResult
-    ) -> Examined:
+    ) -> LayerResult:
         contents: dict[str, bytes] = {}
         added: dict[str, Sequence[Suppression]] = {}
         for file in self.files:
-            lines = views(file.path, file.new) if file.new is not None else None
+            lines = split_views(file.path, file.new) if file.new is not None else None
             if file.new is None or lines is None:
                 continue
-            old = views(file.path, file.old) if file.old is not None else None
-            if new_suppressions := suppressions(lines, {number for number, _ in file.added}, old or ()):
-                contents[file.path] = without_suppressions(file.new, new_suppressions, lines)
+            old = split_views(file.path, file.old) if file.old is not None else None
+            if new_suppressions := find_suppressions(lines, {number for number, _ in file.added_lines}, old or ()):
+                contents[file.path] = remove_suppressions(file.new, new_suppressions, lines)
                 added[file.path] = new_suppressions
         if not any(suppression.blanket for new_suppressions in added.values() for suppression in new_suppressions):
-            return Examined()  # a suppression that names its rule is left to the reviewer
-        run = self.beside.run(spec, self.beside.with_contents(contents), "without-suppressions")
-        hidden = new_complaints((*base_diagnostics, *after.diagnostics), run.diagnostics)
+            return LayerResult()  # a suppression that names its rule is left to the reviewer
+        run = self.derived_runs.run(spec, self.derived_runs.with_contents(contents), "without-suppressions")
+        hidden = find_new_diagnostics((*base_diagnostics, *after.diagnostics), run.diagnostics)
         findings = tuple(
             self._build_finding(
                 spec,
                 run,
                 diagnostic,
-                Layer.STATIC_SCAN,
+                EvidenceLayer.STATIC_SCAN,
                 "blanket-suppression",
                 f"a suppression that names no rule hides what {run.tool} says here: {diagnostic.message}",
                 "fix the complaint, or name the rule that does not apply here",
@@ -271,10 +283,17 @@ class Quieted:
             for diagnostic in hidden[:_MAX_FINDINGS]
             if _is_hidden_by_blanket(diagnostic, added.get(diagnostic.path, ()))
         )
-        return Examined(findings=findings, caps=_describe_gap(spec, run))
+        return LayerResult(findings=findings, caps=_describe_gap(spec, run))
 
     def _build_finding(
-        self, spec: CheckSpec, run: CheckResult, diagnostic: Diagnostic, layer: Layer, rule: str, detail: str, fix: str
+        self,
+        spec: CheckSpec,
+        run: CheckResult,
+        diagnostic: Diagnostic,
+        layer: EvidenceLayer,
+        rule: str,
+        detail: str,
+        fix: str,
     ) -> Finding:
         return Finding(
             layer=layer,

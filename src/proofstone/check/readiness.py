@@ -12,27 +12,29 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from proofstone.common.models import ChangeKind, Diagnostic
-from proofstone.common.risk import PathChange, Risk, risk_of
-from proofstone.sources.syntax import LIMIT, language_of
+from proofstone.common.risk import PathChange, Risk, assess_risk
+from proofstone.sources.syntax import MAX_SOURCE_BYTES, detect_language
 from proofstone.sources.text import parse_source
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-ReadinessType = Literal["secrets", "swallowed-exceptions", "observability"]
-Item = tuple[ReadinessType, Diagnostic]
+ReadinessKind = Literal["secrets", "swallowed-exceptions", "observability"]
+ReadinessProblem = tuple[ReadinessKind, Diagnostic]
 
-LONGEST_LINE: Final = 4000
+MAX_LINE_CHARS: Final = 4000
 """Longer lines are generated, and the secret patterns take quadratic time on them."""
 
 
-def readiness(path: str, added_lines: Sequence[tuple[int, str]], content: bytes) -> tuple[Item, ...]:
+def find_readiness_problems(
+    path: str, added_lines: Sequence[tuple[int, str]], content: bytes
+) -> tuple[ReadinessProblem, ...]:
     """Return the problems of a changed file; `added_lines` are numbers and texts of the new file's added lines."""
-    problems: list[Item] = [("secrets", diagnostic) for diagnostic in _find_secrets(path, added_lines)]
+    problems: list[ReadinessProblem] = [("secrets", diagnostic) for diagnostic in _find_secrets(path, added_lines)]
     added = frozenset(number for number, _ in added_lines)
     change = PathChange(path=path, kind=ChangeKind.MODIFIED, added=tuple(text for _, text in added_lines))
-    is_risky = risk_of(change).risk is Risk.RED
+    is_risky = assess_risk(change).risk is Risk.RED
     for handler in _find_handlers(path, content):
         if not added.intersection(range(handler.first, handler.last + 1)):
             continue
@@ -69,7 +71,7 @@ _NOT_REAL = re.compile(r"example|dummy|fake|changeme|placeholder|your[-_]|xxx+|t
 def _find_secrets(path: str, added_lines: Sequence[tuple[int, str]]) -> Iterator[Diagnostic]:
     is_prose_or_test = _PROSE_OR_TEST.search(path.lower()) is not None
     for number, text in added_lines:
-        if len(text) > LONGEST_LINE:
+        if len(text) > MAX_LINE_CHARS:
             continue
         for kind in sorted(_detect_kinds(path, number, text)):
             if is_prose_or_test and kind in _WEAK_KINDS:
@@ -80,7 +82,7 @@ def _find_secrets(path: str, added_lines: Sequence[tuple[int, str]]) -> Iterator
 
 def looks_like_credential(line: str) -> bool:
     """Return whether a quoted, random-looking text follows a name such as `token` or `password` in the line."""
-    if len(line) > LONGEST_LINE:
+    if len(line) > MAX_LINE_CHARS:
         return False
     return any(
         _CREDENTIAL_NAME.search(line[: match.start()])
@@ -172,8 +174,8 @@ class _Handler:
 
 
 def _find_handlers(path: str, content: bytes) -> Iterator[_Handler]:
-    language = language_of(path, content)
-    if language is None or language not in _CLAUSES or len(content) > LIMIT:
+    language = detect_language(path, content)
+    if language is None or language not in _CLAUSES or len(content) > MAX_SOURCE_BYTES:
         return
     root = parse_source(content, language)
     if root is None:

@@ -16,23 +16,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from proofstone.check.cache import ResultCache, digest_of
+from proofstone.check.cache import ResultCache, digest_result
 from proofstone.check.models import CheckResult
-from proofstone.check.rules.commit_evidence import Accepted, Seen
-from proofstone.check.rules.judge import Judgement
-from proofstone.check.rules.outcome import weakest
+from proofstone.check.rules.commit_evidence import AcceptedFinding, RecordedCheck
+from proofstone.check.rules.judge import CheckJudgement
+from proofstone.check.rules.outcome import find_weakest_level
 from proofstone.common.models import Assurance, Outcome, Verdict
 from proofstone.errors import LedgerCorruptError
 from proofstone.faults import fault_point
 from proofstone.ledger import Ledger
 from proofstone.ledger.artifacts import ArtifactStore
-from proofstone.ledger.models import ArtifactRow, CheckRow, EventRow, snippet
-from proofstone.ledger.query import query
-from proofstone.ledger.schema import Row, json_field
+from proofstone.ledger.models import ArtifactRow, CheckRow, EventRow, cut_snippet
+from proofstone.ledger.query import run_query
+from proofstone.ledger.schema import LedgerRow, json_field
 
 
 @dataclass(frozen=True)
-class Recorder:
+class CheckRecorder:
     """Records the results of one run."""
 
     run_id: str
@@ -42,17 +42,17 @@ class Recorder:
     task_id: str
     attempt: int
 
-    def event(self, type: str, **payload: str | int | bool | list[str] | None) -> None:
+    def record_event(self, type: str, **payload: str | int | bool | list[str] | None) -> None:
         """Append an event of the run to the ledger."""
         self.ledger.append(EventRow(run_id=self.run_id, type=type, payload=dict(payload)))
 
-    def check(
-        self, before: CheckResult | None, after: CheckResult, judgement: Judgement, keys: tuple[str, str] | None
+    def record_check(
+        self, before: CheckResult | None, after: CheckResult, judgement: CheckJudgement, keys: tuple[str, str] | None
     ) -> int:
         """Record both rows of a check in one transaction, the baseline first; return the sequence number of the
         second."""
         judged = after.model_copy(update={"verdict": judgement.verdict, "reason": judgement.reason})
-        rows: list[Row] = []
+        rows: list[LedgerRow] = []
         if before is not None:
             rows.append(self._build_row(before, before))
         rows.append(self._build_row(judged, after))
@@ -63,20 +63,20 @@ class Recorder:
             self._cache_results(before, after, judgement, keys, written)
         return written[-1]
 
-    def further(self, result: CheckResult, suffix: str, key: str | None = None) -> CheckResult:
+    def record_extra_run(self, result: CheckResult, suffix: str, key: str | None = None) -> CheckResult:
         """Record a run in addition to the check itself, such as a rerun of single tests or a run of the base's
         tests."""
         named = result.model_copy(update={"name": f"{result.name}:{suffix}"})
         written = self.ledger.append(*self._artifact_rows(named), self._build_row(named, named))
         if key is not None and named.verdict is Verdict.PASS and named.death is None and named.reused_from is None:
-            self.cache.keep(key, named, written[-1])
+            self.cache.store(key, named, written[-1])
         return named
 
     def _cache_results(
         self,
         before: CheckResult | None,
         after: CheckResult,
-        judgement: Judgement,
+        judgement: CheckJudgement,
         keys: tuple[str, str],
         written: tuple[int, ...],
     ) -> None:
@@ -85,16 +85,16 @@ class Recorder:
         before_key, after_key = keys
         is_measured = before is not None and before.verdict is not Verdict.UNVERIFIABLE and before.death is None
         if before is not None and is_measured and before.reused_from is None:
-            self.cache.keep(before_key, before, written[-2])
+            self.cache.store(before_key, before, written[-2])
         passed = judgement.verdict is Verdict.PASS and after.verdict is Verdict.PASS
         if passed and after.reused_from is None:
-            self.cache.keep(after_key, after, written[-1])
+            self.cache.store(after_key, after, written[-1])
 
     def _artifact_rows(self, *results: CheckResult | None) -> list[ArtifactRow]:
         rows = []
         for result in results:
             if result is not None and result.artifact and result.reused_from is None:
-                size = self.artifacts.path(result.artifact).stat().st_size
+                size = self.artifacts.path_of(result.artifact).stat().st_size
                 rows.append(ArtifactRow(artifact=result.artifact, size=size, media_type="text/plain; charset=utf-8"))
         return rows
 
@@ -110,7 +110,7 @@ class Recorder:
             tool=result.tool,
             command=result.command or None,
             exit_code=result.exit_code,
-            output_snippet=snippet(text),
+            output_snippet=cut_snippet(text),
             state=result.verdict,
             tree=result.tree,
             tier=result.tier,
@@ -118,7 +118,7 @@ class Recorder:
             duration_ms=result.duration_ms,
             artifact=result.artifact,
             reused_from=result.reused_from,
-            result_digest=digest_of(cacheable),
+            result_digest=digest_result(cacheable),
         )
 
 
@@ -155,14 +155,16 @@ _TREE_CONDITIONS: Final = {
 """Written exactly as in the indexes, so that SQLite uses them."""
 
 
-def checks_on_record(ledger: Path, roots: Sequence[str], tree: str = "") -> tuple[Seen, ...]:
+def find_recorded_checks(ledger: Path, roots: Sequence[str], tree: str = "") -> tuple[RecordedCheck, ...]:
     """Return the recorded verdicts on this tree, or on any tree, in these work trees: newest first, the last hundred of
     each kind."""
     if not ledger.is_file():
         return ()
     marks = ", ".join("?" * len(roots))
     checks, tasks = (
-        query(ledger, sql.format(roots=marks, tree=_TREE_CONDITIONS[sql] if tree else _ANY_TREE), (tree, *roots)).rows
+        run_query(
+            ledger, sql.format(roots=marks, tree=_TREE_CONDITIONS[sql] if tree else _ANY_TREE), (tree, *roots)
+        ).rows
         for sql in (_CHECKS_SQL, _TASKS_SQL)
     )
     verdicts = [(int(str(row[4])), _read_check(row)) for row in checks]
@@ -171,7 +173,7 @@ def checks_on_record(ledger: Path, roots: Sequence[str], tree: str = "") -> tupl
     return tuple(record for _, record in ordered if not tree or record.tree == tree)
 
 
-def refuse_forged(ledger: Ledger, records: Sequence[Seen]) -> None:
+def raise_if_forged(ledger: Ledger, records: Sequence[RecordedCheck]) -> None:
     """Raise LedgerCorruptError if a run has an event that was not written with the ledger's key. Forged events are no
     evidence, and the forger should be found."""
     for run_id in dict.fromkeys(record.run_id for record in records):
@@ -184,36 +186,36 @@ def refuse_forged(ledger: Ledger, records: Sequence[Seen]) -> None:
                 )
 
 
-def _read_check(row: Sequence[object]) -> Seen:
+def _read_check(row: Sequence[object]) -> RecordedCheck:
     run_id, began, ended, at, _, levels, loosened = row
     start, end = json.loads(str(began)), json.loads(str(ended)) if ended is not None else {}
     events = [(event["type"], event["payload"]) for event in json.loads(str(loosened))]
-    return Seen(
+    return RecordedCheck(
         run_id=str(run_id),
         tree=str(start["tree"]),
         base_commit=str(start["base_commit"]),
         outcome=end.get("outcome"),
         reason=str(end.get("reason") or ""),
-        at=str(at),
-        assurance=weakest([Assurance(level) for level in json.loads(str(levels)) or [start["sandbox"]]]),
+        recorded_at=str(at),
+        assurance=find_weakest_level([Assurance(level) for level in json.loads(str(levels)) or [start["sandbox"]]]),
         own_settings=any(type == _OWN_SETTINGS for type, _ in events),
         accepted=tuple(
-            Accepted(str(payload.get("rule", "")), str(payload["reason"]))
+            AcceptedFinding(str(payload.get("rule", "")), str(payload["reason"]))
             for type, payload in events
             if type != _OWN_SETTINGS
         ),
     )
 
 
-def _read_task(row: Sequence[object]) -> Seen:
+def _read_task(row: Sequence[object]) -> RecordedCheck:
     """Return the verdict of a task of the gate. A task is committed only if it passed."""
     run_id, done, checked, at, _, began = row
     evidence = json.loads(str(checked))["event"]["evidence"]
-    return Seen(
+    return RecordedCheck(
         run_id=str(run_id),
         tree=str(json.loads(str(done))["event"]["tree"]),
         base_commit=str(evidence["base_commit"]),
         outcome=Outcome.PASSED,
-        at=str(at),
+        recorded_at=str(at),
         assurance=Assurance(json.loads(str(began))["sandbox"]),
     )

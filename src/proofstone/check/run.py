@@ -10,34 +10,40 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 
-from proofstone.check.all_checks import CascadeRun, Judged, line_of
+from proofstone.check.all_checks import AllChecks, CheckOutcome, build_check_line
 from proofstone.check.cache import ResultCache
-from proofstone.check.context import CheckRequest, World
+from proofstone.check.context import CheckRequest, RunContext
 from proofstone.check.inspection import (
-    KNOWN,
-    Inspected,
-    inspect,
+    KNOWN_SECRET_RULE,
+    Inspection,
+    find_added_secrets,
+    find_weakened_settings,
+    inspect_files,
     inspect_readiness,
-    is_documentation,
+    is_documentation_only,
     is_large,
-    secret_findings,
-    settings_findings,
 )
-from proofstone.check.integrity import environment_findings
+from proofstone.check.integrity import find_environment_tampering
 from proofstone.check.models import CheckKind, CheckLine, CheckReport, CheckResult
-from proofstone.check.recording import Recorder
+from proofstone.check.recording import CheckRecorder
 from proofstone.check.rules import outcome as outcome_rules
-from proofstone.check.rules.compare import must_pass_findings
-from proofstone.check.rules.judge import Judgement
-from proofstone.check.rules.outcome import Layer, decide, rate, softened, weakest
-from proofstone.check.rules.protected import roles
-from proofstone.check.static_scan import ignored_modules, include_note, scan_findings
-from proofstone.check.subject import Subject
-from proofstone.common.globs import undeclared
+from proofstone.check.rules.compare import check_must_pass
+from proofstone.check.rules.judge import CheckJudgement
+from proofstone.check.rules.outcome import (
+    EvidenceLayer,
+    decide_outcome,
+    downgrade_accepted,
+    find_weakest_level,
+    rate_check_confidence,
+)
+from proofstone.check.rules.protected import find_roles
+from proofstone.check.static_scan import build_include_note, find_ignored_modules, scan_changes
+from proofstone.check.subject import CheckSubject
+from proofstone.common.globs import find_undeclared
 from proofstone.common.models import Finding, Outcome, Phase, Severity, Verdict
 from proofstone.errors import LedgerError
-from proofstone.git.program import readable
-from proofstone.git.snapshot import moved_since
+from proofstone.git.program import decode_path
+from proofstone.git.snapshot import find_changes_between
 from proofstone.ledger.repository_anchors import anchor_head
 
 _MAX_MOVED = 20
@@ -46,47 +52,47 @@ _MAX_MOVED = 20
 class CheckRun:
     """One run of `proofstone check`."""
 
-    def __init__(self, context: World, request: CheckRequest) -> None:
+    def __init__(self, context: RunContext, request: CheckRequest) -> None:
         self.context = context
         self.request = request
         cache = ResultCache(context.home / "cache" / "results", context.ledger)
-        self.recorder = Recorder(
+        self.recorder = CheckRecorder(
             context.run_id, context.ledger, cache, context.artifacts, context.task_id, context.attempt
         )
-        self.subject = Subject(context, request)
-        self.all_checks = CascadeRun(context, request, self.subject, self.recorder)
+        self.subject = CheckSubject(context, request)
+        self.all_checks = AllChecks(context, request, self.subject, self.recorder)
         self.subject.notes += context.notes
 
     def run(self) -> CheckReport:
         """Check the change, record the run in the ledger and return the report."""
         context = self.context
-        context.progress.step("freezing the work tree")
-        self.recorder.event(
+        context.progress.on_step("freezing the work tree")
+        self.recorder.record_event(
             "run.started",
             command="check",
             repository=str(context.repository.root),
             tree=self.subject.snapshot.tree,
-            frozen=self.subject.frozen.tree,
+            frozen=self.subject.frozen_snapshot.tree,
             base=self.subject.snapshot.base,
             base_commit=self.context.base_commit,
             sandbox=context.sandbox.level.value,
         )
         try:
-            report = self.checked()
+            report = self.run_checks()
         except BaseException as error:
             with suppress(LedgerError):  # the original error matters more than a failure to record it
-                self.recorder.event("run.finished", outcome="interrupted", reason=_describe_error(error))
+                self.recorder.record_event("run.finished", outcome="interrupted", reason=_describe_error(error))
             raise
-        if self.request.own_settings:
-            self.recorder.event("settings.own", reason="the person used the settings of the work tree")
+        if self.request.use_worktree_config:
+            self.recorder.record_event("settings.own", reason="the person used the settings of the work tree")
         for rule, why in self.request.accept.items():
-            self.recorder.event("finding.accepted", rule=rule, reason=why)
+            self.recorder.record_event("finding.accepted", rule=rule, reason=why)
         if self.request.accept_test_changes:
-            self.recorder.event("test-changes.accepted", reason=self.request.accept_test_changes)
+            self.recorder.record_event("test-changes.accepted", reason=self.request.accept_test_changes)
         repairs = self._repairs()
         if repairs:
-            self.recorder.event("state.repaired", what=repairs)
-        self.recorder.event("run.finished", outcome=report.outcome.value, reason=report.reason)
+            self.recorder.record_event("state.repaired", what=repairs)
+        self.recorder.record_event("run.finished", outcome=report.outcome.value, reason=report.reason)
         self._anchor()
         return report.model_copy(update={"notes": (*self.subject.notes, *repairs)})
 
@@ -94,11 +100,11 @@ class CheckRun:
         """Return what was damaged in Proofstone's own state and has been rebuilt."""
         return [*dict.fromkeys((*self.context.store.repairs, *self.recorder.cache.repairs))]
 
-    def checked(self) -> CheckReport:
+    def run_checks(self) -> CheckReport:
         """Run all checks and return the report. The caller records the beginning and the end of the run."""
         lines: list[CheckLine] = []
-        self.subject.notes += self.subject.discovered[1].notes
-        findings = softened(self._find_without_running(), self.request.accept)
+        self.subject.notes += self.subject.discoveries[1].notes
+        findings = downgrade_accepted(self._find_without_running(), self.request.accept)
         for inspection, inspection_findings in self._inspect():
             findings += inspection_findings
             lines.append(self._record_inspection(inspection))
@@ -113,50 +119,54 @@ class CheckRun:
         died = any(
             result.death and result.line.required and result.line.verdict is Verdict.UNVERIFIABLE for result in judged
         )
-        findings += must_pass_findings(self.request.must_pass, reports, all_measured=not died)
-        findings += softened(self._find_changed_meanwhile(), self.request.accept)
-        outcome, reason = decide(lines, findings, documentation_only=is_documentation(self.subject.snapshot))
+        findings += check_must_pass(self.request.must_pass, reports, all_measured=not died)
+        findings += downgrade_accepted(self._find_changed_meanwhile(), self.request.accept)
+        outcome, reason = decide_outcome(
+            lines, findings, documentation_only=is_documentation_only(self.subject.snapshot)
+        )
         self._note_ignored_modules(judged)
         if outcome is Outcome.PASSED and self.all_checks.prepared:
             self.all_checks.prepared.promote()
         return self._report(lines, findings, judged, outcome, reason)
 
-    def _inspect(self) -> list[Inspected]:
-        inspections = inspect(
+    def _inspect(self) -> list[Inspection]:
+        inspections = inspect_files(
             self.subject.files, self.subject.snapshot.tree, max_file_kb=self.context.settings.check.max_file_kb
         )
         if not self.is_large:
             return inspections
-        known_secrets = {(finding.path, finding.line) for finding in self._secret_findings if finding.rule == KNOWN}
+        known_secrets = {
+            (finding.path, finding.line) for finding in self._secret_findings if finding.rule == KNOWN_SECRET_RULE
+        }
         return inspections + inspect_readiness(self.subject.files, self.subject.snapshot.tree, known_secrets)
 
     @cached_property
     def _secret_findings(self) -> list[Finding]:
         """Keys and tokens that the change adds. A moved file adds none."""
-        return secret_findings(self.subject.files_by_content, self.context.secrets)
+        return find_added_secrets(self.subject.files_by_content, self.context.secrets)
 
     @cached_property
     def is_large(self) -> bool:
         """Whether the change touches files that are known, or declared, to be dangerous."""
         return is_large(self.subject.files) or any(
-            not undeclared([file.path], self.context.settings.check.large) for file in self.subject.files
+            not find_undeclared([file.path], self.context.settings.check.large) for file in self.subject.files
         )
 
     def _nothing_executes(self) -> bool:
         """Return whether no check of any tier executes the project although the change is more than documentation."""
         specs = self.subject.specs
-        has_runtime_check = outcome_rules.runtime_signal(specs) or any(spec.tier == 3 for spec in specs)
+        has_runtime_check = outcome_rules.has_runtime_check(specs) or any(spec.tier == 3 for spec in specs)
         return (
             not has_runtime_check
-            and not is_documentation(self.subject.snapshot)
-            and not self.subject.snapshot.change.empty
+            and not is_documentation_only(self.subject.snapshot)
+            and not self.subject.snapshot.change.is_empty
         )
 
     def _record_inspection(self, result: CheckResult) -> CheckLine:
-        judgement = Judgement(verdict=result.verdict, reason=result.reason)
-        seq = self.recorder.check(None, result, judgement, None)
-        line = line_of(result, None, judgement, seq)
-        self.context.progress.judged(line)
+        judgement = CheckJudgement(verdict=result.verdict, reason=result.reason)
+        seq = self.recorder.record_check(None, result, judgement, None)
+        line = build_check_line(result, None, judgement, seq)
+        self.context.progress.on_check_judged(line)
         return line
 
     def _find_without_running(self) -> list[Finding]:
@@ -165,10 +175,10 @@ class CheckRun:
             *self.subject.snapshot.findings,
             *self._find_out_of_scope(),
             *self._find_removed_linters(),
-            *settings_findings(self.context.store.git(), self.subject.snapshot),
+            *find_weakened_settings(self.context.store.git(), self.subject.snapshot),
             *self._secret_findings,
-            *scan_findings(self.subject.files),
-            *environment_findings(self.subject.environment.dependencies, self.context.repository.root),
+            *scan_changes(self.subject.files),
+            *find_environment_tampering(self.subject.environment.dependencies, self.context.repository.root),
         ]
 
     def _find_out_of_scope(self) -> list[Finding]:
@@ -176,8 +186,8 @@ class CheckRun:
         reverted."""
         if not self.request.files:
             return []
-        outside = undeclared((path.path for path in self.subject.frozen.change.paths), self.request.files)
-        protected = self.subject.put_back
+        outside = find_undeclared((path.path for path in self.subject.frozen_snapshot.change.paths), self.request.files)
+        protected = self.subject.reverted_paths
         return [
             _build_protected_finding(path) if path in protected else _build_undeclared_finding(path) for path in outside
         ]
@@ -187,13 +197,13 @@ class CheckRun:
         check && git commit -a` would prove nothing."""
         if self.request.tree is not None:
             return []  # no work tree was checked
-        moved = moved_since(self.context.store, self.subject.frozen, self.subject.freeze())
+        moved = find_changes_between(self.context.store, self.subject.frozen_snapshot, self.subject.freeze())
         return [
             Finding(
-                layer=Layer.FROZEN_TREE,
+                layer=EvidenceLayer.FROZEN_TREE,
                 rule="work-tree-moved",
                 severity=Severity.MAJOR,
-                path=readable(entry.path),
+                path=decode_path(entry.path),
                 detail="changed during the check: the file that was checked is not the file in the work tree now",
                 fix="check again, and do not change files during the check",
             )
@@ -211,38 +221,40 @@ class CheckRun:
                 detail=f"{spec.name}: the base's files configure it ({spec.evidence}), but the change removes that",
                 fix="restore the configuration, unless the project should no longer use it",
             )
-            for spec in self.subject.dropped
+            for spec in self.subject.dropped_specs
         ]
 
     def _report(
         self,
         lines: Sequence[CheckLine],
         findings: Sequence[Finding],
-        judged: Sequence[Judged],
+        judged: Sequence[CheckOutcome],
         outcome: Outcome,
         reason: str,
     ) -> CheckReport:
-        def ids(select: Callable[[Judged], tuple[str, ...]]) -> tuple[str, ...]:
+        def ids(select: Callable[[CheckOutcome], tuple[str, ...]]) -> tuple[str, ...]:
             return tuple(sorted({test for result in judged for test in select(result)}))
 
-        if self.subject.snapshot.change.empty:
+        if self.subject.snapshot.change.is_empty:
             self.subject.notes.append("the work tree equals the base: there is no change to check")
         for path in self.subject.empty_submodules:
             self.subject.notes.append(f"the submodule {path} is not initialised here, so checks see it empty")
         sensitive = ids(lambda result: result.examined.sensitive)
-        assurance = weakest([line.assurance for line in lines])
-        confidence, caps = rate(
+        assurance = find_weakest_level([line.assurance for line in lines])
+        confidence, caps = rate_check_confidence(
             outcome,
             reason,
             assurance,
             [cap for result in judged for cap in result.examined.caps],
             findings,
-            sensitive=bool(sensitive) or is_documentation(self.subject.snapshot) or self.subject.snapshot.change.empty,
+            sensitive=bool(sensitive)
+            or is_documentation_only(self.subject.snapshot)
+            or self.subject.snapshot.change.is_empty,
         )
         return CheckReport(
             run_id=self.context.run_id,
             tree=self.subject.snapshot.tree,
-            frozen=self.subject.frozen.tree,
+            frozen=self.subject.frozen_snapshot.tree,
             base=self.subject.snapshot.base,
             base_commit=self.context.base_commit,
             outcome=outcome,
@@ -264,11 +276,11 @@ class CheckRun:
             ledger=str(self.context.ledger_path),
         )
 
-    def _note_ignored_modules(self, judged: Sequence[Judged]) -> None:
+    def _note_ignored_modules(self, judged: Sequence[CheckOutcome]) -> None:
         outputs = [result.output for result in judged if result.line.verdict is not Verdict.PASS]
-        tracked = frozenset(readable(path) for path in self.subject.tree_files[1]) if outputs else frozenset()
-        if missed := ignored_modules(outputs, self.context.repository.root, tracked):
-            self.subject.notes.append(include_note(missed))
+        tracked = frozenset(decode_path(path) for path in self.subject.tree_files[1]) if outputs else frozenset()
+        if missed := find_ignored_modules(outputs, self.context.repository.root, tracked):
+            self.subject.notes.append(build_include_note(missed))
 
     def _anchor(self) -> None:
         problem = anchor_head(self.context.ledger, self.context.home, self.context.repository)
@@ -288,9 +300,9 @@ def _build_undeclared_finding(path: str) -> Finding:
 
 
 def _build_protected_finding(path: str) -> Finding:
-    role = ", ".join(sorted(roles(path)))
+    role = ", ".join(sorted(find_roles(path)))
     return Finding(
-        layer=Layer.PROTECTED_FILES,
+        layer=EvidenceLayer.PROTECTED_FILES,
         rule="protected-file",
         severity=Severity.MAJOR,
         path=path,

@@ -22,11 +22,11 @@ from pathlib import Path
 from posixpath import basename
 
 from proofstone.check.context import TreeUnderCheck
-from proofstone.check.execution import Runner
+from proofstone.check.execution import CheckRunner
 from proofstone.check.models import CheckKind, CheckSpec
 from proofstone.common.models import Verdict
 from proofstone.errors import InputError, MachineError
-from proofstone.machine.files import ensure_folder, ensure_place_for_file, remove
+from proofstone.machine.files import ensure_file_path, ensure_folder, remove_folder
 
 MANIFESTS = frozenset(
     (
@@ -49,7 +49,7 @@ def is_manifest(path: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedEnvironment:
     """The layer that the set-up wrote, and whether it is kept only if the change passes."""
 
     layer: Path
@@ -61,9 +61,9 @@ class Prepared:
             (self.layer.parent / "provisional").unlink(missing_ok=True)
 
 
-def prepare(
-    runner: Runner, tree: TreeUnderCheck, files: Mapping[str, str], *, own: bool, folder: Path
-) -> Prepared | None:
+def prepare_environment(
+    runner: CheckRunner, tree: TreeUnderCheck, files: Mapping[str, str], *, own: bool, folder: Path
+) -> PreparedEnvironment | None:
     """Return the environment for this tree, and make it if there is none. Pass `own` if the change touches manifests
     and needs an environment of its own."""
     settings = runner.environment.settings
@@ -72,27 +72,27 @@ def prepare(
     key = _environment_key(settings.setup, files, tree.tree if own else "", scripts=settings.setup_scripts)
     environment = folder / key
     ensure_folder(environment, tree.store.repairs)
-    ensure_place_for_file(environment / "lock", tree.store.repairs)
+    ensure_file_path(environment / "lock", tree.store.repairs)
     with (environment / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # a parallel run waits here and then finds the layer
         return _find_or_make(runner, tree, environment, own=own)
 
 
-def _find_or_make(runner: Runner, tree: TreeUnderCheck, environment: Path, *, own: bool) -> Prepared:
+def _find_or_make(runner: CheckRunner, tree: TreeUnderCheck, environment: Path, *, own: bool) -> PreparedEnvironment:
     settings = runner.environment.settings
     layer = environment / "layer"
     if layer.is_dir() and not (own and (environment / "provisional").exists()):
         os.utime(environment)  # mark as used, so that housekeeping keeps it
-        return Prepared(layer, provisional=False)
+        return PreparedEnvironment(layer, provisional=False)
     if own:
         (environment / "provisional").touch()
     written = _run_commands(runner, tree, settings.setup, scripts=settings.setup_scripts or not own)
     temporary = environment / f"layer.{os.getpid()}"
     shutil.move(written, temporary)
     if layer.exists():
-        remove(layer)
+        remove_folder(layer)
     temporary.rename(layer)
-    return Prepared(layer, provisional=own)
+    return PreparedEnvironment(layer, provisional=own)
 
 
 def _environment_key(commands: Iterable[str], files: Mapping[str, str], tree: str, *, scripts: bool) -> str:
@@ -106,7 +106,7 @@ def _environment_key(commands: Iterable[str], files: Mapping[str, str], tree: st
     return state.hexdigest()[:32]
 
 
-def _run_commands(runner: Runner, tree: TreeUnderCheck, commands: Iterable[str], *, scripts: bool) -> Path:
+def _run_commands(runner: CheckRunner, tree: TreeUnderCheck, commands: Iterable[str], *, scripts: bool) -> Path:
     """Run all commands in one sandbox with the network on; return the folder with what they wrote."""
     spec = CheckSpec(
         name="setup",
@@ -128,7 +128,7 @@ def _run_commands(runner: Runner, tree: TreeUnderCheck, commands: Iterable[str],
 _MAX_BYTES = 64 << 20
 
 
-def held_out_specs(commands: Sequence[str]) -> tuple[CheckSpec, ...]:
+def build_held_out_specs(commands: Sequence[str]) -> tuple[CheckSpec, ...]:
     """Return one check for each held-out command."""
     return tuple(
         CheckSpec(
@@ -142,7 +142,7 @@ def held_out_specs(commands: Sequence[str]) -> tuple[CheckSpec, ...]:
     )
 
 
-def held_out_files(folder: Path | None) -> dict[str, bytes]:
+def read_held_out_files(folder: Path | None) -> dict[str, bytes]:
     """Read the files of the folder; the keys are their paths in the tree."""
     if folder is None:
         return {}

@@ -8,34 +8,34 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 
-from proofstone.check.context import CheckRequest, World
-from proofstone.check.discovery import Discovery, discover, load_check
-from proofstone.check.environment import Environment, package_folders
-from proofstone.check.execution import selected
-from proofstone.check.inspection import ChangedFile, changed_files
+from proofstone.check.context import CheckRequest, RunContext
+from proofstone.check.discovery import Discovery, build_load_checks, discover
+from proofstone.check.environment import CheckEnvironment, list_package_folders
+from proofstone.check.execution import select_changed_files
+from proofstone.check.inspection import ChangedFile, read_changed_files
 from proofstone.check.models import CheckSpec
 from proofstone.check.rules import outcome as outcome_rules
-from proofstone.check.rules.protected import roles
-from proofstone.check.setup import held_out_specs, is_manifest
-from proofstone.common.globs import undeclared
+from proofstone.check.rules.protected import find_roles
+from proofstone.check.setup import build_held_out_specs, is_manifest
+from proofstone.common.globs import find_undeclared
 from proofstone.common.models import ChangeKind
-from proofstone.git.checkout import candidate
-from proofstone.git.objects import BlobReader, blob_reader, gitlinks
-from proofstone.git.objects import tree_files as files_of
-from proofstone.git.program import readable
-from proofstone.git.snapshot import Snapshot, renames, snapshot
+from proofstone.git.checkout import restore_paths
+from proofstone.git.objects import BlobReader, list_submodules, open_blob_reader
+from proofstone.git.objects import list_tree_files as files_of
+from proofstone.git.program import decode_path
+from proofstone.git.snapshot import Snapshot, find_renames, take_snapshot
 
 
-class Subject:
+class CheckSubject:
     """The change under check. Every property is computed once, on first use."""
 
-    def __init__(self, context: World, request: CheckRequest) -> None:
+    def __init__(self, context: RunContext, request: CheckRequest) -> None:
         self.context = context
         self.request = request
         self.notes: list[str] = []
 
     @cached_property
-    def frozen(self) -> Snapshot:
+    def frozen_snapshot(self) -> Snapshot:
         """The work tree as it was found."""
         return self.freeze()
 
@@ -43,27 +43,29 @@ class Subject:
         """Take a snapshot of the work tree, or return the tree of the request."""
         if self.request.tree is not None:
             return self.request.tree
-        return snapshot(self.context.store, self.context.base_tree, staged=self.request.staged)
+        return take_snapshot(self.context.store, self.context.base_tree, staged=self.request.staged)
 
     @cached_property
     def snapshot(self) -> Snapshot:
         """The tree to check: the frozen tree, with undeclared protected files as they are in the base."""
-        reverted = {entry.path for entry in self.frozen.entries if readable(entry.path) in self.put_back}
-        return candidate(self.context.store, self.frozen, reverted) if reverted else self.frozen
+        reverted = {
+            entry.path for entry in self.frozen_snapshot.entries if decode_path(entry.path) in self.reverted_paths
+        }
+        return restore_paths(self.context.store, self.frozen_snapshot, reverted) if reverted else self.frozen_snapshot
 
     @cached_property
-    def put_back(self) -> frozenset[str]:
+    def reverted_paths(self) -> frozenset[str]:
         """Protected files that the change touches and that `--files` does not declare."""
         if not self.request.files:
             return frozenset()
-        touched = [path.path for path in self.frozen.change.paths]
-        return frozenset(path for path in undeclared(touched, self.request.files) if roles(path))
+        touched = [path.path for path in self.frozen_snapshot.change.paths]
+        return frozenset(path for path in find_undeclared(touched, self.request.files) if find_roles(path))
 
     @cached_property
     def files(self) -> list[ChangedFile]:
         """The changed files with their content."""
-        with blob_reader(self.context.store.git()) as blobs:
-            return changed_files(self.snapshot, blobs)
+        with open_blob_reader(self.context.store.git()) as blobs:
+            return read_changed_files(self.snapshot, blobs)
 
     @cached_property
     def files_by_content(self) -> list[ChangedFile]:
@@ -78,8 +80,8 @@ class Subject:
 
     def read(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Read files of the tree under check that exist and are not too large."""
-        names = {readable(path): blob for path, blob in self.tree_files[1].items()}
-        with blob_reader(self.context.store.git()) as blobs:
+        names = {decode_path(path): blob for path, blob in self.tree_files[1].items()}
+        with open_blob_reader(self.context.store.git()) as blobs:
             contents = {path: blobs.read(names[path]) for path in paths if path in names}
         return {path: content for path, content in contents.items() if content is not None}
 
@@ -88,62 +90,62 @@ class Subject:
         """All files of the base and of the change, as path → blob."""
         git = self.context.store.git()
         after = files_of(git, self.snapshot.tree)
-        return (after if self.snapshot.change.empty else files_of(git, self.snapshot.base)), after
+        return (after if self.snapshot.change.is_empty else files_of(git, self.snapshot.base)), after
 
     @cached_property
-    def discovered(self) -> tuple[Discovery, Discovery]:
+    def discoveries(self) -> tuple[Discovery, Discovery]:
         """The checks that the files of the base, and those of the change, name."""
         before, after = self.tree_files
-        with blob_reader(self.context.store.git()) as blobs:
+        with open_blob_reader(self.context.store.git()) as blobs:
             now = _discover_checks(after, blobs)
-            return (now if self.snapshot.change.empty else _discover_checks(before, blobs)), now
+            return (now if self.snapshot.change.is_empty else _discover_checks(before, blobs)), now
 
     @property
-    def dropped(self) -> list[CheckSpec]:
+    def dropped_specs(self) -> list[CheckSpec]:
         """Linters and type checkers that the base's files name and the change's do not."""
-        base, now = self.discovered
+        base, now = self.discoveries
         names = {spec.name for spec in now.specs}
-        return [spec for spec in base.specs if spec.kind.complains and spec.name not in names]
+        return [spec for spec in base.specs if spec.kind.reports_diagnostics and spec.name not in names]
 
     @cached_property
     def specs(self) -> tuple[CheckSpec, ...]:
         """The checks to run: those discovered on either tree, and the user's own."""
-        base, now = self.discovered
+        base, now = self.discoveries
         check = self.context.settings.check
-        specs = outcome_rules.chosen(
-            outcome_rules.combined(now.specs, base.specs),
+        specs = outcome_rules.choose_specs(
+            outcome_rules.combine_specs(now.specs, base.specs),
             (*check.verify, *self.request.verify),
             disable=check.disable,
             optional=check.optional,
         )
         present = [os.fsdecode(entry.path) for entry in self.snapshot.entries if entry.kind is not ChangeKind.DELETED]
-        specs = tuple(spec for spec in specs if "{changed}" not in spec.argv or selected(spec, present))
-        if not outcome_rules.runtime_signal(specs):
-            specs = (*specs, *load_check(present))
-        return (*specs, *held_out_specs(self.request.heldout))
+        specs = tuple(spec for spec in specs if "{changed}" not in spec.argv or select_changed_files(spec, present))
+        if not outcome_rules.has_runtime_check(specs):
+            specs = (*specs, *build_load_checks(present))
+        return (*specs, *build_held_out_specs(self.request.heldout))
 
     @cached_property
     def renames(self) -> dict[str, str]:
         """Files that moved, old path → new path."""
-        moved = renames(self.context.store.git(), self.snapshot.base, self.snapshot.tree)
-        return {readable(old): readable(new) for old, new in moved.items()}
+        moved = find_renames(self.context.store.git(), self.snapshot.base, self.snapshot.tree)
+        return {decode_path(old): decode_path(new) for old, new in moved.items()}
 
     @cached_property
     def empty_submodules(self) -> tuple[str, ...]:
         """Submodules that are not initialised in the work tree. Checks see them as empty folders, as the user does."""
         root = self.context.repository.root
-        links = gitlinks(self.context.store.git(), self.snapshot.tree)
-        return tuple(readable(path) for path in links if not (root / os.fsdecode(path) / ".git").exists())
+        links = list_submodules(self.context.store.git(), self.snapshot.tree)
+        return tuple(decode_path(path) for path in links if not (root / os.fsdecode(path) / ".git").exists())
 
     @cached_property
-    def environment(self) -> Environment:
-        paths = {readable(path) for path in self.tree_files[1]}
+    def environment(self) -> CheckEnvironment:
+        paths = {decode_path(path) for path in self.tree_files[1]}
         folders = {"/".join(path.split("/")[:depth]) for path in paths for depth in range(1, path.count("/") + 1)}
-        return Environment(
+        return CheckEnvironment(
             root=self.context.repository.root,
             home=self.context.user_home,
             settings=self.context.settings.environment,
-            packages=package_folders((*(spec.cwd for spec in self.specs), *_manifest_folders(paths))),
+            packages=list_package_folders((*(spec.cwd for spec in self.specs), *_manifest_folders(paths))),
             tracked=frozenset(folders),
         )
 
@@ -155,5 +157,5 @@ def _manifest_folders(paths: Iterable[str]) -> list[str]:
 
 def _discover_checks(files: dict[bytes, str], blobs: BlobReader) -> Discovery:
     """Return the checks that the files of a tree name."""
-    names = {readable(path): blob for path, blob in files.items()}
+    names = {decode_path(path): blob for path, blob in files.items()}
     return discover(list(names), lambda path: blobs.read(names[path]) if path in names else None)

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.common.text import printable
-from proofstone.export.definitions import Agent
-from proofstone.export.definitions import agents as all_agents
+from proofstone.common.text import escape_control
+from proofstone.export.definitions import AgentDefinition
+from proofstone.export.definitions import build_agents as all_agents
 from proofstone.export.prompts import Ability
-from proofstone.export.targets import KINDS
-from proofstone.export.writing import write
+from proofstone.export.targets import EXPORT_TARGETS
+from proofstone.export.writer import write_exported_files
 
 app = typer.Typer(
     add_completion=False, help="List the agents of the feature pipeline, and write them as files for your coding agent."
@@ -61,11 +61,11 @@ def export(
     Either all files are written or none. Equal files are left alone; if an existing file differs, nothing is written
     without --force. Exit code: 0 everything is in place; 2 it is not.
     """
-    chosen = KINDS[kind.value]
-    result = write(folder, chosen.files(), force=force)
+    chosen = EXPORT_TARGETS[kind.value]
+    result = write_exported_files(folder, chosen.build_files(), force=force)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        output.document(
+        output.print_document(
             {
                 "kind": kind.value,
                 "directory": str(folder.absolute()),
@@ -76,10 +76,10 @@ def export(
             }
         )
         return
-    console = output.results()
+    console = output.result_console()
     for word, paths in (("wrote", result.new), ("replaced", result.replaced)):
         for path in paths:
-            console.print(printable(f"{word} {folder / path}"), soft_wrap=True)
+            console.print(escape_control(f"{word} {folder / path}"), soft_wrap=True)
     if result.unchanged:
         console.print(f"{len(result.unchanged)} files exist already and are equal", style="dim")
     console.print(f"\nDefinitions for {chosen.name}. Next:", soft_wrap=True)
@@ -96,9 +96,9 @@ def list_(as_json: JsonOption = False, no_color: NoColorOption = False) -> None:
     output = Output(json=as_json, no_color=no_color)
     agents = all_agents()
     if as_json:
-        output.document({"agents": [_document(agent) for agent in agents]})
+        output.print_document({"agents": [_document(agent) for agent in agents]})
         return
-    console = output.results()
+    console = output.result_console()
     width = max(len(agent.name) for agent in agents)
     for agent in agents:
         console.print(f"{agent.name:<{width}}  {agent.summary}", soft_wrap=True)
@@ -108,11 +108,11 @@ def list_(as_json: JsonOption = False, no_color: NoColorOption = False) -> None:
     console.print("\n`proofstone agents export KIND DIR` writes their definitions.", soft_wrap=True)
 
 
-def _abilities(agent: Agent) -> list[str]:
+def _abilities(agent: AgentDefinition) -> list[str]:
     return [ability.value for ability in Ability if ability in agent.abilities]
 
 
-def _document(agent: Agent) -> dict[str, object]:
+def _document(agent: AgentDefinition) -> dict[str, object]:
     return {
         "agent": agent.name,
         "title": agent.title,

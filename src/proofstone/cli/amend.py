@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from proofstone.app.gate import find_run, whole_of
-from proofstone.app.pipeline import RUNS, amend_run
+from proofstone.app.gate import find_parent_run, find_run
+from proofstone.app.pipeline import PIPELINE_RUNS, record_amendment
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.cli.run_kinds import run_meant
-from proofstone.cli.task_commands import RunArgument, plain, refuse_executors, speaker
-from proofstone.common.text import printable
+from proofstone.cli.run_kinds import match_run
+from proofstone.cli.task_commands import RunArgument, login_name, refuse_executors, require_text
+from proofstone.common.text import escape_control
 from proofstone.errors import InputError
 
 app = typer.Typer(add_completion=False)
@@ -46,25 +46,28 @@ def amend(
     """
     refuse_executors()
     output = Output(json=as_json, no_color=no_color)
-    run_id = _find_whole_run(plain("RUN", run))
-    paths = [plain("--files", path) for path in files or ()]
-    added = amend_run(run_id, plain("TEXT", text), paths, speaker())
+    run_id = _find_whole_run(require_text("RUN", run))
+    paths = [require_text("--files", path) for path in files or ()]
+    added = record_amendment(run_id, require_text("TEXT", text), paths, login_name())
     version = added.number + 1
     if output.json:
-        output.document({"run_id": run_id, "number": added.number, "version": f"GC-v{version}", "text": added.text})
+        output.print_document(
+            {"run_id": run_id, "number": added.number, "version": f"GC-v{version}", "text": added.text}
+        )
     else:
         change = f"requirement {added.number} of {run_id}: GC-v{version - 1} → GC-v{version}"
-        output.results().print(
-            printable(f"{change}; `proofstone status {run_id}` shows which agents have acknowledged it"), soft_wrap=True
+        output.result_console().print(
+            escape_control(f"{change}; `proofstone status {run_id}` shows which agents have acknowledged it"),
+            soft_wrap=True,
         )
 
 
 def _find_whole_run(run: str) -> str:
     """Return the id of the run, or of the run that it is a part of."""
-    match = run_meant(run)
+    match = match_run(run)
     if match is None:
-        return whole_of(find_run(run))
-    if match.kind.command != RUNS.command:
+        return find_parent_run(find_run(run))
+    if match.kind.command != PIPELINE_RUNS.command:
         raise InputError(
             f"{match.run_id} is a run of `proofstone {match.kind.command}`, which cannot be amended",
             hint="you can amend runs of `proofstone run` and `proofstone gate`; `proofstone runs` lists them",

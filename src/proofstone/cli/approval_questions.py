@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from proofstone.cli.gate_session import Line, typed_line
-from proofstone.cli.render.pipeline import WANT_WORDS, option_line
-from proofstone.cli.task_commands import plain
-from proofstone.common.text import printable
+from proofstone.cli.gate_session import LineReader, read_typed_line
+from proofstone.cli.render.pipeline import OPTIONS_WITH_NOTE, format_option
+from proofstone.cli.task_commands import require_text
+from proofstone.common.text import escape_control
 from proofstone.errors import InputError
 from proofstone.pipeline.models.run import ApprovalOption, ApprovalRequest
 
@@ -21,14 +21,14 @@ class ApprovalQuestions:
     """The questions of a run at its approval gates."""
 
     console: Console
-    line: Line = typed_line
+    read_line: LineReader = read_typed_line
 
     def ask(self, request: ApprovalRequest) -> tuple[str, str] | None:
         """Return the chosen option and the person's note; None if they do not answer."""
         self._print(f"\n{request.question}", "bold yellow")
         self._print(request.context)
         for number, option in enumerate(request.options, start=1):
-            self._print(f"  {number}. {option.id}: {option_line(option)}")
+            self._print(f"  {number}. {option.id}: {format_option(option)}")
         while True:
             self._print("type a number or a name; an empty line leaves the question, and the run waits", "dim")
             answer = self._read_answer()
@@ -38,7 +38,7 @@ class ApprovalQuestions:
             if chosen is None:
                 self._print(f"`{answer}` is not one of the {len(request.options)} options", "yellow")
                 continue
-            note = self._ask_note(chosen) if chosen.id in WANT_WORDS else ""
+            note = self._ask_note(chosen) if chosen.id in OPTIONS_WITH_NOTE else ""
             if note is not None:
                 return chosen.id, note
 
@@ -49,18 +49,18 @@ class ApprovalQuestions:
 
     def _read_answer(self) -> str:
         while True:
-            line = self.line()
+            line = self.read_line()
             try:
-                return plain("your answer", line or "")
+                return require_text("your answer", line or "")
             except InputError as error:
                 self._print(error.message, "red")
 
     def _print(self, text: str, style: str = "") -> None:
-        self.console.print(printable(text), style=style, soft_wrap=True)
+        self.console.print(escape_control(text), style=style, soft_wrap=True)
 
 
 def _find_option(request: ApprovalRequest, answer: str) -> ApprovalOption | None:
     if answer.isascii() and answer.isdecimal():
         number = int(answer)
         return request.options[number - 1] if 0 < number <= len(request.options) else None
-    return request.option(answer.lower())
+    return request.find_option(answer.lower())

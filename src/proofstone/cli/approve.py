@@ -7,13 +7,13 @@ from typing import Annotated, Final
 
 import typer
 
-from proofstone.app.pipeline import RUNS, approve_run
+from proofstone.app.pipeline import PIPELINE_RUNS, record_approval
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.cli.render.pipeline import WANT_WORDS
-from proofstone.cli.task_commands import RunArgument, plain, refuse_executors, speak, speaker
-from proofstone.common.text import printable
+from proofstone.cli.render.pipeline import OPTIONS_WITH_NOTE
+from proofstone.cli.task_commands import RunArgument, login_name, refuse_executors, require_text, send_command
+from proofstone.common.text import escape_control
 from proofstone.errors import InputError
-from proofstone.gate.request import WordKind
+from proofstone.gate.request import UserCommandKind
 
 app = typer.Typer(add_completion=False)
 
@@ -21,7 +21,7 @@ _GATE: Final = "gate-"
 """The prefix of the ids of approval gates."""
 
 
-class Decision(StrEnum):
+class TaskDecision(StrEnum):
     """The possible decisions about a task."""
 
     APPROVED = "approved"
@@ -83,30 +83,34 @@ def approve(
 def _is_about_gate(run: str, what: str, decision: str) -> bool:
     """Return whether `what` is an approval gate. A task may have any name, but `approved` and `rejected` are never
     options of a gate."""
-    return what.startswith(_GATE) and (decision not in tuple(Decision) or RUNS.named(run) is not None)
+    return what.startswith(_GATE) and (decision not in tuple(TaskDecision) or PIPELINE_RUNS.find_named(run) is not None)
 
 
 def _review(output: Output, run: str, task: str, decision: str, reason: str) -> None:
-    if decision not in tuple(Decision):
+    if decision not in tuple(TaskDecision):
         raise InputError(f"{decision!r} is not a decision about a task", hint="say `approved` or `rejected`")
-    if decision == Decision.REJECTED and not reason.strip():
+    if decision == TaskDecision.REJECTED and not reason.strip():
         raise InputError(
             "rejected needs a reason: the next attempt receives it",
             hint='for instance --reason "an empty list is not handled"',
         )
-    speak(output, run, task, WordKind(decision), reason)
+    send_command(output, run, task, UserCommandKind(decision), reason)
 
 
 def _choose(output: Output, run: str, gate: str, option: str, note: str) -> None:
     refuse_executors()
-    if option in WANT_WORDS and not note.strip():
+    if option in OPTIONS_WITH_NOTE and not note.strip():
         raise InputError(
             f"{option} needs a note: the agents receive it", hint=f'for instance {option} --note "leave the API"'
         )
-    run_id = RUNS.find(plain("RUN", run))
-    request = approve_run(run_id, plain("GATE", gate), plain("OPTION", option), plain("--note", note), speaker())
+    run_id = PIPELINE_RUNS.find(require_text("RUN", run))
+    request = record_approval(
+        run_id, require_text("GATE", gate), require_text("OPTION", option), require_text("--note", note), login_name()
+    )
     next_command = f"proofstone resume {run_id}"
     if output.json:
-        output.document({"run_id": run_id, "gate": request.gate_id, "option": option, "follows": next_command})
+        output.print_document({"run_id": run_id, "gate": request.gate_id, "option": option, "follows": next_command})
     else:
-        output.results().print(printable(f"{request.gate_id}: {option}; continue with: {next_command}"), soft_wrap=True)
+        output.result_console().print(
+            escape_control(f"{request.gate_id}: {option}; continue with: {next_command}"), soft_wrap=True
+        )

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from proofstone.agents.executors.context import Site
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.executors.people import Terminal
 from proofstone.agents.models import FaultKind
-from proofstone.agents.roles.requests import example as example_for
-from proofstone.agents.roles.requests import schemas
-from proofstone.agents.rules.budget import cost, summary
-from proofstone.app.ask import Answer, Interrupted, Question, asked_once, asked_role, nobody_runs_here
-from proofstone.cli.options import BudgetOption, TokensOption, UsdOption, backend_words, budget_words
+from proofstone.agents.roles.requests import build_example as example_for
+from proofstone.agents.roles.requests import build_role_schemas
+from proofstone.agents.rules.budget import build_cost_fields, summarize_spending
+from proofstone.app.ask import AskRequest, AskResult, OnInterrupt, ask_once, find_role, refuse_to_run
+from proofstone.cli.options import BudgetOption, TokensOption, UsdOption, collect_backend_specs, collect_budget_limits
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
-from proofstone.cli.session import exported
-from proofstone.cli.task_commands import plain
-from proofstone.common.models import Allowance, Spent
-from proofstone.common.text import counted, printable
+from proofstone.cli.session import export_on_exit
+from proofstone.cli.task_commands import require_text
+from proofstone.common.models import Allowance, BudgetUsage
+from proofstone.common.text import escape_control, pluralize
 from proofstone.errors import InputError
 
 if TYPE_CHECKING:
@@ -98,10 +98,10 @@ def ask(
     Exit code: 0 a valid answer; 1 no valid answer; 2 bad input, or the provider denies access; 4 the budget is
     exhausted; 130 interrupted.
     """
-    role, focus = asked_role(plain("ROLE", agent))
+    role, focus = find_role(require_text("ROLE", agent))
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
     if schema:
-        output.document(schemas(role))
+        output.print_document(build_role_schemas(role))
         return 0
     if example:
         sys.stdout.write(example_for(role, focus))
@@ -111,25 +111,25 @@ def ask(
             "REQUEST is missing: what do you want to ask", hint=f"`proofstone ask {agent} --example` shows one"
         )
     text, source = _read_request(request)
-    question = Question(
+    question = AskRequest(
         agent=agent,
         text=text,
         source=source,
-        backends=backend_words(backend),
-        budget=budget_words(budget, budget_tokens, budget_usd),
+        backends=collect_backend_specs(backend),
+        budget=collect_budget_limits(budget, budget_tokens, budget_usd),
         seconds=seconds,
     )
     listen = Terminal() if sys.stdin.isatty() and not as_json and request != "-" else None
-    live = _LiveAnswer(output.progress())
-    with exported(output) as note_run:
-        answer = asked_once(repo, question, live.site, _on_interrupt(output, live), listen=listen)
+    live = _LiveAnswer(output.progress_console())
+    with export_on_exit(output) as note_run:
+        answer = ask_once(repo, question, live.site, _on_interrupt(output, live), listen=listen)
         live.end_line()
         note_run(answer.run_id)
         if as_json:
-            output.document(_document(answer))
+            output.print_document(_document(answer))
         else:
             _print(output, answer)
-    fault = answer.asked.dispatched.fault
+    fault = answer.reply.dispatched.fault
     return 0 if fault is None else _EXIT_CODES.get(fault.kind, 1)
 
 
@@ -141,9 +141,9 @@ class _LiveAnswer:
         self._is_within_line = False
 
     @property
-    def site(self) -> Site:
-        return Site(
-            Path(), Path(), nobody_runs_here, say=self._show_line, hear=self._show_text, doing=self._show_action
+    def site(self) -> ExecutionContext:
+        return ExecutionContext(
+            Path(), Path(), refuse_to_run, say=self._show_line, on_text=self._show_text, on_progress=self._show_action
         )
 
     def end_line(self) -> None:
@@ -154,24 +154,24 @@ class _LiveAnswer:
 
     def _show_line(self, line: str) -> None:
         self.end_line()
-        self._console.print(printable(line), soft_wrap=True)
+        self._console.print(escape_control(line), soft_wrap=True)
 
     def _show_text(self, text: str) -> None:
         if text:
-            self._console.print(printable(text), end="", style="dim", soft_wrap=True)
+            self._console.print(escape_control(text), end="", style="dim", soft_wrap=True)
             self._is_within_line = not text.endswith("\n")
 
     def _show_action(self, line: str) -> None:
         self.end_line()
-        self._console.print(printable(line.replace("\n", " ")), style="cyan", soft_wrap=True)
+        self._console.print(escape_control(line.replace("\n", " ")), style="cyan", soft_wrap=True)
 
 
-def _on_interrupt(output: Output, live: _LiveAnswer) -> Interrupted:
+def _on_interrupt(output: Output, live: _LiveAnswer) -> OnInterrupt:
     """Return a function that names an interrupted run and its cost, even with `--quiet`."""
 
-    def report(run_id: str, spent: Spent) -> None:
+    def report(run_id: str, spent: BudgetUsage) -> None:
         live.end_line()
-        _print_run(replace(output, quiet=False).progress(), run_id, "interrupted", spent)
+        _print_run(replace(output, quiet=False).progress_console(), run_id, "interrupted", spent)
 
     return report
 
@@ -179,9 +179,9 @@ def _on_interrupt(output: Output, live: _LiveAnswer) -> Interrupted:
 def _read_request(request: str) -> tuple[str, str]:
     """Return the request and the name of its source."""
     if request == "-":
-        return plain("stdin", sys.stdin.read()), "stdin"
+        return require_text("stdin", sys.stdin.read()), "stdin"
     if not request.startswith("@"):
-        return plain("REQUEST", request), "REQUEST"
+        return require_text("REQUEST", request), "REQUEST"
     path = Path(request[1:])
     try:
         return path.read_text("utf-8-sig"), str(path)
@@ -193,8 +193,8 @@ def _read_request(request: str) -> tuple[str, str]:
         raise InputError(f"{path}: byte {error.start} is not UTF-8") from error
 
 
-def _document(answer: Answer) -> dict[str, object]:
-    dispatched = answer.asked.dispatched
+def _document(answer: AskResult) -> dict[str, object]:
+    dispatched = answer.reply.dispatched
     return {
         "run_id": answer.run_id,
         "role": dispatched.occasion.agent,
@@ -207,7 +207,7 @@ def _document(answer: Answer) -> dict[str, object]:
         "tool_calls": dispatched.tool_calls,
         "refusals": dispatched.refusals,
         "repairs": dispatched.repairs,
-        "cost": cost(answer.asked.spent),
+        "cost": build_cost_fields(answer.reply.spent),
     }
 
 
@@ -217,24 +217,26 @@ def _safe_json(value: object) -> str:
     return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
 
 
-def _print(output: Output, answer: Answer) -> None:
+def _print(output: Output, answer: AskResult) -> None:
     """Print the answer, the fault (even with `--quiet`), and the cost."""
-    dispatched = answer.asked.dispatched
+    dispatched = answer.reply.dispatched
     if dispatched.output is not None:
         sys.stdout.write(_safe_json(dispatched.output.model_dump(mode="json")) + "\n")
         sys.stdout.flush()
     if dispatched.fault is not None:
-        console = replace(output, quiet=False).progress()
+        console = replace(output, quiet=False).progress_console()
         console.print(f"{dispatched.fault.kind.value.upper()}  ", style="bold red", end="")
-        console.print(printable(dispatched.fault.why), soft_wrap=True)
-    facts = [counted(dispatched.turns, "turn"), counted(dispatched.tool_calls, "tool call")]
+        console.print(escape_control(dispatched.fault.why), soft_wrap=True)
+    facts = [pluralize(dispatched.turns, "turn"), pluralize(dispatched.tool_calls, "tool call")]
     facts += [f"{dispatched.refusals} refused"] if dispatched.refusals else []
     facts += ["asked twice"] if dispatched.occasion.dispatch > 1 else []
-    _print_run(output.progress(), answer.run_id, ", ".join(facts), answer.asked.spent)
+    _print_run(output.progress_console(), answer.run_id, ", ".join(facts), answer.reply.spent)
 
 
-def _print_run(console: Console, run_id: str, facts: str, spent: Spent) -> None:
-    used = summary(spent, Allowance())
+def _print_run(console: Console, run_id: str, facts: str, spent: BudgetUsage) -> None:
+    used = summarize_spending(spent, Allowance())
     console.print(
-        printable(f"run {run_id}  {'; '.join(part for part in (facts, used) if part)}"), style="dim", soft_wrap=True
+        escape_control(f"run {run_id}  {'; '.join(part for part in (facts, used) if part)}"),
+        style="dim",
+        soft_wrap=True,
     )

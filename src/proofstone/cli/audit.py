@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from proofstone.auditor.rules.report import audit as audited
-from proofstone.auditor.rules.report import is_grave
-from proofstone.auditor.tap import Tap
+from proofstone.auditor.rules.report import audit_runs as audited
+from proofstone.auditor.rules.report import has_severe_findings
+from proofstone.auditor.tap import LedgerTap
 from proofstone.cli.output import JsonOption, NoColorOption, Output
 from proofstone.cli.render.audit import print_audit
-from proofstone.config.home import proofstone_home
+from proofstone.config.home import find_proofstone_home
 from proofstone.errors import InputError
-from proofstone.git.repository import repository_around
+from proofstone.git.repository import find_repository_root
 from proofstone.ledger.connection import ledger_path
-from proofstone.ledger.query import find_any_run, known_runs
+from proofstone.ledger.query import find_any_run, list_run_ids
 
 app = typer.Typer(add_completion=False)
 
@@ -51,16 +51,16 @@ def audit(
         raise InputError(
             f"--all and {run}: one or the other", hint="`proofstone audit --all`, or `proofstone audit RUN`"
         )
-    path = ledger_path(home or proofstone_home())
-    with Tap(path) as tap:
+    path = ledger_path(home or find_proofstone_home())
+    with LedgerTap(path) as tap:
         if every:
-            report = audited((tap.run(run_id) for run_id in reversed(known_runs(path))), "all")
+            report = audited((tap.read_run(run_id) for run_id in reversed(list_run_ids(path))), "all")
         else:
-            run_id = find_any_run(path, run or "last", repository_around(Path.cwd()))
-            report = audited([tap.run(run_id)], run_id)
+            run_id = find_any_run(path, run or "last", find_repository_root(Path.cwd()))
+            report = audited([tap.read_run(run_id)], run_id)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        output.document(report.model_dump(mode="json"))
+        output.print_document(report.model_dump(mode="json"))
     else:
-        print_audit(output.results(), report)
-    return 1 if is_grave(report) else 0
+        print_audit(output.result_console(), report)
+    return 1 if has_severe_findings(report) else 0

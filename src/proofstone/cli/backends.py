@@ -11,37 +11,45 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proofstone.agents.backends.choosing import Probed
-from proofstone.agents.backends.programs.status import ProgramStanding, program_standings
+from proofstone.agents.backends.factory import ProbeResult
+from proofstone.agents.backends.programs.status import ProgramStatus, read_program_statuses
 from proofstone.agents.rules.tiers import TierProblem
-from proofstone.app.agents import Agent, Agents, Standing, agents, agents_of, probes, words
-from proofstone.cli.options import BackendOption, backend_words
-from proofstone.cli.output import JsonOption, NoColorOption, Output, RepoOption, repository_root
+from proofstone.app.agents import (
+    BackendStatus,
+    ResolvedAgent,
+    ResolvedAgents,
+    list_agent_names,
+    probe_backends,
+    read_backend_choices,
+    resolve_agents,
+)
+from proofstone.cli.options import BackendOption, collect_backend_specs
+from proofstone.cli.output import JsonOption, NoColorOption, Output, RepoOption, find_project_root
 from proofstone.common.models import Usage
-from proofstone.common.text import printable
+from proofstone.common.text import escape_control
 from proofstone.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-def print_programs(console: Console, programs: Sequence[ProgramStanding]) -> None:
+def print_programs(console: Console, programs: Sequence[ProgramStatus]) -> None:
     """Print the coding agents on this machine."""
     if not programs:
         return
     console.print("\nCoding agents on this machine", style="bold")
     for program in programs:
         if program.path:
-            console.print(printable(f"  {' or '.join(program.ways)}"), soft_wrap=True)
+            console.print(escape_control(f"  {' or '.join(program.specs)}"), soft_wrap=True)
             style = "yellow" if program.is_outdated or not program.login else None
-            console.print(printable(f"    {_describe_program(program)}"), style=style, soft_wrap=True)
-            console.print(printable(f"    limits itself: {program.limits}"), soft_wrap=True)
+            console.print(escape_control(f"    {_describe_program(program)}"), style=style, soft_wrap=True)
+            console.print(escape_control(f"    limits itself: {program.limit_description}"), soft_wrap=True)
     if absent := [program.name for program in programs if not program.path]:
         line = f"  not installed: {', '.join(absent)} (--json says how to install them, and their known problems)"
-        console.print(printable(line), soft_wrap=True)
+        console.print(escape_control(line), soft_wrap=True)
 
 
-def _describe_program(program: ProgramStanding) -> str:
+def _describe_program(program: ProgramStatus) -> str:
     version = f"version {program.version}" if program.version else "unknown version"
     old = (
         f", older than {program.minimum}, the oldest that is known to work: {program.install}"
@@ -49,7 +57,7 @@ def _describe_program(program: ProgramStanding) -> str:
         else ""
     )
     login = f"login by {program.login}" if program.login else "no login found"
-    adapter = f"; acp: needs {program.adapter} too" if program.adapter else ""
+    adapter = f"; acp: needs {program.missing_adapter} too" if program.missing_adapter else ""
     return f"{version}{old}, {login}{adapter} ({program.path})"
 
 
@@ -100,50 +108,48 @@ def backends(
     """
     if not repo.is_dir():
         raise InputError(f"--repo {repo}: there is no such directory")
-    names = agents_of(roles or ())
+    names = list_agent_names(roles or ())
     output = Output(json=as_json, no_color=no_color)
-    choices = words(repository_root(repo), backend_words(backend))
-    resolved = agents(choices, names)
-    answers = list(_report_probes(output.progress(), probes(choices, resolved))) if ask else []
-    resolved = resolved.having_answered(answers)
-    programs = () if roles else program_standings(choices.person.settings.programs, choices.root)
-    is_ok = resolved.able and not (roles and any(not agent.standings for agent in resolved.agents))
+    choices = read_backend_choices(find_project_root(repo), collect_backend_specs(backend))
+    resolved = resolve_agents(choices, names)
+    answers = list(_report_probes(output.progress_console(), probe_backends(choices, resolved))) if ask else []
+    resolved = resolved.with_probe_results(answers)
+    programs = () if roles else read_program_statuses(choices.person.settings.programs, choices.root)
+    is_ok = resolved.is_ready and not (roles and any(not agent.backends for agent in resolved.agents))
     if as_json:
         document = _document(is_ok, str(choices.person.file), resolved, answers if ask else None)
-        output.document(document | {"programs": [asdict(program) for program in programs]})
+        output.print_document(document | {"programs": [asdict(program) for program in programs]})
     else:
-        _print_agents(output.results(), resolved, {answer.spec: answer for answer in answers})
-        _print_notes(output.results(), resolved, choices.person.file)
-        print_programs(output.results(), programs)
+        _print_agents(output.result_console(), resolved, {answer.spec: answer for answer in answers})
+        _print_notes(output.result_console(), resolved, choices.person.file)
+        print_programs(output.result_console(), programs)
     return 0 if is_ok else 1
 
 
-def _report_probes(console: Console, answers: Iterable[Probed]) -> Iterator[Probed]:
+def _report_probes(console: Console, answers: Iterable[ProbeResult]) -> Iterator[ProbeResult]:
     """Pass the answers on, and report each as it arrives, because a probe takes a while."""
     for answer in answers:
         state = "does not answer" if answer.fault else "answers"
-        console.print(printable(f"{answer.spec} {state}"), style="dim", soft_wrap=True)
+        console.print(escape_control(f"{answer.spec} {state}"), style="dim", soft_wrap=True)
         yield answer
 
 
-def _print_agents(console: Console, resolved: Agents, answers: Mapping[str, Probed]) -> None:
+def _print_agents(console: Console, resolved: ResolvedAgents, answers: Mapping[str, ProbeResult]) -> None:
     """Print the agents. Adjacent roles with the same backends share a row."""
-    for _, group in groupby(
-        resolved.agents, key=lambda agent: (agent.choice.origin, agent.choice.key, agent.standings)
-    ):
+    for _, group in groupby(resolved.agents, key=lambda agent: (agent.choice.origin, agent.choice.key, agent.backends)):
         same = list(group)
         console.print(", ".join(agent.name for agent in same), style="bold", soft_wrap=True)
-        for standing in same[0].standings:
-            console.print(printable(f"  {standing.spec}"), soft_wrap=True)
+        for standing in same[0].backends:
+            console.print(escape_control(f"  {standing.spec}"), soft_wrap=True)
             is_ready = not (standing.missing or standing.fault)
-            facts = printable(f"    {_describe_backend(same[0], standing, answers.get(standing.spec))}")
+            facts = escape_control(f"    {_describe_backend(same[0], standing, answers.get(standing.spec))}")
             console.print(facts, style=None if is_ready else "red", soft_wrap=True)
-        if not same[0].standings:
+        if not same[0].backends:
             console.print("  no agent is configured", style="yellow")
 
 
-def _print_notes(console: Console, resolved: Agents, file: Path) -> None:
-    if any(not agent.standings for agent in resolved.agents):
+def _print_notes(console: Console, resolved: ResolvedAgents, file: Path) -> None:
+    if any(not agent.backends for agent in resolved.agents):
         console.print(
             "\nnote: set a backend for all roles that have none with `default` under [backends], or with "
             "--backend default=SPEC",
@@ -151,11 +157,11 @@ def _print_notes(console: Console, resolved: Agents, file: Path) -> None:
         )
     for refuse, text in _group_problems(resolved.problems):
         word = "refused" if refuse else "note"
-        console.print(printable(f"\n{word}: {text}"), style="red" if refuse else None, soft_wrap=True)
+        console.print(escape_control(f"\n{word}: {text}"), style="red" if refuse else None, soft_wrap=True)
     if any(_UNVERIFIED in problem.text for problem in resolved.problems) and (models := _models_without_tier(resolved)):
-        console.print(printable(f"Set a tier, from 1 (small) to 3 (strong), in {file}:"), soft_wrap=True)
+        console.print(escape_control(f"Set a tier, from 1 (small) to 3 (strong), in {file}:"), soft_wrap=True)
         for model in models:
-            console.print(printable(f'  [models."{model}"]\n  tier = 2'), soft_wrap=True)
+            console.print(escape_control(f'  [models."{model}"]\n  tier = 2'), soft_wrap=True)
 
 
 def _group_problems(problems: Sequence[TierProblem]) -> Iterator[tuple[bool, str]]:
@@ -163,14 +169,14 @@ def _group_problems(problems: Sequence[TierProblem]) -> Iterator[tuple[bool, str
     subjects_by_cause: dict[tuple[bool, str], list[str]] = {}
     for problem in problems:
         subject, _, cause = problem.text.partition(_UNVERIFIED)
-        subjects_by_cause.setdefault((problem.refuse, cause or subject), []).append(subject)
+        subjects_by_cause.setdefault((problem.is_refused, cause or subject), []).append(subject)
     for (refuse, cause), subjects in subjects_by_cause.items():
         yield refuse, cause if subjects == [cause] else f"{cause}, so it cannot be verified {'; '.join(subjects)}"
 
 
-def _models_without_tier(resolved: Agents) -> list[str]:
+def _models_without_tier(resolved: ResolvedAgents) -> list[str]:
     """Return the models without a tier, by their names in the settings."""
-    standings = [standing for agent in resolved.agents for standing in agent.standings]
+    standings = [standing for agent in resolved.agents for standing in agent.backends]
     return list(
         dict.fromkeys(
             standing.spec.removeprefix("api:") for standing in standings if standing.model and standing.tier is None
@@ -178,14 +184,14 @@ def _models_without_tier(resolved: Agents) -> list[str]:
     )
 
 
-def _describe_backend(agent: Agent, status: Standing, answer: Probed | None) -> str:
+def _describe_backend(agent: ResolvedAgent, status: BackendStatus, answer: ProbeResult | None) -> str:
     model = f"{status.vendor or 'vendor unknown'}, {_tier(status)}, " if status.model else ""
     price = {True: "price known, ", False: "price unknown, ", None: ""}[status.priced]
     key = f" ({agent.choice.key})" if agent.choice.key else ""
     return f"{model}{price}set by {agent.choice.origin}{key}: {_describe_state(status, answer)}"
 
 
-def _describe_state(status: Standing, answer: Probed | None) -> str:
+def _describe_state(status: BackendStatus, answer: ProbeResult | None) -> str:
     if status.missing:
         return f"not ready: {status.missing}{f' ({status.hint})' if status.hint else ''}"
     if status.fault:
@@ -198,7 +204,7 @@ def _describe_state(status: Standing, answer: Probed | None) -> str:
     return f"ready, answered{model} in {answer.milliseconds} ms{tokens}"
 
 
-def _tier(status: Standing) -> str:
+def _tier(status: BackendStatus) -> str:
     return "tier unknown" if status.tier is None else f"tier {status.tier}"
 
 
@@ -206,7 +212,7 @@ def _cost(usage: Usage) -> str:
     return "cost unknown" if usage.usd is None else f"${usage.usd:.6f}"
 
 
-def _document(is_ok: bool, file: str, resolved: Agents, answers: list[Probed] | None) -> dict[str, object]:
+def _document(is_ok: bool, file: str, resolved: ResolvedAgents, answers: list[ProbeResult] | None) -> dict[str, object]:
     return {
         "ok": is_ok,
         "person_file": file,
@@ -216,7 +222,7 @@ def _document(is_ok: bool, file: str, resolved: Agents, answers: list[Probed] | 
                 "from": agent.choice.origin.value,
                 "key": agent.choice.key,
                 "ready": not agent.missing,
-                "backends": [asdict(standing) for standing in agent.standings],
+                "backends": [asdict(standing) for standing in agent.backends],
             }
             for agent in resolved.agents
         ],
@@ -225,7 +231,7 @@ def _document(is_ok: bool, file: str, resolved: Agents, answers: list[Probed] | 
     }
 
 
-def _probe_document(answer: Probed) -> dict[str, object]:
+def _probe_document(answer: ProbeResult) -> dict[str, object]:
     return {
         "spec": answer.spec,
         "answered": not answer.fault,

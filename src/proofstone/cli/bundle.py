@@ -9,21 +9,21 @@ from typing import Annotated
 
 import typer
 
-from proofstone.app.context import private_home
+from proofstone.app.context import ensure_private_home
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.cli.render.bundle import html
+from proofstone.cli.render.bundle import render_html
 from proofstone.cli.task_commands import RunArgument
-from proofstone.common.text import printable
+from proofstone.common.text import escape_control
 from proofstone.errors import InputError
-from proofstone.git.repository import repository_around
+from proofstone.git.repository import find_repository_root
 from proofstone.ledger.connection import ledger_path
-from proofstone.ledger.query import meant
+from proofstone.ledger.query import resolve_run
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.machine.files import write_whole
-from proofstone.pipeline.bundling import bundle_of
-from proofstone.pipeline.models.bundle import Bundle
-from proofstone.pipeline.records import bundled_runs
-from proofstone.pipeline.rules.bundle_page import page
+from proofstone.machine.files import write_atomic
+from proofstone.pipeline.bundle_builder import build_bundle
+from proofstone.pipeline.models.bundle import EvidenceBundle
+from proofstone.pipeline.records import list_bundled_runs
+from proofstone.pipeline.rules.bundle_page import render_bundle_page
 
 app = typer.Typer(add_completion=False)
 
@@ -51,27 +51,29 @@ def bundle(
     output = Output(json=as_json, no_color=no_color)
     result = _build_bundle(run)
     written: list[Path] = []
-    for file, text in ((html_file, html), (into, page)):
+    for file, text in ((html_file, render_html), (into, render_bundle_page)):
         if file is not None:
-            write_whole(file, text(result).encode("utf-8", "backslashreplace"))
+            write_atomic(file, text(result).encode("utf-8", "backslashreplace"))
             written.append(file)
     if as_json:
-        output.document(result.model_dump(mode="json"))
+        output.print_document(result.model_dump(mode="json"))
     elif written:
-        output.results().print(printable("\n".join(f"wrote {file}" for file in written)), soft_wrap=True)
+        output.result_console().print(escape_control("\n".join(f"wrote {file}" for file in written)), soft_wrap=True)
     else:
-        sys.stdout.write(page(result))
+        sys.stdout.write(render_bundle_page(result))
 
 
-def _build_bundle(text: str) -> Bundle:
-    path = ledger_path(private_home())
+def _build_bundle(text: str) -> EvidenceBundle:
+    path = ledger_path(ensure_private_home())
     no_runs = InputError("there is no run to bundle yet", hint="`proofstone gate PLAN.md` starts one")
     if not path.is_file():
         raise no_runs
     with closing(SqliteLedger(path, "read")) as ledger:
-        runs = bundled_runs(ledger)
+        runs = list_bundled_runs(ledger)
         if not runs:
             raise no_runs
         hint = f"only runs of `proofstone run` and `proofstone gate` have a bundle; the last one is {runs[0].run_id}"
-        repository = repository_around(Path.cwd())
-        return bundle_of(ledger, meant(text, runs, repository, "run of `proofstone run` or `proofstone gate`", hint))
+        repository = find_repository_root(Path.cwd())
+        return build_bundle(
+            ledger, resolve_run(text, runs, repository, "run of `proofstone run` or `proofstone gate`", hint)
+        )

@@ -9,16 +9,16 @@ from typing import Annotated
 
 import typer
 
-from proofstone.app.context import check_run
-from proofstone.check.context import CheckRequest, Silent
+from proofstone.app.context import build_check_run
+from proofstone.check.context import CheckRequest, NullProgress
 from proofstone.check.models import CheckReport
-from proofstone.check.rules.outcome import ACCEPTABLE
+from proofstone.check.rules.outcome import ACCEPTABLE_RULES
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
-from proofstone.cli.render.check import LiveChecks, print_report
-from proofstone.common.commands import VACUOUS, is_vacuous
+from proofstone.cli.render.check import LiveChecks, print_check_report
+from proofstone.common.commands import VACUOUS_REASON, is_vacuous
 from proofstone.common.models import Outcome
 from proofstone.errors import InputError
-from proofstone.git.program import readable
+from proofstone.git.program import decode_path
 
 app = typer.Typer(add_completion=False)
 
@@ -107,12 +107,12 @@ def check(
     request = CheckRequest(
         base=base,
         verify=tuple(_commands("--verify", verify or [])),
-        files=tuple(readable(os.fsencode(glob)) for glob in files or ()),
+        files=tuple(decode_path(os.fsencode(glob)) for glob in files or ()),
         must_pass=tuple(_require_text("--must-pass", name) for name in must_pass or ()),
         staged=staged,
-        fresh=fresh,
-        compare_bare=compare_bare,
-        own_settings=own_settings,
+        no_cache=fresh,
+        rerun_unsandboxed=compare_bare,
+        use_worktree_config=own_settings,
         accept_test_changes=_reason(accept_test_changes),
         accept=dict(_parse_accept(option) for option in accept or ()),
         heldout=tuple(_commands("--heldout", heldout or [])),
@@ -121,10 +121,10 @@ def check(
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
     report = _run_check(repo, request, output, require_sandbox=require_sandbox)
     if as_json:
-        output.document(report.model_dump(mode="json"))
+        output.print_document(report.model_dump(mode="json"))
     else:
         sys.stderr.flush()
-        print_report(output.results(), report)
+        print_check_report(output.result_console(), report)
     return _EXIT_CODES[report.outcome]
 
 
@@ -138,11 +138,11 @@ def _require_text(option: str, value: str) -> str:
 def _run_check(repo: Path, request: CheckRequest, output: Output, *, require_sandbox: bool) -> CheckReport:
     """Run the check, with its progress on stderr unless the output is quiet."""
     if output.quiet:
-        with check_run(repo, request, Silent(), require_sandbox=require_sandbox) as run:
+        with build_check_run(repo, request, NullProgress(), require_sandbox=require_sandbox) as run:
             return run.run()
-    console = output.progress()
+    console = output.progress_console()
     live = LiveChecks(console, interactive=console.is_terminal)
-    with check_run(repo, request, live, require_sandbox=require_sandbox) as run, live.showing():
+    with build_check_run(repo, request, live, require_sandbox=require_sandbox) as run, live.show_live():
         return run.run()
 
 
@@ -153,7 +153,7 @@ def _commands(option: str, commands: list[str]) -> list[str]:
             raise InputError(f"{option}: the command is empty", hint=f"for instance {option} 'pytest -q'")
         if is_vacuous(command):
             raise InputError(
-                f"{option} {command!r}: {VACUOUS}",
+                f"{option} {command!r}: {VACUOUS_REASON}",
                 hint="name a command that fails when the change is wrong, for instance 'pytest -q'",
             )
         if "\0" in command:
@@ -170,9 +170,10 @@ def _heldout_files(folder: Path | None, commands: list[str]) -> Path | None:
 def _parse_accept(text: str) -> tuple[str, str]:
     """Parse `rule=reason`. Refuse a rule whose findings nobody may accept."""
     rule, _, reason = _require_text("--accept", text).partition("=")
-    if rule not in ACCEPTABLE:
+    if rule not in ACCEPTABLE_RULES:
         raise InputError(
-            f"--accept {rule}: no finding of that rule can be accepted", hint=f"one of {', '.join(sorted(ACCEPTABLE))}"
+            f"--accept {rule}: no finding of that rule can be accepted",
+            hint=f"one of {', '.join(sorted(ACCEPTABLE_RULES))}",
         )
     if len(reason.strip()) < 8:
         raise InputError(

@@ -14,20 +14,20 @@ import typer
 
 from proofstone import __version__
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.common.text import printable
-from proofstone.config.home import proofstone_home
+from proofstone.common.text import escape_control
+from proofstone.config.home import find_proofstone_home
 from proofstone.ledger.connection import ledger_path
 from proofstone.machine.facts import (
     PROGRAMS,
-    Found,
-    State,
-    cgroup_version,
-    container,
-    kernel_switch,
-    look_for_all,
-    os_release,
+    ProgramSearchResult,
+    ProgramState,
+    detect_container,
+    find_cgroup_version,
+    look_for_programs,
+    read_kernel_setting,
+    read_os_release,
 )
-from proofstone.sandbox.rules import Threat, not_kept
+from proofstone.sandbox.rules import Threat, list_gaps
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 
-class Fact(NamedTuple):
+class DoctorFact(NamedTuple):
     """A line of the report that is not about a program."""
 
     name: str
@@ -48,7 +48,7 @@ class Fact(NamedTuple):
     fix: str = ""
 
 
-class Machine(NamedTuple):
+class MachineFacts(NamedTuple):
     """The facts that the hints depend on, so that tests can describe any machine."""
 
     system: str
@@ -64,50 +64,50 @@ def doctor(as_json: JsonOption = False, no_color: NoColorOption = False) -> int:
     Exit code: 0 everything essential is there; 1 something essential is missing.
     """
     output = Output(json=as_json, no_color=no_color)
-    programs = look_for_all(PROGRAMS)
-    home = proofstone_home()
+    programs = look_for_programs(PROGRAMS)
+    home = find_proofstone_home()
     sandbox = probe_sandbox(home)
-    threats = not_kept(sandbox.best, as_root=os.geteuid() == 0)
-    facts = {"sandbox": sandbox_lines(sandbox, cgroup_version()), "state": state_facts(home)}
-    advice = [] if facts["sandbox"][0].ok else hints(this_machine())
-    is_ok = all(program.state is State.OK for program in programs if program.program.essential)
+    threats = list_gaps(sandbox.best_level, as_root=os.geteuid() == 0)
+    facts = {"sandbox": describe_sandbox(sandbox, find_cgroup_version()), "state": describe_state_directory(home)}
+    advice = [] if facts["sandbox"][0].ok else suggest_fixes(read_machine_facts())
+    is_ok = all(program.state is ProgramState.OK for program in programs if program.program.essential)
     if as_json:
-        output.document(
+        output.print_document(
             {
                 "ok": is_ok,
-                "system": system(),
+                "system": describe_system(),
                 "programs": [_program_document(program) for program in programs],
                 **{name: [fact._asdict() for fact in group] for name, group in facts.items()},
-                "not_prevented": [{"attempt": threat.name, "wall": threat.wall} for threat in threats],
+                "not_prevented": [{"attempt": threat.name, "wall": threat.protection} for threat in threats],
                 "hints": advice,
             }
         )
     else:
-        _print(output.results(), programs, facts, advice)
-        _print_threats(output.results(), sandbox.best, threats)
+        _print(output.result_console(), programs, facts, advice)
+        _print_threats(output.result_console(), sandbox.best_level, threats)
     return 0 if is_ok else 1
 
 
-def system() -> dict[str, str]:
+def describe_system() -> dict[str, str]:
     return {
         "proofstone": __version__,
         "python": platform.python_version(),
-        "system": os_release().get("PRETTY_NAME", platform.system()),
+        "system": read_os_release().get("PRETTY_NAME", platform.system()),
         "kernel": platform.release(),
     }
 
 
-def this_machine() -> Machine:
+def read_machine_facts() -> MachineFacts:
     names = (
         "kernel.apparmor_restrict_unprivileged_userns",
         "kernel.unprivileged_userns_clone",
         "user.max_user_namespaces",
     )
-    switches = {name: kernel_switch(name) for name in names}
-    return Machine(platform.system(), os.geteuid() == 0, container(), switches)
+    switches = {name: read_kernel_setting(name) for name in names}
+    return MachineFacts(platform.system(), os.geteuid() == 0, detect_container(), switches)
 
 
-def hints(machine: Machine) -> list[str]:
+def suggest_fixes(machine: MachineFacts) -> list[str]:
     """Return the usual reasons why a sandbox does not work on such a machine, and how to fix them."""
     if machine.system != "Linux":
         return [
@@ -138,30 +138,32 @@ def hints(machine: Machine) -> list[str]:
 
 def probe_sandbox(home: Path) -> SandboxFacts:
     """Probe the sandbox, with its layers in the state directory if that is usable."""
-    from proofstone.sandbox.probe import probe
+    from proofstone.sandbox.probe import try_sandboxes
 
     if home.is_dir() and os.access(home, os.W_OK | os.X_OK):
-        return probe(home)
+        return try_sandboxes(home)
     with tempfile.TemporaryDirectory(prefix="proofstone-doctor-") as scratch:
-        return probe(Path(scratch))
+        return try_sandboxes(Path(scratch))
 
 
-def sandbox_lines(facts: SandboxFacts, cgroup: int | None) -> list[Fact]:
+def describe_sandbox(facts: SandboxFacts, cgroup: int | None) -> list[DoctorFact]:
     """Return the results of the probe as lines. The first gives the sandbox level of checks."""
     from proofstone.sandbox import seccomp
 
     error = facts.namespaces_error.partition("\n")[0]
     return [
-        Fact("level", facts.namespaces, f"checks run at the level {facts.best}"),
-        Fact("own namespaces", facts.namespaces, "bubblewrap can create them" if facts.namespaces else error),
-        Fact("throwaway layers", facts.layers != "none", f"overlay file system: {facts.layers}"),
-        Fact("Landlock", facts.landlock > 0, f"version {facts.landlock}" if facts.landlock else "not in this kernel"),
-        Fact(
-            "system call filter",
-            seccomp.is_available(),
-            "calls that no check needs are refused" if seccomp.is_available() else "none for this architecture",
+        DoctorFact("level", facts.namespaces, f"checks run at the level {facts.best_level}"),
+        DoctorFact("own namespaces", facts.namespaces, "bubblewrap can create them" if facts.namespaces else error),
+        DoctorFact("throwaway layers", facts.layers != "none", f"overlay file system: {facts.layers}"),
+        DoctorFact(
+            "Landlock", facts.landlock > 0, f"version {facts.landlock}" if facts.landlock else "not in this kernel"
         ),
-        Fact(
+        DoctorFact(
+            "system call filter",
+            seccomp.has_filter(),
+            "calls that no check needs are refused" if seccomp.has_filter() else "none for this architecture",
+        ),
+        DoctorFact(
             "limits by cgroup",
             facts.cgroup,
             f"version {cgroup}"
@@ -174,16 +176,18 @@ def sandbox_lines(facts: SandboxFacts, cgroup: int | None) -> list[Fact]:
     ]
 
 
-def state_facts(home: Path) -> list[Fact]:
+def describe_state_directory(home: Path) -> list[DoctorFact]:
     """Return whether the state directory is usable and private."""
     if not home.exists():
         parent = next(folder for folder in home.parents if folder.exists())
         usable = os.access(parent, os.W_OK | os.X_OK)
         fix = "" if usable else "set PROOFSTONE_HOME to a directory that you can write to"
-        return [Fact(str(home), usable, "will be created when needed" if usable else f"{parent} is not writable", fix)]
+        return [
+            DoctorFact(str(home), usable, "will be created when needed" if usable else f"{parent} is not writable", fix)
+        ]
     if not home.is_dir() or not os.access(home, os.W_OK | os.X_OK):
         return [
-            Fact(
+            DoctorFact(
                 str(home), False, "not a writable directory", "set PROOFSTONE_HOME to a directory that you can write to"
             )
         ]
@@ -191,7 +195,7 @@ def state_facts(home: Path) -> list[Fact]:
     private = mode & 0o077 == 0
     ledger = "a ledger is there" if ledger_path(home).exists() else "no ledger yet"
     return [
-        Fact(
+        DoctorFact(
             str(home),
             private,
             f"writable, mode {mode:04o}, {ledger}" + ("" if private else "; other users can read it"),
@@ -200,7 +204,7 @@ def state_facts(home: Path) -> list[Fact]:
     ]
 
 
-def _program_document(found: Found) -> dict[str, object]:
+def _program_document(found: ProgramSearchResult) -> dict[str, object]:
     program = found.program
     return {
         "name": program.name,
@@ -217,9 +221,12 @@ def _program_document(found: Found) -> dict[str, object]:
 
 
 def _print(
-    console: Console, programs: Sequence[Found], facts: Mapping[str, Sequence[Fact]], advice: Sequence[str]
+    console: Console,
+    programs: Sequence[ProgramSearchResult],
+    facts: Mapping[str, Sequence[DoctorFact]],
+    advice: Sequence[str],
 ) -> None:
-    about = system()
+    about = describe_system()
     console.print(
         f"proofstone {about['proofstone']}, Python {about['python']}, {about['system']}, kernel {about['kernel']}",
         soft_wrap=True,
@@ -243,18 +250,18 @@ def _print_threats(console: Console, level: Assurance, threats: Sequence[Threat]
         subject = "as root, the" if os.geteuid() == 0 else "the"
         console.print(f"\nNot prevented: {subject} level {level} does not promise that", style="bold")
         for threat in threats:
-            console.print(f"  - {threat.wall}", soft_wrap=True)
+            console.print(f"  - {threat.protection}", soft_wrap=True)
 
 
-def _print_program(console: Console, found: Found) -> None:
+def _print_program(console: Console, found: ProgramSearchResult) -> None:
     name = f"{found.program.name} {found.version or ''}".strip()
     text = f"{name:<18} {found.program.why}"
-    _print_line(console, found.state.value, found.state is State.OK, text, found.install, found.detail)
+    _print_line(console, found.state.value, found.state is ProgramState.OK, text, found.install, found.detail)
 
 
 def _print_line(console: Console, state: str, ok: bool, text: str, fix: str = "", detail: str = "") -> None:
     style = "green" if ok else "yellow"
     console.print(f"  {state:<12}", style=style, end="")
-    console.print(printable(f" {text}" + (f" ({detail})" if detail else "")), soft_wrap=True)
+    console.print(escape_control(f" {text}" + (f" ({detail})" if detail else "")), soft_wrap=True)
     if fix and not ok:
-        console.print(f"{'':<15}→ {printable(fix)}", soft_wrap=True)
+        console.print(f"{'':<15}→ {escape_control(fix)}", soft_wrap=True)

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.cli.task_commands import RunArgument, TaskArgument, speak
-from proofstone.gate.request import WordKind
+from proofstone.cli.task_commands import RunArgument, TaskArgument, send_command
+from proofstone.gate.request import UserCommandKind
 
 app = typer.Typer(add_completion=False)
 
@@ -27,4 +27,4 @@ def done(
 
     Your work on a task is verified like any other work. `proofstone status` shows what waits for you.
     """
-    speak(Output(json=as_json, no_color=no_color), run, task, WordKind.DONE, note)
+    send_command(Output(json=as_json, no_color=no_color), run, task, UserCommandKind.DONE, note)

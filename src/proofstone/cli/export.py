@@ -11,17 +11,17 @@ from typing import Annotated
 
 import typer
 
-from proofstone.cli.output import JsonOption, NoColorOption, Output, repository_root
-from proofstone.common.text import printable
+from proofstone.cli.output import JsonOption, NoColorOption, Output, find_project_root
+from proofstone.common.text import escape_control
 from proofstone.errors import InputError
-from proofstone.git.user_hooks import NAMES, is_proofstones, script
+from proofstone.git.user_hooks import HOOK_NAMES, build_hook_script, is_proofstone_hook
 from proofstone.hooks import agent_hooks as exported
-from proofstone.machine.files import write_whole
+from proofstone.machine.files import write_atomic
 
 app = typer.Typer(add_completion=False, help="Write configuration for programs that work with Proofstone.")
 
 
-class Kind(StrEnum):
+class HookTarget(StrEnum):
     """The programs that configuration can be written for."""
 
     CLAUDE = "claude"
@@ -37,12 +37,12 @@ class Kind(StrEnum):
     GENERIC = "generic"
 
 
-_WITHOUT_HOOKS = (Kind.AIDER, Kind.GOOSE, Kind.MINI, Kind.GENERIC)
+_WITHOUT_HOOKS = (HookTarget.AIDER, HookTarget.GOOSE, HookTarget.MINI, HookTarget.GENERIC)
 """Programs without a hook that could send findings back, and any other program."""
 
 
 @dataclass(frozen=True)
-class Change:
+class FileChange:
     """The new content of a file."""
 
     path: Path
@@ -58,7 +58,9 @@ def export() -> None:
 
 @app.command("hooks")
 def export_hooks(
-    kind: Annotated[Kind, typer.Argument(metavar="KIND", help=f"The program: {', '.join(Kind)}.", show_default=False)],
+    kind: Annotated[
+        HookTarget, typer.Argument(metavar="KIND", help=f"The program: {', '.join(HookTarget)}.", show_default=False)
+    ],
     directory: Annotated[
         Path | None,
         typer.Argument(
@@ -108,9 +110,9 @@ def export_hooks(
     return 0
 
 
-def _print_instruction(kind: Kind, *, as_json: bool) -> int:
+def _print_instruction(kind: HookTarget, *, as_json: bool) -> int:
     if as_json:
-        Output(json=True).document({"kind": kind, "hooks": False, "instruction": exported.INSTRUCTION})
+        Output(json=True).print_document({"kind": kind, "hooks": False, "instruction": exported.INSTRUCTION})
         return 0
     sys.stderr.write(
         f"{kind} has no hook that could send findings back. Add this to its AGENTS.md, or the file that it reads:\n\n"
@@ -119,52 +121,57 @@ def _print_instruction(kind: Kind, *, as_json: bool) -> int:
     return 0
 
 
-def _default_content(kind: Kind) -> str:
+def _default_content(kind: HookTarget) -> str:
     """Return what would be written into a project without any configuration."""
-    if kind is Kind.GIT:
-        return script(NAMES[0], "proofstone").decode()
-    if kind is Kind.OPENCODE:
+    if kind is HookTarget.GIT:
+        return build_hook_script(HOOK_NAMES[0], "proofstone").decode()
+    if kind is HookTarget.OPENCODE:
         return exported.PLUGIN
     dialect = exported.DIALECTS[kind]
-    return exported.written(exported.merged(dialect, {}, dialect.file))
+    return exported.format_document(exported.add_hook(dialect, {}, dialect.file))
 
 
-def _find_root(kind: Kind, directory: Path | None) -> Path:
-    if directory is None and kind is Kind.GIT:
+def _find_root(kind: HookTarget, directory: Path | None) -> Path:
+    if directory is None and kind is HookTarget.GIT:
         raise InputError(
             "git: name the folder that holds your hooks", hint="`proofstone hook install` finds that of the repository"
         )
-    root = repository_root(Path()) if directory is None else directory.absolute()
+    root = find_project_root(Path()) if directory is None else directory.absolute()
     if not root.is_dir():
         raise InputError(f"{directory}: there is no such directory", hint="create it, or name the root of the project")
     return root
 
 
-def _plan_changes(kind: Kind, root: Path, *, remove: bool) -> list[Change]:
+def _plan_changes(kind: HookTarget, root: Path, *, remove: bool) -> list[FileChange]:
     for file in _target_files(kind):
         _refuse_outside_link(root, file)
-    if kind is Kind.GIT:
-        return [_plan_git_hook(root / name, None if remove else script(name, "proofstone").decode()) for name in NAMES]
-    if kind is Kind.OPENCODE:
+    if kind is HookTarget.GIT:
+        return [
+            _plan_git_hook(root / name, None if remove else build_hook_script(name, "proofstone").decode())
+            for name in HOOK_NAMES
+        ]
+    if kind is HookTarget.OPENCODE:
         return [_plan_plugin(root / exported.OPENCODE.file, remove=remove)]
     dialect = exported.DIALECTS[kind]
     path = root / dialect.file
     text = _read(path)
     document = exported.read_document(str(path), text)
     if not remove:
-        new = exported.merged(dialect, document, str(path))
-        return [Change(path, text if new == document else exported.written(new, text))]
-    left = exported.without(dialect, document, str(path))
+        new = exported.add_hook(dialect, document, str(path))
+        return [FileChange(path, text if new == document else exported.format_document(new, text))]
+    left = exported.remove_hook(dialect, document, str(path))
     if left == document:
         return []
-    return [Change(path, None if exported.is_bare(dialect, left) else exported.written(left, text))]
+    return [
+        FileChange(path, None if exported.is_empty_document(dialect, left) else exported.format_document(left, text))
+    ]
 
 
-def _target_files(kind: Kind) -> tuple[str, ...]:
+def _target_files(kind: HookTarget) -> tuple[str, ...]:
     """Return the files that are written for a program, relative to the root."""
-    if kind is Kind.GIT:
-        return NAMES
-    return ((exported.OPENCODE if kind is Kind.OPENCODE else exported.DIALECTS[kind]).file,)
+    if kind is HookTarget.GIT:
+        return HOOK_NAMES
+    return ((exported.OPENCODE if kind is HookTarget.OPENCODE else exported.DIALECTS[kind]).file,)
 
 
 def _refuse_outside_link(root: Path, file: str) -> None:
@@ -181,23 +188,23 @@ def _refuse_outside_link(root: Path, file: str) -> None:
             )
 
 
-def _plan_git_hook(path: Path, wanted: str | None) -> Change:
+def _plan_git_hook(path: Path, wanted: str | None) -> FileChange:
     existing = _read(path)
-    if existing and not is_proofstones(existing.encode("utf-8", "surrogateescape")):
+    if existing and not is_proofstone_hook(existing.encode("utf-8", "surrogateescape")):
         if wanted is None:
-            return Change(path, existing)
+            return FileChange(path, existing)
         raise InputError(
             f"{path}: there is a hook already",
             hint=f"add this line to it: proofstone hook run {path.name} || exit 1",
         )
-    return Change(path, wanted, mode=0o755)
+    return FileChange(path, wanted, mode=0o755)
 
 
-def _plan_plugin(path: Path, *, remove: bool) -> Change:
+def _plan_plugin(path: Path, *, remove: bool) -> FileChange:
     existing = _read(path)
     if existing and "proofstone export hooks opencode" not in existing:
         raise InputError(f"{path}: exists and was not written by Proofstone", hint="move it away, or use --print")
-    return Change(path, None if remove else exported.PLUGIN)
+    return FileChange(path, None if remove else exported.PLUGIN)
 
 
 def _read(path: Path) -> str:
@@ -210,13 +217,13 @@ def _read(path: Path) -> str:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _differs(change: Change) -> bool:
+def _differs(change: FileChange) -> bool:
     if change.content is None:
         return os.path.lexists(change.path)
     return change.content != _read(change.path) or (change.mode & 0o100 and not os.access(change.path, os.X_OK)) != 0
 
 
-def _apply(change: Change) -> None:
+def _apply(change: FileChange) -> None:
     """Write or remove a file atomically. Follow a link within the root, and keep the mode of the file."""
     path, hint = change.path.resolve(), "name another DIR"
     try:
@@ -227,19 +234,21 @@ def _apply(change: Change) -> None:
         mode = path.stat().st_mode & 0o777 | change.mode & 0o111 if path.exists() else change.mode
     except OSError as error:
         raise InputError(f"{change.path}: cannot be written: {error.strerror}", hint=hint) from error
-    write_whole(path, change.content.encode("utf-8", "surrogateescape"), mode=mode, hint=hint)
+    write_atomic(path, change.content.encode("utf-8", "surrogateescape"), mode=mode, hint=hint)
 
 
-def _print_changes(output: Output, kind: Kind, changes: list[Change], *, remove: bool) -> None:
+def _print_changes(output: Output, kind: HookTarget, changes: list[FileChange], *, remove: bool) -> None:
     if output.json:
         files = [{"path": str(change.path), "removed": change.content is None} for change in changes]
-        output.document({"kind": kind, "hooks": True, "changed": files})
+        output.print_document({"kind": kind, "hooks": True, "changed": files})
         return
-    console = output.results()
+    console = output.result_console()
     for change in changes:
-        console.print(printable(f"{'removed' if change.content is None else 'wrote'} {change.path}"), soft_wrap=True)
+        console.print(
+            escape_control(f"{'removed' if change.content is None else 'wrote'} {change.path}"), soft_wrap=True
+        )
     if not changes:
         console.print("nothing to do: " + ("Proofstone has no hook here" if remove else "the hook is there already"))
-    elif not remove and kind is not Kind.GIT:
-        target = exported.OPENCODE if kind is Kind.OPENCODE else exported.DIALECTS[kind]
+    elif not remove and kind is not HookTarget.GIT:
+        target = exported.OPENCODE if kind is HookTarget.OPENCODE else exported.DIALECTS[kind]
         console.print(target.next, style="dim", soft_wrap=True)

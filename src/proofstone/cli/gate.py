@@ -8,17 +8,17 @@ from typing import Annotated
 
 import typer
 
-from proofstone.app.gate import gate_run
-from proofstone.cli.gate_session import MinutesOption, Mode, ModeOption, NoWaitOption, Sitting, minutes
-from proofstone.cli.options import BudgetOption, TokensOption, UsdOption, budget_words
+from proofstone.app.gate import build_gate_run
+from proofstone.cli.gate_session import GateMode, GateSession, MinutesOption, ModeOption, NoWaitOption, check_minutes
+from proofstone.cli.options import BudgetOption, TokensOption, UsdOption, collect_budget_limits
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
-from proofstone.cli.task_commands import plain
+from proofstone.cli.task_commands import require_text
 from proofstone.gate.request import GateRequest
 
 app = typer.Typer(add_completion=False)
 
 
-class Hooks(StrEnum):
+class HookPolicy(StrEnum):
     """What to do with the person's commit hooks."""
 
     REFUSE = "refuse"
@@ -65,7 +65,7 @@ def gate(
         ),
     ] = None,
     hooks: Annotated[
-        Hooks | None,
+        HookPolicy | None,
         typer.Option(
             "--hooks",
             help="If you have commit hooks: refuse to start, run them before the checks, or skip them, which is "
@@ -105,7 +105,7 @@ def gate(
             "gate.verified_plan.",
         ),
     ] = False,
-    mode: ModeOption = Mode.AUTONOMOUS,
+    mode: ModeOption = GateMode.AUTONOMOUS,
     repo: RepoOption = Path(),
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -138,16 +138,16 @@ def gate(
         hooks=hooks.value if hooks else None,
         sign=not no_sign,
         allow_dirty=allow_dirty,
-        minutes=minutes(budget_minutes),
-        budget=budget_words(budget, budget_tokens, budget_usd),
+        minutes=check_minutes(budget_minutes),
+        budget=collect_budget_limits(budget, budget_tokens, budget_usd),
         require_sandbox=require_sandbox,
-        verified=verified,
+        requires_verified_plan=verified,
         heldout_files=heldout_files,
-        wait=not no_wait,
+        waits_for_person=not no_wait,
     )
-    session = Sitting(Output(json=as_json, quiet=quiet, no_color=no_color), mode, wait=not no_wait)
-    return session.follow(lambda watching, listen: gate_run(repo, plan, request, watching, listen=listen))
+    session = GateSession(Output(json=as_json, quiet=quiet, no_color=no_color), mode, wait=not no_wait)
+    return session.follow(lambda watching, listen: build_gate_run(repo, plan, request, watching, listen=listen))
 
 
 def _text(option: str, value: str | None) -> str | None:
-    return None if value is None else plain(option, value)
+    return None if value is None else require_text(option, value)

@@ -15,54 +15,54 @@ from typing import TYPE_CHECKING, Annotated, Final, Protocol
 
 import typer
 
-from proofstone.agents.executors.people import Listen, Terminal
-from proofstone.app.gate import resumed_gate, say
+from proofstone.agents.executors.people import ReadLine, Terminal
+from proofstone.app.gate import record_command, resume_gate
 from proofstone.cli.output import Output
-from proofstone.cli.process import interruptions
-from proofstone.cli.render.gate import print_gate, print_trouble
+from proofstone.cli.process import unmask_interrupts
+from proofstone.cli.render.gate import print_gate, print_task_failures
 from proofstone.cli.render.live_gate import LiveGate
-from proofstone.cli.session import exported
-from proofstone.cli.task_commands import overriding, plain, speaker
-from proofstone.common.text import printable
+from proofstone.cli.session import export_on_exit
+from proofstone.cli.task_commands import build_override, login_name, require_text
+from proofstone.common.text import escape_control
 from proofstone.errors import InputError
 from proofstone.gate.models import GateReport, OverrideAction, RunOutcome, RunView, TaskView
-from proofstone.gate.request import ResumeRequest, Watching, Word, WordKind
-from proofstone.gate.rules.answers import Ask, asked, resume, waiting
-from proofstone.gate.rules.passing import CATEGORIES
+from proofstone.gate.request import GateObserver, ResumeRequest, UserCommand, UserCommandKind
+from proofstone.gate.rules.pass_rule import OVERRIDE_CATEGORIES
+from proofstone.gate.rules.questions import QuestionKind, find_question_kind, format_resume_command, list_waiting_tasks
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-Line = Callable[[], str | None]
+LineReader = Callable[[], str | None]
 """Returns the next line that the person types; None at the end of input."""
 
 _ANSWERS: Final = {
-    Ask.CHECKPOINT: "`done`, or `done: what you decided`",
-    Ask.WORK: "`done`",
-    Ask.REVIEW: "`approve`, or `reject: why`",
-    Ask.FAILURE: "`retry`, `fix: what to do differently`, `skip`, or `investigate`",
-    Ask.COMMIT: "`done`, when you have committed it",
+    QuestionKind.CHECKPOINT: "`done`, or `done: what you decided`",
+    QuestionKind.WORK: "`done`",
+    QuestionKind.REVIEW: "`approve`, or `reject: why`",
+    QuestionKind.FAILURE: "`retry`, `fix: what to do differently`, `skip`, or `investigate`",
+    QuestionKind.COMMIT: "`done`, when you have committed it",
 }
 
 
-def typed_line() -> str | None:
+def read_typed_line() -> str | None:
     """Read a line from standard input; None at its end."""
     line = sys.stdin.readline()
     return line.strip() if line else None
 
 
 @dataclass(frozen=True)
-class Questions:
+class TaskQuestions:
     """The questions that a run asks about its tasks."""
 
     console: Console
-    line: Line = typed_line
+    read_line: LineReader = read_typed_line
 
-    def put(self, view: RunView, say: Callable[[str, Word], str]) -> bool:
+    def ask_all(self, view: RunView, say: Callable[[str, UserCommand], str]) -> bool:
         """Ask about every task that waits for a person. Return whether anything was answered."""
         is_answered = False
-        for task in waiting(view):
+        for task in list_waiting_tasks(view):
             command = self._ask_about(view, task)
             if command is None:
                 continue
@@ -73,21 +73,21 @@ class Questions:
                 self._print_error(error)
         return is_answered
 
-    def _ask_about(self, view: RunView, task: TaskView) -> Word | None:
+    def _ask_about(self, view: RunView, task: TaskView) -> UserCommand | None:
         """Return the person's command about the task; None if they give none."""
-        ask = asked(task)
+        ask = find_question_kind(task)
         if ask is None:
             return None
-        self._print(f"\n{task.record.id} {view.plan.task(task.record.id).name}: {task.asks}", "bold yellow")
+        self._print(f"\n{task.record.id} {view.plan.get_task(task.record.id).name}: {task.asks}", "bold yellow")
         if task.work_tree:
             self._print(f"work in {task.work_tree}")
         while True:
             self._print(f"{_ANSWERS[ask]}; an empty line skips the question")
-            answer = self.line()
+            answer = self.read_line()
             if not answer:
                 return None
-            if ask is Ask.FAILURE and answer.lower() == "investigate":
-                print_trouble(self.console, view, task)
+            if ask is QuestionKind.FAILURE and answer.lower() == "investigate":
+                print_task_failures(self.console, view, task)
                 continue
             try:
                 command = self._parse_answer(ask, task, answer)
@@ -97,42 +97,42 @@ class Questions:
             if command is not None:
                 return command
 
-    def _parse_answer(self, ask: Ask, task: TaskView, answer: str) -> Word | None:
-        first, _, rest = plain("your answer", answer).partition(" ")
+    def _parse_answer(self, ask: QuestionKind, task: TaskView, answer: str) -> UserCommand | None:
+        first, _, rest = require_text("your answer", answer).partition(" ")
         text = rest.strip()
         match ask, first.rstrip(":").lower():
-            case ((Ask.CHECKPOINT | Ask.WORK | Ask.COMMIT), "done"):
-                return Word(WordKind.DONE, speaker(), text)
-            case Ask.REVIEW, "approve" | "approved":
-                return Word(WordKind.APPROVED, speaker(), text)
-            case Ask.REVIEW, "reject" | "rejected" if text:
-                return Word(WordKind.REJECTED, speaker(), text)
-            case Ask.FAILURE, "retry":
-                return Word(WordKind.RETRY, speaker(), text)
-            case Ask.FAILURE, "fix" if text:
-                return Word(WordKind.RETRY, speaker(), text)
-            case Ask.FAILURE, "skip":
+            case ((QuestionKind.CHECKPOINT | QuestionKind.WORK | QuestionKind.COMMIT), "done"):
+                return UserCommand(UserCommandKind.DONE, login_name(), text)
+            case QuestionKind.REVIEW, "approve" | "approved":
+                return UserCommand(UserCommandKind.APPROVED, login_name(), text)
+            case QuestionKind.REVIEW, "reject" | "rejected" if text:
+                return UserCommand(UserCommandKind.REJECTED, login_name(), text)
+            case QuestionKind.FAILURE, "retry":
+                return UserCommand(UserCommandKind.RETRY, login_name(), text)
+            case QuestionKind.FAILURE, "fix" if text:
+                return UserCommand(UserCommandKind.RETRY, login_name(), text)
+            case QuestionKind.FAILURE, "skip":
                 return self._skip(task)
         self._print(f"`{answer}` is not one of the answers")
         return None
 
-    def _skip(self, task: TaskView) -> Word | None:
-        self._print(f"why can it not be verified? {', '.join(CATEGORIES)}")
-        category = self.line()
+    def _skip(self, task: TaskView) -> UserCommand | None:
+        self._print(f"why can it not be verified? {', '.join(OVERRIDE_CATEGORIES)}")
+        category = self.read_line()
         self._print("the reason, in your own words; it is recorded with your name")
-        reason = self.line()
+        reason = self.read_line()
         if not category or not reason:
             return None
-        return overriding(task.record, OverrideAction.SKIP, reason, category)
+        return build_override(task.record, OverrideAction.SKIP, reason, category)
 
     def _print_error(self, error: InputError) -> None:
         self._print(error.message + (f" ({error.hint})" if error.hint else ""), "red")
 
     def _print(self, text: str, style: str = "") -> None:
-        self.console.print(printable(text), style=style, soft_wrap=True)
+        self.console.print(escape_control(text), style=style, soft_wrap=True)
 
 
-EXIT: Final = {
+GATE_EXIT_CODES: Final = {
     RunOutcome.PASSED: 0,
     RunOutcome.FAILED: 1,
     RunOutcome.HALTED: 1,
@@ -141,7 +141,7 @@ EXIT: Final = {
 }
 
 
-class Mode(StrEnum):
+class GateMode(StrEnum):
     """Whether the person is asked during the run."""
 
     AUTONOMOUS = "autonomous"
@@ -149,7 +149,7 @@ class Mode(StrEnum):
 
 
 ModeOption = Annotated[
-    Mode,
+    GateMode,
     typer.Option(
         "--mode",
         help="With `interactive`, the run asks you here when it stops, and continues with your answer.",
@@ -173,7 +173,7 @@ NoWaitOption = Annotated[
 ]
 
 
-class Run(Protocol):
+class GateRunLike(Protocol):
     """The part of a run that a session needs."""
 
     def run(self) -> GateReport: ...
@@ -181,61 +181,61 @@ class Run(Protocol):
     def view(self) -> RunView: ...
 
 
-Begin = Callable[[Watching, Listen | None], AbstractContextManager[Run]]
+GateRunFactory = Callable[[GateObserver, ReadLine | None], AbstractContextManager[GateRunLike]]
 
 
 @dataclass(frozen=True)
-class Sitting:
+class GateSession:
     """A session that follows a run of the gate to its end."""
 
     output: Output
-    mode: Mode = Mode.AUTONOMOUS
+    mode: GateMode = GateMode.AUTONOMOUS
     wait: bool = True
 
-    def follow(self, begin: Begin) -> int:
+    def follow(self, begin: GateRunFactory) -> int:
         """Follow the run to its end, or until the person leaves it. Return the exit code."""
-        if self.mode is Mode.INTERACTIVE and (self.output.json or not sys.stdin.isatty()):
+        if self.mode is GateMode.INTERACTIVE and (self.output.json or not sys.stdin.isatty()):
             raise InputError(
                 "--mode interactive needs a terminal, and there is none",
                 hint="leave it out; `proofstone status` shows the questions, with the commands that answer them",
             )
         # The export comes last: a person who waits for a slow collector has read the result by then.
-        with exported(self.output) as note_run:
+        with export_on_exit(self.output) as note_run:
             report, view = self._watch(begin, note_run)
-            while self.mode is Mode.INTERACTIVE and self._ask_questions(view):
+            while self.mode is GateMode.INTERACTIVE and self._ask_questions(view):
                 report, view = self._watch(self._resume(view.run_id), note_run)
             if self.output.json:
-                self.output.document(report.model_dump(mode="json"))
+                self.output.print_document(report.model_dump(mode="json"))
             else:
                 sys.stderr.flush()
-                print_gate(self.output.results(), report, view)
-        return EXIT[report.outcome]
+                print_gate(self.output.result_console(), report, view)
+        return GATE_EXIT_CODES[report.outcome]
 
-    def _watch(self, begin: Begin, note_run: Callable[[str], None]) -> tuple[GateReport, RunView]:
+    def _watch(self, begin: GateRunFactory, note_run: Callable[[str], None]) -> tuple[GateReport, RunView]:
         listen = Terminal() if sys.stdin.isatty() and not self.output.json else None
-        console = self.output.progress()
-        live = LiveGate(console, interactive=console.is_terminal, asks_here=listen is not None)
+        console = self.output.progress_console()
+        live = LiveGate(console, interactive=console.is_terminal, can_ask_here=listen is not None)
         try:
-            with interruptions(), begin(live, listen) as run, live.showing():
+            with unmask_interrupts(), begin(live, listen) as run, live.show_live():
                 note_run(run.view().run_id)
                 report = run.run()
                 return report, run.view().model_copy(update={"running": False})
         except KeyboardInterrupt:
             if live.view is not None:
-                message = f"nothing is lost; resume with: {resume(live.view.run_id)}"
+                message = f"nothing is lost; resume with: {format_resume_command(live.view.run_id)}"
                 sys.stderr.write(f"\n{message}\n")
             raise
 
     def _ask_questions(self, view: RunView) -> bool:
-        questions = Questions(replace(self.output, quiet=False).progress())  # a question is not progress
-        return questions.put(view, lambda task, word: say(view.run_id, task, word))
+        questions = TaskQuestions(replace(self.output, quiet=False).progress_console())  # a question is not progress
+        return questions.ask_all(view, lambda task, word: record_command(view.run_id, task, word))
 
-    def _resume(self, run_id: str) -> Begin:
-        request = ResumeRequest(wait=self.wait)
-        return lambda watching, listen: resumed_gate(run_id, request, watching, listen=listen)
+    def _resume(self, run_id: str) -> GateRunFactory:
+        request = ResumeRequest(waits_for_person=self.wait)
+        return lambda watching, listen: resume_gate(run_id, request, watching, listen=listen)
 
 
-def minutes(value: float | None) -> float | None:
+def check_minutes(value: float | None) -> float | None:
     """Check the value of `--budget-minutes`."""
     if value is not None and not (math.isfinite(value) and value > 0):
         raise InputError(f"--budget-minutes {value:g}: must be more than 0", hint="for instance --budget-minutes 90")

@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from proofstone.app.hooks import (
-    Looked,
-    Stop,
-    agent_stopped,
+    AgentStop,
+    PendingEvidence,
+    answer_agent_stop,
     check_pending,
     describe_base,
-    hooks_status,
+    describe_ruling,
+    find_evidence,
     install_hooks,
-    look,
-    standing_words,
+    read_hooks_status,
     uninstall_hooks,
 )
-from proofstone.check.rules.commit_evidence import Accepted, Seen, Standing
+from proofstone.check.rules.commit_evidence import AcceptedFinding, CommitEvidence, RecordedCheck
 from proofstone.cli.output import JsonOption, NoColorOption, Output, RepoOption
-from proofstone.cli.process import lost_output
+from proofstone.cli.process import find_output_error
 from proofstone.common.models import Assurance
-from proofstone.common.text import printable
+from proofstone.common.text import escape_control
 from proofstone.errors import InputError
-from proofstone.git.user_hooks import NAMES, State
+from proofstone.git.user_hooks import HOOK_NAMES, HookState
 
 if TYPE_CHECKING:
-    from proofstone.git.user_hooks import Done
+    from proofstone.git.user_hooks import HookChange
     from proofstone.hooks.agent_hooks import Dialect
 
 
@@ -43,7 +43,7 @@ app = typer.Typer(add_completion=False, help="Make git refuse commits without ev
 _TASK_VARIABLE = "PROOFSTONE_TASK"
 
 
-class Event(StrEnum):
+class HookEvent(StrEnum):
     """The events that a hook reports."""
 
     PRE_COMMIT = "pre-commit"
@@ -92,7 +92,7 @@ def uninstall(repo: RepoOption = Path(), as_json: JsonOption = False, no_color: 
     """
     done = uninstall_hooks(repo)
     _print_done(Output(json=as_json, no_color=no_color), done, "")
-    return 1 if any(hook.left for hook in done) else 0
+    return 1 if any(hook.needs_decision for hook in done) else 0
 
 
 @app.command()
@@ -101,38 +101,43 @@ def status(repo: RepoOption = Path(), as_json: JsonOption = False, no_color: NoC
 
     Exit code: 0 installed; 1 not installed, or not where git looks for hooks.
     """
-    hook_status = hooks_status(repo)
+    hook_status = read_hooks_status(repo)
     output = Output(json=as_json, no_color=no_color)
     here = [hook for hook in hook_status.hooks if hook.path.parent == hook_status.folder]
-    installed = all(hook.state is State.INSTALLED for hook in here)
+    installed = all(hook.state is HookState.INSTALLED for hook in here)
     if as_json:
         hooks = [
             {
                 "name": hook.name,
                 "path": str(hook.path),
                 "state": hook.state.value,
-                "chained": str(hook.chained) if hook.has_chained else None,
-                "checks": hook.checks,
+                "chained": str(hook.chained_path) if hook.has_chained else None,
+                "checks": hook.runs_checks,
                 "used_by_git": hook in here,
             }
             for hook in hook_status.hooks
         ]
-        head = hook_status.head and {"standing": hook_status.head.standing.value, "accepted": hook_status.head.accepted}
+        head = hook_status.head_ruling and {
+            "standing": hook_status.head_ruling.evidence.value,
+            "accepted": hook_status.head_ruling.is_accepted,
+        }
         document = {"folder": str(hook_status.folder), "installed": installed, "hooks": hooks, "head": head}
-        output.document({**document, "authentication": hook_status.authentication.value})
+        output.print_document({**document, "authentication": hook_status.authentication.value})
         return 0 if installed else 1
-    console = output.results()
+    console = output.result_console()
     for hook in hook_status.hooks:
-        first = f"; {hook.chained.name} runs first" if hook.has_chained and hook.state.ours else ""
-        first += "".join(f"; Proofstone's hook is {path.name}, which this one may run" for path in hook.moved)
+        first = f"; {hook.chained_path.name} runs first" if hook.has_chained and hook.state.is_ours else ""
+        first += "".join(f"; Proofstone's hook is {path.name}, which this one may run" for path in hook.moved_paths)
         unused = "" if hook in here else f"; git does not look here, but in {hook_status.folder}"
-        checks = "; checks what has no evidence" if hook.checks else ""
-        text = f"{hook.name:<{len(max(NAMES, key=len))}}  {hook.state.value:<9}  {hook.path}{first}{checks}{unused}"
-        console.print(printable(text), soft_wrap=True)
-    if hook_status.head is not None:
-        console.print(f"HEAD: {standing_words(hook_status.head)}", soft_wrap=True)
+        checks = "; checks what has no evidence" if hook.runs_checks else ""
+        text = (
+            f"{hook.name:<{len(max(HOOK_NAMES, key=len))}}  {hook.state.value:<9}  {hook.path}{first}{checks}{unused}"
+        )
+        console.print(escape_control(text), soft_wrap=True)
+    if hook_status.head_ruling is not None:
+        console.print(f"HEAD: {describe_ruling(hook_status.head_ruling)}", soft_wrap=True)
         level = hook_status.authentication
-        console.print(printable(f"evidence: {level.value}; {level.limits}"), soft_wrap=True)
+        console.print(escape_control(f"evidence: {level.value}; {level.limits}"), soft_wrap=True)
     if not installed:
         console.print("`proofstone hook install` installs them", style="dim")
     return 0 if installed else 1
@@ -140,7 +145,7 @@ def status(repo: RepoOption = Path(), as_json: JsonOption = False, no_color: NoC
 
 @app.command()
 def run(
-    event: Annotated[Event, typer.Argument(metavar="EVENT", help=f"{', '.join(Event)}.", show_default=False)],
+    event: Annotated[HookEvent, typer.Argument(metavar="EVENT", help=f"{', '.join(HookEvent)}.", show_default=False)],
     check: Annotated[
         bool, typer.Option("--check", help="Check what is to be committed if evidence is missing.")
     ] = False,
@@ -159,19 +164,19 @@ def run(
 
     Exit code: 0 accepted; 1 refused; 2 undetermined.
     """
-    if event is Event.AGENT_STOP:
+    if event is HookEvent.AGENT_STOP:
         return _run_agent_stop(agent)
     if agent:
-        raise InputError(f"--agent {agent}: only {Event.AGENT_STOP} takes this option")
-    return _run_commit_hook(merging=event is Event.PRE_MERGE_COMMIT, check=check)
+        raise InputError(f"--agent {agent}: only {HookEvent.AGENT_STOP} takes this option")
+    return _run_commit_hook(merging=event is HookEvent.PRE_MERGE_COMMIT, check=check)
 
 
 def _run_commit_hook(*, merging: bool, check: bool) -> int:
-    evidence = look(Path.cwd(), os.environ, merging=merging)
-    if evidence.ruling.accepted:
+    evidence = find_evidence(Path.cwd(), os.environ, merging=merging)
+    if evidence.ruling.is_accepted:
         _print_remarks(evidence)
         return 0
-    if check and _check_now(merging=merging, needed_base=evidence.ruling.needed_base):
+    if check and _check_now(merging=merging, needed_base=evidence.ruling.required_base):
         return 0
     _print_lines(*_refusal_lines(evidence, checked=check))
     return 1
@@ -179,23 +184,23 @@ def _run_commit_hook(*, merging: bool, check: bool) -> int:
 
 def _check_now(*, merging: bool, needed_base: str) -> bool:
     """Check what is to be committed, and print the report on stderr, where git shows it."""
-    from proofstone.cli.render.check import LiveChecks, print_report
+    from proofstone.cli.render.check import LiveChecks, print_check_report
     from proofstone.common.models import Outcome
 
     _print_lines("there is no evidence for this tree yet: checking it now")
-    console = Output().progress()
+    console = Output().progress_console()
     live = LiveChecks(console, interactive=console.is_terminal)
-    with live.showing():
+    with live.show_live():
         report = check_pending(Path.cwd(), os.environ, live, merging=merging, needed_base=needed_base)
     if report.outcome is not Outcome.PASSED:
-        print_report(console, report)
+        print_check_report(console, report)
     return report.outcome is Outcome.PASSED
 
 
-def _print_remarks(evidence: Looked) -> None:
+def _print_remarks(evidence: PendingEvidence) -> None:
     """Print what the person should know although the commit is accepted."""
-    check = evidence.ruling.seen
-    if evidence.ruling.standing is Standing.FIRST:
+    check = evidence.ruling.check
+    if evidence.ruling.evidence is CommitEvidence.FIRST:
         _print_lines("the first commit is not checked: there is nothing to compare it with")
     if check is None:
         return
@@ -213,18 +218,18 @@ def _print_remarks(evidence: Looked) -> None:
         )
 
 
-def _describe_acceptance(accepted: Accepted) -> str:
+def _describe_acceptance(accepted: AcceptedFinding) -> str:
     """Describe an accepted finding on one line, so that no reason can look like a message of Proofstone."""
-    return f"  {accepted.what or 'what it does to tests'}: {' '.join(accepted.reason.split())}"
+    return f"  {accepted.rule or 'what it does to tests'}: {' '.join(accepted.reason.split())}"
 
 
-def _refusal_lines(evidence: Looked, *, checked: bool) -> list[str]:
+def _refusal_lines(evidence: PendingEvidence, *, checked: bool) -> list[str]:
     if checked:
         return ["the commit is refused: it does not pass"]
     lines = [f"the commit is refused: there is no passing evidence for its tree {evidence.tree[:12]}"]
-    check = evidence.ruling.seen
-    match evidence.ruling.standing:
-        case Standing.REFUSED if check is not None:
+    check = evidence.ruling.check
+    match evidence.ruling.evidence:
+        case CommitEvidence.REFUSED if check is not None:
             against = describe_base(evidence.ruling)
             lines.append(f"  this tree: {check.outcome} {_describe_time(check)}, against {against}: {check.reason}")
             if evidence.ruling.outranked is not None:
@@ -233,26 +238,26 @@ def _refusal_lines(evidence: Looked, *, checked: bool) -> list[str]:
                     f"  it passed {_describe_time(newer)}, against {newer.base_commit[:12]}, which is not a parent:"
                 )
                 lines.append("  only a pass against the parent takes the failure back")
-        case Standing.OWN_SETTINGS if check is not None:
+        case CommitEvidence.OWN_SETTINGS if check is not None:
             lines.append(
                 f"  this tree: {check.outcome} {_describe_time(check)}, by its own settings, and only the base's count"
             )
             lines.append("  to have new settings decide, commit them first; then check without --use-worktree-config")
-        case Standing.OTHER_BASE if check is not None:
+        case CommitEvidence.OTHER_BASE if check is not None:
             lines.append(
                 f"  this tree: {check.outcome} {_describe_time(check)}, against {check.base_commit[:12]}, no ancestor"
             )
-        case Standing.UNFINISHED if check is not None:
+        case CommitEvidence.UNFINISHED if check is not None:
             lines.append(f"  this tree: a check was begun {_describe_time(check)}, and has come to no verdict")
-    if evidence.other is not None:
+    if evidence.other_check is not None:
         lines.append(
-            f"  another tree passed {_describe_time(evidence.other.seen)}, "
-            f"against {evidence.other.seen.base_commit[:12]}"
+            f"  another tree passed {_describe_time(evidence.other_check.check)}, "
+            f"against {evidence.other_check.check.base_commit[:12]}"
         )
         for problem, paths in (
-            ("differs from what was checked", evidence.other.differing),
-            ("was not there when it was checked", evidence.other.unchecked),
-            ("was checked, and is not in this commit", evidence.other.missing),
+            ("differs from what was checked", evidence.other_check.differing),
+            ("was not there when it was checked", evidence.other_check.unchecked),
+            ("was checked, and is not in this commit", evidence.other_check.missing),
         ):
             lines += [f"    {path}: {problem}" for path in paths]
     if not evidence.ledger.is_file():
@@ -261,23 +266,23 @@ def _refusal_lines(evidence: Looked, *, checked: bool) -> list[str]:
     return lines
 
 
-def _describe_time(check: Seen) -> str:
-    at = datetime.fromisoformat(check.at).astimezone()
+def _describe_time(check: RecordedCheck) -> str:
+    at = datetime.fromisoformat(check.recorded_at).astimezone()
     return f"at {at:%H:%M} on {at:%Y-%m-%d} (run {check.run_id})"
 
 
 def _run_agent_stop(agent: str) -> int:
-    from proofstone.hooks.agent_hooks import answer
+    from proofstone.hooks.agent_hooks import format_answer
 
     dialect = _find_dialect(agent)
     if _TASK_VARIABLE in os.environ:
         return 0  # a task of the gate, which runs the checks itself
-    response = agent_stopped(_parse_stop(agent, _read_event()))
-    text = answer(dialect, response.send_back, response.remark)
+    response = answer_agent_stop(_parse_stop(agent, _read_event()))
+    text = format_answer(dialect, response.send_back, response.remark)
     if text:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
-    if response.send_back and lost_output() is not None:
+    if response.send_back and find_output_error() is not None:
         # Agents read exit code 2 as "continue to work", and standard error as the reason.
         _print_lines(
             "the answer to the agent could not be written to standard output; it must not stop yet", response.send_back
@@ -308,31 +313,35 @@ def _read_event() -> dict[str, Any]:
     return event
 
 
-def _parse_stop(agent: str, event: dict[str, Any]) -> Stop:
+def _parse_stop(agent: str, event: dict[str, Any]) -> AgentStop:
     directory = event.get("cwd")
     session = event.get("session_id", event.get("sessionId", ""))
     again = event.get("stop_hook_active")
-    return Stop(
+    return AgentStop(
         agent=agent,
         directory=Path(directory) if isinstance(directory, str) and directory else Path.cwd(),
         conversation=f"{session} {event.get('agent_id', '')}",
-        again=again if isinstance(again, bool) else None,
+        is_continuation=again if isinstance(again, bool) else None,
     )
 
 
-def _print_done(output: Output, done: list[Done], folder: str) -> None:
+def _print_done(output: Output, done: list[HookChange], folder: str) -> None:
     if output.json:
-        hooks = [{"name": hook.name, "did": hook.did, "left": hook.left} for hook in done]
-        output.document({"hooks": hooks} | ({"folder": folder} if folder else {}))
+        hooks = [{"name": hook.name, "did": hook.action, "left": hook.needs_decision} for hook in done]
+        output.print_document({"hooks": hooks} | ({"folder": folder} if folder else {}))
         return
-    console = output.results()
+    console = output.result_console()
     if folder:
-        console.print(printable(f"hooks of {folder}"), soft_wrap=True)
+        console.print(escape_control(f"hooks of {folder}"), soft_wrap=True)
     for hook in done:
-        console.print(printable(f"{hook.name}: {hook.did}"), style="yellow" if hook.left else None, soft_wrap=True)
+        console.print(
+            escape_control(f"{hook.name}: {hook.action}"),
+            style="yellow" if hook.needs_decision else None,
+            soft_wrap=True,
+        )
     if not done:
         console.print("Proofstone has no hooks here")
 
 
 def _print_lines(*lines: str) -> None:
-    sys.stderr.write(printable("\n".join((f"proofstone: {lines[0]}", *lines[1:])) + "\n"))
+    sys.stderr.write(escape_control("\n".join((f"proofstone: {lines[0]}", *lines[1:])) + "\n"))

@@ -17,24 +17,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.cli.process import lost_output
-from proofstone.common.models import Contract
-from proofstone.common.text import printable
-from proofstone.config.home import proofstone_home
+from proofstone.cli.process import find_output_error
+from proofstone.common.models import FrozenModel
+from proofstone.common.text import escape_control
+from proofstone.config.home import find_proofstone_home
 from proofstone.errors import InputError, LedgerCorruptError
-from proofstone.git.repository import repository_around
-from proofstone.ledger import Verification, in_order
-from proofstone.ledger.anchors import read_anchors
+from proofstone.git.repository import find_repository_root
+from proofstone.ledger import Verification, read_all_rows
+from proofstone.ledger.anchors import parse_anchors
 from proofstone.ledger.artifacts import ArtifactStore
 from proofstone.ledger.connection import artifacts_path, ledger_path
-from proofstone.ledger.query import DEFAULT_LIMIT, DEFAULT_SECONDS, Answer, find_any_run, query
+from proofstone.ledger.query import DEFAULT_LIMIT, DEFAULT_SECONDS, QueryResult, find_any_run, run_query
 from proofstone.ledger.rules.anchors import Anchor
-from proofstone.ledger.rules.chain import Break
-from proofstone.ledger.schema import Stored
+from proofstone.ledger.rules.chain import ChainBreak
+from proofstone.ledger.schema import StoredRow
 from proofstone.ledger.sqlite import SqliteLedger
 
 if TYPE_CHECKING:
-    from proofstone.app.ledger import LedgerProof
+    from proofstone.app.ledger import LedgerVerification
     from proofstone.ledger.daemon import DaemonConfig
 
 
@@ -110,16 +110,16 @@ def verify(
 
     Exit code: 0 it verifies; 1 it does not; 2 there is no ledger.
     """
-    from proofstone.app.ledger import prove_ledger
+    from proofstone.app.ledger import verify_ledger
 
     anchors = [read for file in anchor or () for read in _read_anchor_file(file)]
-    result = prove_ledger(home or proofstone_home(), anchors, repo or (), full=full)
+    result = verify_ledger(home or find_proofstone_home(), anchors, repo or (), full=full)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        output.document(_document(result))
+        output.print_document(_document(result))
     else:
         for line in _describe_proof(result):
-            output.results().print(printable(line), soft_wrap=True)
+            output.result_console().print(escape_control(line), soft_wrap=True)
     return 0 if not isinstance(result, LedgerCorruptError) and result.verification.ok else 1
 
 
@@ -140,14 +140,14 @@ def reanchor_(
     with your reason, and anchors the ledger as it is now.
     """
     from proofstone.app.ledger import reanchor_repository
-    from proofstone.cli.task_commands import plain, refuse_executors, speaker
+    from proofstone.cli.task_commands import login_name, refuse_executors, require_text
 
     refuse_executors()
-    findings, head = reanchor_repository(repo or Path.cwd(), plain("--reason", reason), speaker(), home)
+    findings, head = reanchor_repository(repo or Path.cwd(), require_text("--reason", reason), login_name(), home)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
         faults = [{"fault": finding.fault.value, "detail": finding.detail} for finding in findings]
-        output.document({"found": faults, "ledger_id": head.ledger_id, "seq": head.seq})
+        output.print_document({"found": faults, "ledger_id": head.ledger_id, "seq": head.seq})
         return
     lines = [f"{finding.fault.value}: {finding.detail}" for finding in findings]
     lines.append(
@@ -156,7 +156,7 @@ def reanchor_(
         else "nothing to do: every anchor matches"
     )
     for line in lines:
-        output.results().print(printable(line), soft_wrap=True)
+        output.result_console().print(escape_control(line), soft_wrap=True)
 
 
 @app.command()
@@ -191,26 +191,27 @@ def init(
     processes can. With --daemon, the database and the key belong to another account, and a daemon adds the rows that
     you send; your account can no longer change, remove or backdate a row.
     """
-    from proofstone.app.ledger import give_to_account, keep_key_in_keyring
-    from proofstone.ledger.daemon_setup import unit_text
+    from proofstone.app.ledger import move_key_to_keyring, move_ledger_to_account
+    from proofstone.ledger.daemon_setup import render_systemd_unit
 
     if daemon == (keyring is not None):
         raise InputError(
             "choose either --daemon or --keyring COPY", hint="`proofstone ledger init --help` explains them"
         )
-    output = Output(json=False, no_color=True).results()
+    output = Output(json=False, no_color=True).result_console()
     if keyring is not None:
-        name = keep_key_in_keyring(home, keyring)
+        name = move_key_to_keyring(home, keyring)
         output.print(
-            printable(f"the key is in the kernel's keyring as {name}; keep {keyring} in a safe place"), soft_wrap=True
+            escape_control(f"the key is in the kernel's keyring as {name}; keep {keyring} in a safe place"),
+            soft_wrap=True,
         )
         return
-    config, folder = give_to_account(home, user, socket, state)
-    output.print(printable(f"{config.account} keeps the ledger: {config.database}"), soft_wrap=True)
-    output.print(printable(f"start its daemon: proofstone ledger daemon --state {folder}"), soft_wrap=True)
-    unit = unit_text(config, str(Path(sys.argv[0]).absolute()), folder)
+    config, folder = move_ledger_to_account(home, user, socket, state)
+    output.print(escape_control(f"{config.account} keeps the ledger: {config.database}"), soft_wrap=True)
+    output.print(escape_control(f"start its daemon: proofstone ledger daemon --state {folder}"), soft_wrap=True)
+    unit = render_systemd_unit(config, str(Path(sys.argv[0]).absolute()), folder)
     if systemd is None:
-        output.print(printable("--systemd FILE writes a unit that starts it"), soft_wrap=True)
+        output.print(escape_control("--systemd FILE writes a unit that starts it"), soft_wrap=True)
     else:
         _write_atomically(systemd, [unit])
 
@@ -225,10 +226,10 @@ def daemon(
     """Keep a ledger for its user: run in the foreground as the ledger's account, and add the rows that it receives."""
     from proofstone.app.ledger import run_daemon
 
-    console = Output(json=False, no_color=True).results()
+    console = Output(json=False, no_color=True).result_console()
 
     def ready(config: DaemonConfig) -> None:
-        console.print(printable(f"listening on {config.socket} for the user {config.client_uid}"), soft_wrap=True)
+        console.print(escape_control(f"listening on {config.socket} for the user {config.client_uid}"), soft_wrap=True)
 
     run_daemon(state, ready)
 
@@ -245,18 +246,18 @@ def show(
     no_color: NoColorOption = False,
 ) -> None:
     """Show recent runs, or the checks, events and messages of one run and the progress of its subscribers."""
-    path = ledger_path(home or proofstone_home())
+    path = ledger_path(home or find_proofstone_home())
     output = Output(json=as_json, no_color=no_color)
     if run is None:
-        _print_answers(output, {"runs": query(path, _RUNS, (limit + 1,), limit=limit)})
+        _print_answers(output, {"runs": run_query(path, _RUNS, (limit + 1,), limit=limit)})
         return
-    run_id = find_any_run(path, run, repository_around(Path.cwd()))
+    run_id = find_any_run(path, run, find_repository_root(Path.cwd()))
     answers = {
-        "checks": query(path, _CHECKS, (run_id,), limit=limit),
-        "events": query(path, _EVENTS, (run_id,), limit=limit),
-        "messages": query(path, _MESSAGES, (run_id,), limit=limit),
+        "checks": run_query(path, _CHECKS, (run_id,), limit=limit),
+        "events": run_query(path, _EVENTS, (run_id,), limit=limit),
+        "messages": run_query(path, _MESSAGES, (run_id,), limit=limit),
     }
-    answers["deliveries"] = query(path, _DELIVERIES, (run_id,), limit=limit)
+    answers["deliveries"] = run_query(path, _DELIVERIES, (run_id,), limit=limit)
     _print_answers(output, answers)
 
 
@@ -266,7 +267,7 @@ def artifact(
     home: HomeOption = None,
 ) -> None:
     """Print an artifact, such as the output of a check, byte for byte, after verifying that it is unchanged."""
-    store = ArtifactStore(artifacts_path(home or proofstone_home()))
+    store = ArtifactStore(artifacts_path(home or find_proofstone_home()))
     sys.stdout.flush()
     sys.stdout.buffer.write(store.read(store.find(start)))
 
@@ -287,7 +288,7 @@ def query_(
     Tables: checks, pipeline_telemetry, messages, deliveries, approvals, overrides, events, artifacts, chain;
     and the views runs, tasks and anvil_checks (the evidence protocol's name for checks).
     """
-    answer = query(ledger_path(home or proofstone_home()), sql, limit=limit, seconds=seconds)
+    answer = run_query(ledger_path(home or find_proofstone_home()), sql, limit=limit, seconds=seconds)
     _print_answers(Output(json=as_json, no_color=no_color), {"rows": answer})
 
 
@@ -300,10 +301,10 @@ def export(
     home: HomeOption = None,
 ) -> None:
     """Export all rows in order, as one JSON object per line, with the data to verify them elsewhere."""
-    with SqliteLedger(ledger_path(home or proofstone_home()), "read") as ledger:
-        lines = (_export_line(stored) for stored in in_order(ledger, run))
+    with SqliteLedger(ledger_path(home or find_proofstone_home()), "read") as ledger:
+        lines = (_export_line(stored) for stored in read_all_rows(ledger, run))
         if out is None:
-            sys.stdout.writelines(takewhile(lambda _: lost_output() is None, lines))
+            sys.stdout.writelines(takewhile(lambda _: find_output_error() is None, lines))
         else:
             _write_atomically(out, lines)
 
@@ -313,10 +314,10 @@ def _read_anchor_file(file: Path) -> Iterator[Anchor]:
         data = file.read_bytes()
     except OSError as error:
         raise InputError(f"--anchor {file}: {error.strerror}") from error
-    yield from read_anchors(data, source=str(file))
+    yield from parse_anchors(data, source=str(file))
 
 
-def _describe_proof(result: LedgerProof | LedgerCorruptError) -> Iterator[str]:
+def _describe_proof(result: LedgerVerification | LedgerCorruptError) -> Iterator[str]:
     if isinstance(result, LedgerCorruptError):
         yield f"does not verify: {result.message}"
         return
@@ -347,11 +348,11 @@ def _describe_extent(proof: Verification) -> str:
     return f"rows {proof.start + 1} to {seq}" if proof.start < seq else f"no new row after row {seq}"
 
 
-def _describe_problem(problem: Break) -> str:
+def _describe_problem(problem: ChainBreak) -> str:
     return f"{'the ledger' if problem.seq is None else f'row {problem.seq}'}: {problem.reason}"
 
 
-def _document(result: LedgerProof | LedgerCorruptError) -> dict[str, object]:
+def _document(result: LedgerVerification | LedgerCorruptError) -> dict[str, object]:
     if isinstance(result, LedgerCorruptError):
         problem = {"seq": result.seq, "reason": result.message}
         return {"ok": False, "anchors": 0, "problem": problem, "problems": [problem]}
@@ -371,40 +372,40 @@ def _document(result: LedgerProof | LedgerCorruptError) -> dict[str, object]:
     }
 
 
-def _print_answers(output: Output, answers: dict[str, Answer]) -> None:
+def _print_answers(output: Output, answers: dict[str, QueryResult]) -> None:
     if output.json:
-        output.document({name: _row_documents(answer) for name, answer in answers.items()} | _more_flag(answers))
+        output.print_document({name: _row_documents(answer) for name, answer in answers.items()} | _more_flag(answers))
         return
     from rich.table import Table
 
-    console = output.results()
+    console = output.result_console()
     for name, answer in answers.items():
         if not answer.rows and len(answers) > 1:
             continue
         table = Table(box=None, pad_edge=False, title=None if name == "rows" else name, title_justify="left")
         for column in answer.columns:
-            table.add_column(printable(column), overflow="fold")  # never truncate an id
+            table.add_column(escape_control(column), overflow="fold")  # never truncate an id
         for row in answer.rows:
-            table.add_row(*(printable("" if value is None else _cell_text(value)) for value in row))
+            table.add_row(*(escape_control("" if value is None else _cell_text(value)) for value in row))
         console.print(table)
-        if answer.more:
+        if answer.has_more:
             console.print("there are more rows: raise --limit")
 
 
-def _more_flag(answers: dict[str, Answer]) -> dict[str, object]:
-    return {"more": any(answer.more for answer in answers.values())}
+def _more_flag(answers: dict[str, QueryResult]) -> dict[str, object]:
+    return {"more": any(answer.has_more for answer in answers.values())}
 
 
-def _row_documents(answer: Answer) -> list[dict[str, object]]:
-    plain = ([_cell_text(value) if isinstance(value, bytes) else value for value in row] for row in answer.rows)
-    return [dict(zip(answer.columns, row, strict=True)) for row in plain]
+def _row_documents(answer: QueryResult) -> list[dict[str, object]]:
+    require_text = ([_cell_text(value) if isinstance(value, bytes) else value for value in row] for row in answer.rows)
+    return [dict(zip(answer.columns, row, strict=True)) for row in require_text]
 
 
 def _cell_text(value: str | float | bytes) -> str:
     return f"x'{value.hex()}'" if isinstance(value, bytes) else str(value)
 
 
-def _export_line(stored: Stored[Contract]) -> str:
+def _export_line(stored: StoredRow[FrozenModel]) -> str:
     link = stored.link
     document = {
         "seq": link.seq,

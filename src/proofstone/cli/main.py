@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from proofstone import __version__
 from proofstone.cli.process import (
-    SignalReceived,
+    SignalRecord,
+    find_output_error,
     guard_standard_streams,
+    handle_termination_signals,
     has_output,
-    interruptions,
-    lost_output,
-    termination_signals,
+    unmask_interrupts,
 )
 from proofstone.errors import InputError, MachineError, ProofstoneError, RepositoryError
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from typer import Typer
 
 
-INTERNAL: Final = 70
-OUTPUT_LOST: Final = 74
-READER_GONE: Final = 141
+EXIT_INTERNAL: Final = 70
+EXIT_OUTPUT_LOST: Final = 74
+EXIT_READER_GONE: Final = 141
 
 
 class Command(NamedTuple):
@@ -89,17 +89,17 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     args = sys.argv[1:] if argv is None else argv
     guard_standard_streams()
-    with termination_signals() as received:
+    with handle_termination_signals() as received:
         code = _run_guarded(args, received)
     sys.stdout.flush()
-    error = lost_output()
+    error = find_output_error()
     return code if error is None else _report_lost_output(args, error, code)
 
 
-def _run_guarded(args: list[str], received: SignalReceived) -> int:
+def _run_guarded(args: list[str], received: SignalRecord) -> int:
     """Run the command and turn every exception into an exit code."""
     try:
-        with interruptions():
+        with unmask_interrupts():
             code = _dispatch(args)
             sys.stdout.flush()
             return code
@@ -120,16 +120,16 @@ def _report_lost_output(args: list[str], error: OSError, code: int) -> int:
     if error.errno == errno.EPIPE:
         if any(command.name in args[:1] and command.group == "Prove" for command in COMMANDS):
             _print_message("the reader of standard output went away before everything was written", hint)
-        return code or READER_GONE
+        return code or EXIT_READER_GONE
     why = "it is closed" if error.errno == errno.EBADF else error.strerror
     _print_message(f"could not write to standard output: {why}", hint)
-    return code or OUTPUT_LOST
+    return code or EXIT_OUTPUT_LOST
 
 
 def _dispatch(args: list[str]) -> int:
     match args:
         case [] | ["--help" | "-h", *_] | ["help"]:
-            sys.stdout.write(root_help())
+            sys.stdout.write(format_root_help())
             return 0
         case ["--version" | "-V", *_]:
             sys.stdout.write(f"proofstone {__version__}\n")
@@ -146,7 +146,7 @@ def _dispatch(args: list[str]) -> int:
     raise AssertionError(args)  # the patterns above cover every list
 
 
-def root_help() -> str:
+def format_root_help() -> str:
     """Return the help page: the commands, grouped, in the order of the table."""
     lines = [
         "Usage: proofstone COMMAND [OPTIONS]",
@@ -215,10 +215,10 @@ def _refuse_unusable_folder() -> None:
         raise RepositoryError(
             "the current working directory no longer exists", hint="change to another directory, for instance: cd ~"
         ) from None
-    from proofstone.machine.files import PATH_BYTES, path_too_long
+    from proofstone.machine.files import PATH_BYTES, path_too_long_error
 
     if len(os.fsencode(folder)) > PATH_BYTES:
-        raise path_too_long(folder)
+        raise path_too_long_error(folder)
 
 
 def _command_path(error: Exception) -> str:
@@ -228,11 +228,11 @@ def _command_path(error: Exception) -> str:
 
 def _fail(args: list[str], error: Exception) -> int:
     """Report an error to the person, and with `--json` to the calling program."""
-    exit_code = error.exit_code if isinstance(error, ProofstoneError) else INTERNAL
+    exit_code = error.exit_code if isinstance(error, ProofstoneError) else EXIT_INTERNAL
     message = error.message if isinstance(error, ProofstoneError) else f"{type(error).__name__}: {error}"
     hint = error.hint if isinstance(error, ProofstoneError) else None
     report = None
-    if exit_code == INTERNAL:
+    if exit_code == EXIT_INTERNAL:
         from proofstone.cli.process import write_report
 
         report = str(write_report(args, error))
@@ -268,9 +268,9 @@ def _as_machine_error(error: OSError) -> Exception:
         except RepositoryError as missing:
             return missing
     if error.errno == errno.ENAMETOOLONG and isinstance(error.filename, str | bytes):
-        from proofstone.machine.files import path_too_long
+        from proofstone.machine.files import path_too_long_error
 
-        return path_too_long(error.filename)
+        return path_too_long_error(error.filename)
     for numbers, hint in hints.items():
         if error.errno in numbers:
             where = f"{error.filename}: " if error.filename else ""
@@ -279,7 +279,7 @@ def _as_machine_error(error: OSError) -> Exception:
 
 
 def _print_message(message: str, hint: str | None) -> None:
-    from proofstone.common.text import printable
+    from proofstone.common.text import escape_control
 
     indented = message.replace("\n", "\n       ")
-    sys.stderr.write(printable(f"proofstone: {indented}\n" + (f"hint: {hint}\n" if hint else "")))
+    sys.stderr.write(escape_control(f"proofstone: {indented}\n" + (f"hint: {hint}\n" if hint else "")))

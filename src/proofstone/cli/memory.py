@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proofstone.agents.memory.models import MemoryEntry, MemoryType, Revision
-from proofstone.agents.memory.rules.calibration import from_run, known_ids, named_by
+from proofstone.agents.memory.models import MemoryEntry, MemoryRevision, MemoryType
+from proofstone.agents.memory.rules.calibration import collect_ids, find_by_ids, find_by_run
 from proofstone.agents.memory.store import FileMemory, memory_path
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.common.text import printable
-from proofstone.config.home import proofstone_home
+from proofstone.common.text import escape_control
+from proofstone.config.home import find_proofstone_home
 from proofstone.errors import InputError
 
 if TYPE_CHECKING:
@@ -101,37 +101,37 @@ def forget(
         )
     forgotten: list[MemoryEntry] = []
 
-    def without(existing: tuple[MemoryEntry, ...]) -> Revision:
+    def without(existing: tuple[MemoryEntry, ...]) -> MemoryRevision:
         forgotten.extend(_find_by_run(existing, run) if run else _find_by_ids(existing, ids))
-        return Revision(superseded=tuple(entry.entry_id for entry in forgotten))
+        return MemoryRevision(superseded=tuple(entry.entry_id for entry in forgotten))
 
     _open_memory().revise(without)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        output.document({"forgotten": [entry.model_dump(mode="json") for entry in forgotten]})
+        output.print_document({"forgotten": [entry.model_dump(mode="json") for entry in forgotten]})
     else:
-        console = output.results()
+        console = output.result_console()
         _print(console, forgotten)
         console.print(f"forgotten: {_count_entries(len(forgotten))}", style="bold")
 
 
 def _open_memory() -> FileMemory:
-    return FileMemory(memory_path(proofstone_home()))
+    return FileMemory(memory_path(find_proofstone_home()))
 
 
 def _find_by_run(entries: Sequence[MemoryEntry], run: str) -> tuple[MemoryEntry, ...]:
-    if matches := from_run(entries, run):
+    if matches := find_by_run(entries, run):
         return matches
     runs = list(dict.fromkeys(entry.run_id for entry in reversed(entries) if entry.run_id))
     raise InputError(f"--all-of {run}: there is no entry of such a run", hint=_list_names(runs))
 
 
 def _find_by_ids(entries: Sequence[MemoryEntry], ids: Sequence[str]) -> tuple[MemoryEntry, ...]:
-    known = known_ids(entries)
+    known = collect_ids(entries)
     if unknown := [id for id in ids if id not in known]:
         existing = [entry.entry_id for entry in reversed(entries)]
         raise InputError(f"no entry {', '.join(unknown)}; nothing was forgotten", hint=_list_names(existing))
-    return named_by(entries, ids)
+    return find_by_ids(entries, ids)
 
 
 def _list_names(names: Sequence[str]) -> str:
@@ -143,11 +143,11 @@ def _list_names(names: Sequence[str]) -> str:
 
 def _present(output: Output, entries: Sequence[MemoryEntry], total: int, nothing: str) -> None:
     if output.json:
-        output.document({"entries": [entry.model_dump(mode="json") for entry in entries], "total": total})
+        output.print_document({"entries": [entry.model_dump(mode="json") for entry in entries], "total": total})
         return
-    console = output.results()
+    console = output.result_console()
     if not entries:
-        console.print(printable(nothing), soft_wrap=True)
+        console.print(escape_control(nothing), soft_wrap=True)
         return
     _print(console, entries)
     shown = "" if total == len(entries) else f" of {total}; --limit shows more"
@@ -185,7 +185,7 @@ def _describe_origin(entry: MemoryEntry) -> str:
 
 def _single_line(text: str) -> str:
     """Escape line breaks, so that no entry can look like two."""
-    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+    return escape_control(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _count_entries(number: int) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, BinaryIO, Final
 
 import typer
 
-from proofstone.cli.task_commands import plain
+from proofstone.cli.task_commands import require_text
 from proofstone.errors import InputError
 
 BackendOption = Annotated[
@@ -55,33 +55,33 @@ UsdOption = Annotated[
 ]
 
 
-def budget_words(limits: list[str] | None, tokens: int | None, usd: float | None) -> tuple[str, ...]:
+def collect_budget_limits(limits: list[str] | None, tokens: int | None, usd: float | None) -> tuple[str, ...]:
     """Return all budget options in the form `LIMIT=VALUE`."""
     shorthand = [f"tokens={tokens}"] if tokens is not None else []
     shorthand += [f"usd={usd}"] if usd is not None else []
-    return (*(plain("--budget", limit) for limit in limits or ()), *shorthand)
+    return (*(require_text("--budget", limit) for limit in limits or ()), *shorthand)
 
 
-def backend_words(named: list[str] | None) -> tuple[str, ...]:
+def collect_backend_specs(named: list[str] | None) -> tuple[str, ...]:
     """Return the `--backend` options, checked for control characters."""
-    return tuple(plain("--backend", word) for word in named or ())
+    return tuple(require_text("--backend", word) for word in named or ())
 
 
-MOST_BYTES: Final = 200_000
+MAX_GOAL_BYTES: Final = 200_000
 """The most bytes that are read from a file or standard input."""
 _STDIN: Final = "-"
 
 
-def goal_from(goal: str | None, file: Path | None, called: str = "GOAL") -> str:
+def read_goal(goal: str | None, file: Path | None, called: str = "GOAL") -> str:
     """Return the goal from the argument, the file or standard input. `called` is the command's name for it."""
     if file is not None:
         return _decode(str(file), _read_file(file, called), called)
     if goal == _STDIN:
         return _decode("standard input", _read(sys.stdin.buffer), called)
-    return plain(called, goal or "")
+    return require_text(called, goal or "")
 
 
-def refuse_loose_words(command: str, goal: str | None, others: Sequence[str], called: str = "GOAL") -> None:
+def refuse_unquoted_words(command: str, goal: str | None, others: Sequence[str], called: str = "GOAL") -> None:
     """Refuse several words without quotes: the shell passes each as a separate argument."""
     if others:
         wanted = shlex.join([" ".join((goal or "", *others))])
@@ -98,13 +98,13 @@ def _read_file(path: Path, called: str) -> bytes:
 
 
 def _read(file: BinaryIO) -> bytes:
-    return file.read(MOST_BYTES + 1)
+    return file.read(MAX_GOAL_BYTES + 1)
 
 
 def _decode(name: str, raw: bytes, called: str) -> str:
-    if len(raw) > MOST_BYTES:
+    if len(raw) > MAX_GOAL_BYTES:
         raise InputError(
-            f"{name} is larger than {MOST_BYTES:,} bytes",
+            f"{name} is larger than {MAX_GOAL_BYTES:,} bytes",
             hint="be brief; agents can read your files",
         )
     if b"\0" in raw:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from proofstone.common.text import printable
+from proofstone.common.text import escape_control
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,8 +30,8 @@ __all__ = [
     "QuietOption",
     "RepoOption",
     "UsageError",
-    "printable",
-    "repository_root",
+    "escape_control",
+    "find_project_root",
 ]
 
 RepoOption = Annotated[
@@ -62,15 +62,15 @@ class Output:
     quiet: bool = False
     no_color: bool = False
 
-    def results(self) -> Console:
+    def result_console(self) -> Console:
         """Return the console for results, on stdout. It is silent with `--json`, where `document` is the result."""
         return self._console(stderr=False, quiet=self.json)
 
-    def progress(self) -> Console:
+    def progress_console(self) -> Console:
         """Return the console for progress, on stderr. It is silent with `--quiet`."""
         return self._console(stderr=True, quiet=self.quiet)
 
-    def document(self, value: Mapping[str, object]) -> None:
+    def print_document(self, value: Mapping[str, object]) -> None:
         """Print the one JSON document of a `--json` run."""
         sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=True) + "\n")
 
@@ -89,7 +89,7 @@ class Output:
         )
 
 
-def repository_root(start: Path) -> Path:
+def find_project_root(start: Path) -> Path:
     """Return the nearest directory at or above `start` that holds `.git`, or `start` itself."""
     start = start.absolute()
     return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from proofstone.cli.output import JsonOption, NoColorOption, Output, RepoOption, repository_root
-from proofstone.common.text import counted, printable
+from proofstone.cli.output import JsonOption, NoColorOption, Output, RepoOption, find_project_root
+from proofstone.common.text import escape_control, pluralize
 from proofstone.errors import InputError
-from proofstone.machine.files import load_plan
-from proofstone.plans.lint import errors, lint
+from proofstone.machine.files import read_plan_file
+from proofstone.plans.lint import find_lint_problems, select_errors
 from proofstone.plans.models import Plan, PlanProblem, ProblemSeverity
-from proofstone.plans.reading import read_plan
+from proofstone.plans.parser import read_plan
 
 app = typer.Typer(add_completion=False, help="Find the mistakes in a plan without running anything.")
 
@@ -40,17 +40,17 @@ def lint_plan(
     """
     if not repo.is_dir():
         raise InputError(f"--repo {repo}: there is no such directory")
-    _, text = load_plan(file)
+    _, text = read_plan_file(file)
     parsed, problems = read_plan(text, str(file))
     if parsed is not None:
-        problems += lint(parsed, text, str(repository_root(repo)))
+        problems += find_lint_problems(parsed, text, str(find_project_root(repo)))
     problems = tuple(sorted(problems, key=lambda problem: problem.line))
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        output.document(_document(str(file), parsed, problems))
+        output.print_document(_document(str(file), parsed, problems))
     else:
         _print_problems(output, str(file), parsed, problems)
-    return 2 if errors(problems) else 0
+    return 2 if select_errors(problems) else 0
 
 
 def _document(path: str, parsed: Plan | None, problems: Sequence[PlanProblem]) -> dict[str, object]:
@@ -63,17 +63,17 @@ def _document(path: str, parsed: Plan | None, problems: Sequence[PlanProblem]) -
 
 
 def _print_problems(output: Output, path: str, parsed: Plan | None, problems: Sequence[PlanProblem]) -> None:
-    console = output.results()
+    console = output.result_console()
     for problem in problems:
         line = f"{path}:{problem.line}: {problem.severity}: {problem.message}"
-        console.print(printable(line), style=_STYLES[problem.severity], soft_wrap=True)
-        console.print(printable(f"  hint: {problem.hint}"), soft_wrap=True)
-    error_count = len(errors(problems))
+        console.print(escape_control(line), style=_STYLES[problem.severity], soft_wrap=True)
+        console.print(escape_control(f"  hint: {problem.hint}"), soft_wrap=True)
+    error_count = len(select_errors(problems))
     counts = (
-        counted(len(parsed.tasks) if parsed else 0, "task"),
-        counted(_count_waves(parsed), "wave"),
-        counted(error_count, "error"),
-        counted(len(problems) - error_count, "warning"),
+        pluralize(len(parsed.tasks) if parsed else 0, "task"),
+        pluralize(_count_waves(parsed), "wave"),
+        pluralize(error_count, "error"),
+        pluralize(len(problems) - error_count, "warning"),
     )
     console.print(", ".join(counts), soft_wrap=True)
 

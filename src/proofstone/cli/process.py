@@ -43,9 +43,9 @@ def write_report(args: Sequence[str], error: BaseException) -> Path:
     """Write a report under `PROOFSTONE_HOME/reports`, or in the temporary directory if that fails. Return its path."""
     text = _format_report(args, error)
     try:
-        from proofstone.config.home import proofstone_home
+        from proofstone.config.home import find_proofstone_home
 
-        folder = proofstone_home() / "reports"
+        folder = find_proofstone_home() / "reports"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return _write(folder, text)
     except (ImportError, OSError, ConfigError):
@@ -79,7 +79,7 @@ _REPEAT_SECONDS: Final = 10.0
 repeated signal must not interrupt the cleanup that the first one started. Ctrl-C does."""
 
 
-class SignalReceived:
+class SignalRecord:
     """The signal that ended the command, for its message and exit code."""
 
     def __init__(self) -> None:
@@ -103,9 +103,9 @@ class SignalReceived:
 
 
 @contextmanager
-def termination_signals() -> Iterator[SignalReceived]:
+def handle_termination_signals() -> Iterator[SignalRecord]:
     """Let SIGTERM and SIGHUP interrupt the block like Ctrl-C, and restore their handlers afterwards."""
-    received = SignalReceived()
+    received = SignalRecord()
     previous = {}
     if threading.current_thread() is threading.main_thread():
         for number in _TERMINATION:
@@ -119,7 +119,7 @@ def termination_signals() -> Iterator[SignalReceived]:
 
 
 @contextmanager
-def interruptions() -> Iterator[None]:
+def unmask_interrupts() -> Iterator[None]:
     """Raise the `KeyboardInterrupt` that caused a RuntimeError. A signal may arrive just after a lock was released (in
     `Condition.wait`, for instance); the lock is then released twice, and that error hides the interruption."""
     try:
@@ -130,7 +130,7 @@ def interruptions() -> Iterator[None]:
         raise
 
 
-class GuardedFile(io.FileIO):
+class WriteGuard(io.FileIO):
     """A file descriptor whose write errors are remembered instead of raised."""
 
     def __init__(self, descriptor: int, error: OSError | None = None) -> None:
@@ -172,7 +172,7 @@ def guard_standard_streams() -> None:
     sys.stderr = _guard(sys.stderr, 2)
 
 
-def lost_output() -> OSError | None:
+def find_output_error() -> OSError | None:
     """Return the error that lost a part of the output, if any. Output that is still buffered has not been tried."""
     file = _guarded_file(sys.stdout)
     return file.lost if file else None
@@ -188,7 +188,7 @@ def has_output() -> bool:
 def _guard(stream: TextIO | None, number: int) -> TextIO:
     if stream is None:
         closed = OSError(errno.EBADF, os.strerror(errno.EBADF))
-        return _text_stream(GuardedFile(_open_null(), closed), line_buffering=True)
+        return _text_stream(WriteGuard(_open_null(), closed), line_buffering=True)
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):  # `io.UnsupportedOperation` is both
@@ -200,19 +200,19 @@ def _guard(stream: TextIO | None, number: int) -> TextIO:
     stream.flush()
     # `write_through` means PYTHONUNBUFFERED and `python -u`.
     line_buffering = bool(stream.line_buffering or getattr(stream, "write_through", False))
-    return _text_stream(GuardedFile(number), line_buffering=line_buffering, encoding=stream.encoding)
+    return _text_stream(WriteGuard(number), line_buffering=line_buffering, encoding=stream.encoding)
 
 
-def _text_stream(file: GuardedFile, *, line_buffering: bool, encoding: str = "utf-8") -> io.TextIOWrapper:
+def _text_stream(file: WriteGuard, *, line_buffering: bool, encoding: str = "utf-8") -> io.TextIOWrapper:
     """Open a text stream. File names that the encoding cannot represent are escaped instead of raising an error."""
     return io.TextIOWrapper(
         io.BufferedWriter(file), encoding=encoding, errors="backslashreplace", line_buffering=line_buffering
     )
 
 
-def _guarded_file(stream: object) -> GuardedFile | None:
+def _guarded_file(stream: object) -> WriteGuard | None:
     file = getattr(getattr(stream, "buffer", None), "raw", None)
-    return file if isinstance(file, GuardedFile) else None
+    return file if isinstance(file, WriteGuard) else None
 
 
 def _open_null() -> int:

@@ -12,17 +12,17 @@ from typing import Annotated
 
 import typer
 
-from proofstone.app.context import new_run_id, private_home
-from proofstone.cli.doctor import hints, this_machine
+from proofstone.app.context import ensure_private_home, new_run_id
+from proofstone.cli.doctor import read_machine_facts, suggest_fixes
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption
 from proofstone.errors import InputError
 from proofstone.machine.files import scratch_folder
-from proofstone.prove.catalogue import CATALOGUE, Catalogue, Trick, chosen, load
-from proofstone.prove.processes import search_path
-from proofstone.prove.results import Proof, Wall, print_proof, render
-from proofstone.prove.runner import LiveTrials, Plan, try_all
+from proofstone.prove.catalogue import CATALOGUE_FOLDER, Catalogue, Trick, load_catalogue, select_tricks
+from proofstone.prove.processes import find_search_path
+from proofstone.prove.results import Proof, Wall, print_proof, render_catalogue
+from proofstone.prove.runner import LiveTrials, TrialPlan, try_all
 from proofstone.prove.walls import try_walls
-from proofstone.sandbox.probe import choose, probe
+from proofstone.sandbox.probe import choose_sandbox, try_sandboxes
 
 app = typer.Typer(add_completion=False)
 
@@ -58,7 +58,7 @@ def prove(
     ] = False,
     catalogue: Annotated[
         Path, typer.Option("--catalogue", metavar="DIR", help="Use another catalogue.", show_default=False)
-    ] = CATALOGUE,
+    ] = CATALOGUE_FOLDER,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     no_color: NoColorOption = False,
@@ -73,46 +73,52 @@ def prove(
     """
     if markdown and as_json:
         raise InputError("--markdown and --json: choose one")
-    loaded = load(catalogue)
-    selected = chosen(loaded, names=tricks or (), families=families or (), quick=quick)
+    loaded = load_catalogue(catalogue)
+    selected = select_tricks(loaded, names=tricks or (), families=families or (), quick=quick)
     if not selected:
         raise InputError("none of these tricks is a quick one", hint="leave out --quick")
     output = Output(json=as_json or markdown, quiet=quiet, no_color=no_color)
     with _open_folder(directory) as place:
-        search = search_path(
+        search = find_search_path(
             need for trick in selected for need in (*loaded.projects[trick.project].needs, *trick.needs)
         )
         trials_folder = place / "trials" if directory else None
-        plan = Plan(place, search, jobs or os.cpu_count() or 1, not quick, require_sandbox, trials_folder)
+        plan = TrialPlan(place, search, jobs or os.cpu_count() or 1, not quick, require_sandbox, trials_folder)
         proof = _run_trials(loaded, selected, plan, output, walls=not (tricks or families or markdown))
     if as_json:
-        output.document({"ok": proof.well, **proof.model_dump(mode="json"), "summary": proof.summary.model_dump()})
+        output.print_document(
+            {"ok": proof.is_ok, **proof.model_dump(mode="json"), "summary": proof.summary.model_dump()}
+        )
     elif markdown:
-        sys.stdout.write(render(proof))
+        sys.stdout.write(render_catalogue(proof))
     else:
         sys.stderr.flush()
-        print_proof(output.results(), proof)
-    return 0 if proof.well else 1
+        print_proof(output.result_console(), proof)
+    return 0 if proof.is_ok else 1
 
 
-def _run_trials(loaded: Catalogue, selected: tuple[Trick, ...], plan: Plan, output: Output, *, walls: bool) -> Proof:
-    facts = probe(plan.place / "probe")
-    level = choose(facts, "auto", require=plan.require_sandbox).level
-    live = LiveTrials(output.progress(), len(selected))
+def _run_trials(
+    loaded: Catalogue, selected: tuple[Trick, ...], plan: TrialPlan, output: Output, *, walls: bool
+) -> Proof:
+    facts = try_sandboxes(plan.place / "probe")
+    level = choose_sandbox(facts, "auto", require=plan.require_sandbox).level
+    live = LiveTrials(output.progress_console(), len(selected))
     wall_results: list[Wall] = []
-    with live.showing():
+    with live.show_status():
         trials = try_all(loaded, selected, plan, live)
         if walls:
-            live.step("trying the walls of the sandbox")
-            wall_results = try_walls(plan.bench("walls", threading.Event()), level)
-    return Proof(level=level, trials=tuple(trials), walls=tuple(wall_results), advice=tuple(hints(this_machine())))
+            live.show_step("trying the walls of the sandbox")
+            wall_results = try_walls(plan.create_bench("walls", threading.Event()), level)
+    return Proof(
+        level=level, trials=tuple(trials), walls=tuple(wall_results), advice=tuple(suggest_fixes(read_machine_facts()))
+    )
 
 
 @contextmanager
 def _open_folder(directory: Path | None) -> Iterator[Path]:
     """Yield the folder of the trials: a scratch folder that is removed afterwards, or the one to keep."""
     if directory is None:
-        with scratch_folder(private_home(), new_run_id()) as place:
+        with scratch_folder(ensure_private_home(), new_run_id()) as place:
             yield place
         return
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):

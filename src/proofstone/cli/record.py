@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from proofstone.app.record import script_of_run
+from proofstone.app.record import record_script
 from proofstone.cli.output import JsonOption, NoColorOption, Output
 from proofstone.cli.task_commands import RunArgument
-from proofstone.common.text import printable
+from proofstone.common.text import escape_control
 from proofstone.errors import InputError
-from proofstone.machine.files import write_whole
+from proofstone.machine.files import write_atomic
 
 app = typer.Typer(add_completion=False)
 
@@ -46,21 +46,21 @@ def record(
         )
     if into is not None and os.path.lexists(into) and not force:
         raise InputError(f"{into}: exists already", hint="--force replaces it; or name another file")
-    script = script_of_run(run)
+    script = record_script(run)
     if into is None:
         sys.stdout.write(script.text)
         return 0
-    write_whole(into, script.text.encode(), mode=0o600)  # the messages are for their owner
+    write_atomic(into, script.text.encode(), mode=0o600)  # the messages are for their owner
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        output.document({"run_id": script.run_id, "file": str(into.absolute()), "entries": script.entries})
+        output.print_document({"run_id": script.run_id, "file": str(into.absolute()), "entries": script.entry_count})
         return 0
-    console = output.results()
-    console.print(printable(f"{script.run_id}: {script.entries} entries in {into}"), soft_wrap=True)
+    console = output.result_console()
+    console.print(escape_control(f"{script.run_id}: {script.entry_count} entries in {into}"), soft_wrap=True)
     if script.setup is not None:
         command = f"proofstone gate {script.setup.plan_path} --executor script:{into.absolute()}"
         command += f" --architect script:{into.absolute()}" if script.setup.architect != "rules" else ""
         console.print(
-            printable(f"repeat it from {script.setup.base_commit[:12]}: {command}"), style="dim", soft_wrap=True
+            escape_control(f"repeat it from {script.setup.base_commit[:12]}: {command}"), style="dim", soft_wrap=True
         )
     return 0

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from proofstone.app.gate import find_run, find_task, resumed_gate, view_run, whole_of
-from proofstone.cli.gate_session import MinutesOption, Mode, ModeOption, NoWaitOption, Sitting, minutes
-from proofstone.cli.options import BudgetOption, TokensOption, UsdOption, budget_words
+from proofstone.app.gate import find_parent_run, find_run, find_task, read_run_view, resume_gate
+from proofstone.cli.gate_session import GateMode, GateSession, MinutesOption, ModeOption, NoWaitOption, check_minutes
+from proofstone.cli.options import BudgetOption, TokensOption, UsdOption, collect_budget_limits
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption
-from proofstone.cli.run_kinds import Meant, More, run_meant
-from proofstone.cli.task_commands import RunArgument, plain, refuse_executors, speaker
+from proofstone.cli.run_kinds import ResumeBudget, RunMatch, match_run
+from proofstone.cli.task_commands import RunArgument, login_name, refuse_executors, require_text
 from proofstone.errors import InputError
 from proofstone.gate.request import ResumeRequest
 
@@ -39,7 +39,7 @@ def resume(
     budget_usd: UsdOption = None,
     budget_minutes: MinutesOption = None,
     no_wait: NoWaitOption = False,
-    mode: ModeOption = Mode.AUTONOMOUS,
+    mode: ModeOption = GateMode.AUTONOMOUS,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     no_color: NoColorOption = False,
@@ -56,40 +56,40 @@ def resume(
 
     Exit code: that of the command that started the run.
     """
-    limits = budget_words(budget, budget_tokens, budget_usd)
+    limits = collect_budget_limits(budget, budget_tokens, budget_usd)
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
-    if match := run_meant(run) or _find_whole_run(run, retry):
+    if match := match_run(run) or _find_whole_run(run, retry):
         other_id, kind = match
         if retry or note:
             raise InputError(
-                f"{other_id} is a run of `proofstone {kind.command}`, {kind.retries}",
-                hint=f"{kind.go_on(other_id)} {kind.answered}".rstrip(),
+                f"{other_id} is a run of `proofstone {kind.command}`, {kind.no_retry_reason}",
+                hint=f"{kind.resume_command(other_id)} {kind.answer_options}".rstrip(),
             )
-        return kind.resume(output, other_id, More(limits, minutes(budget_minutes)))
+        return kind.resume(output, other_id, ResumeBudget(limits, check_minutes(budget_minutes)))
     run_id = find_run(run)
     if note and not retry:
         raise InputError("--note needs --retry", hint="name the task: --retry task-03")
     request = ResumeRequest(
         retry=_tasks(run_id, retry or []),
-        note=plain("--note", note),
-        by=speaker(),
-        minutes=minutes(budget_minutes),
+        note=require_text("--note", note),
+        by=login_name(),
+        minutes=check_minutes(budget_minutes),
         budget=limits,
-        wait=not no_wait,
+        waits_for_person=not no_wait,
     )
-    session = Sitting(output, mode, wait=not no_wait)
-    return session.follow(lambda watching, listen: resumed_gate(run_id, request, watching, listen=listen))
+    session = GateSession(output, mode, wait=not no_wait)
+    return session.follow(lambda watching, listen: resume_gate(run_id, request, watching, listen=listen))
 
 
-def _find_whole_run(run: str, retry: list[str] | None) -> Meant | None:
+def _find_whole_run(run: str, retry: list[str] | None) -> RunMatch | None:
     """Return the run that this run is a part of: a part resumes with it, unless one of its tasks is retried."""
     run_id = find_run(run)
-    return run_meant(whole_of(run_id)) if not retry else None
+    return match_run(find_parent_run(run_id)) if not retry else None
 
 
 def _tasks(run_id: str, named: list[str]) -> tuple[str, ...]:
     if not named:
         return ()
     refuse_executors()
-    view = view_run(run_id)
+    view = read_run_view(run_id)
     return tuple(name if name == _ALL else find_task(view, name) for name in named)

@@ -10,33 +10,33 @@ from typing import Annotated, Final
 
 import typer
 
-from proofstone.agents.executors.people import Listen
-from proofstone.app.pipeline import RUNS, RunRequest, pipeline_run, resumed_pipeline
+from proofstone.agents.executors.people import ReadLine
+from proofstone.app.pipeline import PIPELINE_RUNS, PipelineRequest, build_pipeline_run, resume_pipeline
 from proofstone.cli.approval_questions import ApprovalQuestions
-from proofstone.cli.gate_session import EXIT, MinutesOption, minutes
+from proofstone.cli.gate_session import GATE_EXIT_CODES, MinutesOption, check_minutes
 from proofstone.cli.options import (
     BudgetOption,
     TokensOption,
     UsdOption,
-    backend_words,
-    budget_words,
-    goal_from,
-    refuse_loose_words,
+    collect_backend_specs,
+    collect_budget_limits,
+    read_goal,
+    refuse_unquoted_words,
 )
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
-from proofstone.cli.render.bundle import html
+from proofstone.cli.render.bundle import render_html
 from proofstone.cli.render.live_pipeline import LivePipeline
-from proofstone.cli.render.pipeline import print_run
-from proofstone.cli.session import AgentSitting
-from proofstone.cli.task_commands import plain, speaker
+from proofstone.cli.render.pipeline import print_pipeline_report
+from proofstone.cli.session import AgentRunSession
+from proofstone.cli.task_commands import login_name, require_text
 from proofstone.common.models import Lane
 from proofstone.errors import InputError
 from proofstone.gate.models import RunOutcome
-from proofstone.machine.files import write_whole
-from proofstone.pipeline.bundling import bundle_of
-from proofstone.pipeline.journal import Watching
+from proofstone.machine.files import write_atomic
+from proofstone.pipeline.bundle_builder import build_bundle
+from proofstone.pipeline.journal import PipelineObserver
 from proofstone.pipeline.models.run import ApprovalRequest, RunMode, RunReport
-from proofstone.pipeline.run import Ask, PipelineRun
+from proofstone.pipeline.run import AskApproval, PipelineRun
 
 app = typer.Typer(add_completion=False)
 
@@ -44,7 +44,7 @@ _METAVAR: Final = "REQUEST"
 _ENDED: Final = (RunOutcome.PASSED, RunOutcome.FAILED, RunOutcome.HALTED)
 """The final outcomes: nothing that a person says can change them."""
 
-Begin = Callable[[Watching, Ask, Listen | None], AbstractContextManager[PipelineRun]]
+PipelineRunFactory = Callable[[PipelineObserver, AskApproval, ReadLine | None], AbstractContextManager[PipelineRun]]
 
 
 @app.command("run", context_settings={"allow_extra_args": True})
@@ -171,72 +171,74 @@ def run(
     exhausted; 130 interrupted. Nothing is lost: `proofstone status RUN` shows the questions, `proofstone approve RUN
     GATE OPTION` answers them, and `proofstone resume RUN` continues, even after a crash.
     """
-    refuse_loose_words("run", request, context.args, _METAVAR)
+    refuse_unquoted_words("run", request, context.args, _METAVAR)
     _require_one_request(request, request_file)
-    run_request = RunRequest(
-        backends=backend_words(backend),
+    run_request = PipelineRequest(
+        backends=collect_backend_specs(backend),
         files=_git_paths(files or ()),
         lane=lane,
-        branch=None if branch is None else plain("--branch", branch),
+        branch=None if branch is None else require_text("--branch", branch),
         mode=mode,
         proceed_on_pushback=proceed_on_pushback,
         allow_dirty=allow_dirty,
-        minutes=minutes(budget_minutes),
+        minutes=check_minutes(budget_minutes),
         slots=slots,
-        budget=budget_words(budget, budget_tokens, budget_usd),
+        budget=collect_budget_limits(budget, budget_tokens, budget_usd),
         sign=not no_sign,
         require_sandbox=require_sandbox,
-        by=speaker(),
+        by=login_name(),
     )
-    text = goal_from(request, request_file, _METAVAR)
+    text = read_goal(request, request_file, _METAVAR)
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
-    return _follow(output, lambda live, ask, listen: pipeline_run(repo, text, run_request, live, ask, listen=listen))
+    return _follow(
+        output, lambda live, ask, listen: build_pipeline_run(repo, text, run_request, live, ask, listen=listen)
+    )
 
 
-def resume_run(output: Output, run_id: str, request: RunRequest) -> int:
+def resume_pipeline_run(output: Output, run_id: str, request: PipelineRequest) -> int:
     """Resume a run. If it has ended, print its result."""
-    report = RUNS.report(run_id)
+    report = PIPELINE_RUNS.read_report(run_id)
     if report is not None and report.outcome in _ENDED:
         return _print_result(output, report)
-    return _follow(output, lambda live, ask, listen: resumed_pipeline(run_id, request, live, ask, listen=listen))
+    return _follow(output, lambda live, ask, listen: resume_pipeline(run_id, request, live, ask, listen=listen))
 
 
-def _follow(output: Output, begin: Begin) -> int:
-    session = AgentSitting(output, "run", resumes="proofstone resume")
-    console = output.progress()
-    live = LivePipeline(console, interactive=console.is_terminal, asks_here=session.asks)
+def _follow(output: Output, begin: PipelineRunFactory) -> int:
+    session = AgentRunSession(output, "run", resume_prefix="proofstone resume")
+    console = output.progress_console()
+    live = LivePipeline(console, interactive=console.is_terminal, can_ask_here=session.can_ask)
 
     def ask(request: ApprovalRequest) -> tuple[str, str] | None:
         """Ask at this terminal, if there is one."""
-        if not session.asks:
+        if not session.can_ask:
             return None
-        live.clear()
-        return ApprovalQuestions(session.loud()).ask(request)
+        live.clear_rows()
+        return ApprovalQuestions(session.question_console()).ask(request)
 
     return session.follow(
         begin(live, ask, session.listen),
         live,
         run_id=lambda run: run.run_id,
-        through=with_page,
+        through=run_and_write_page,
         tell=lambda report: _print_result(output, report),
     )
 
 
-def with_page(run: PipelineRun) -> RunReport:
+def run_and_write_page(run: PipelineRun) -> RunReport:
     """Run to the end, and write the evidence as a page next to the engine's files."""
     report = run.run()
-    bundle = bundle_of(run.world.ledger, run.run_id)
-    write_whole(run.folder / "evidence-bundle.html", html(bundle).encode())
+    bundle = build_bundle(run.context.ledger, run.run_id)
+    write_atomic(run.folder / "evidence-bundle.html", render_html(bundle).encode())
     return report
 
 
 def _print_result(output: Output, report: RunReport) -> int:
     if output.json:
-        output.document(report.model_dump(mode="json"))
+        output.print_document(report.model_dump(mode="json"))
     else:
         sys.stderr.flush()
-        print_run(output.results(), report)
-    return EXIT[report.outcome]
+        print_pipeline_report(output.result_console(), report)
+    return GATE_EXIT_CODES[report.outcome]
 
 
 # Checks of the options.
@@ -253,7 +255,7 @@ def _require_one_request(request: str | None, file: Path | None) -> None:
 
 def _git_paths(names: Sequence[str]) -> tuple[str, ...]:
     """Return the paths as git writes them, because lanes are chosen by them."""
-    paths = [PurePosixPath(plain("--files", name)) for name in names]
+    paths = [PurePosixPath(require_text("--files", name)) for name in names]
     for name, path in zip(names, paths, strict=True):
         if path.is_absolute() or ".." in path.parts or not path.parts:
             raise InputError(

@@ -8,12 +8,12 @@ import typer
 
 from proofstone.app.gate import list_runs
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.cli.render.gate import state_of
+from proofstone.cli.render.gate import describe_state
 from proofstone.cli.render.tables import print_runs
-from proofstone.cli.run_kinds import KINDS, row
+from proofstone.cli.run_kinds import RUN_KINDS, run_document
 from proofstone.gate.models import RunView
-from proofstone.gate.rules.position import statistics
-from proofstone.runtime.run_index import BegunRun
+from proofstone.gate.rules.progress import count_tasks
+from proofstone.runtime.run_index import RunSummary
 
 app = typer.Typer(add_completion=False)
 
@@ -28,28 +28,28 @@ def runs(
 
     `proofstone status RUN` shows one of them.
     """
-    views: list[RunView | BegunRun[Any]] = [
+    views: list[RunView | RunSummary[Any]] = [
         *list_runs(limit=limit + 1),
-        *(view for kind in KINDS for view in kind.runs.views(limit=limit + 1)),
+        *(view for kind in RUN_KINDS for view in kind.runs.list_views(limit=limit + 1)),
     ]
     views.sort(key=lambda view: view.run_id, reverse=True)
     shown, more = views[:limit], len(views) > limit
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        rows = [_row(view) if isinstance(view, RunView) else row(view) for view in shown]
-        output.document({"runs": rows, "more": more})
+        rows = [_row(view) if isinstance(view, RunView) else run_document(view) for view in shown]
+        output.print_document({"runs": rows, "more": more})
         return
-    print_runs(output.results(), shown)
+    print_runs(output.result_console(), shown)
     if more:
-        output.results().print("there are more runs: raise --limit")
+        output.result_console().print("there are more runs: raise --limit")
 
 
 def _row(view: RunView) -> dict[str, object]:
-    counts = statistics(view)
+    counts = count_tasks(view)
     return {
         "run_id": view.run_id,
         "command": "gate",
-        "state": state_of(view),
+        "state": describe_state(view),
         "outcome": view.outcome.value if view.outcome else None,
         "reason": view.reason,
         "title": view.plan.title,

@@ -11,15 +11,15 @@ from typing import Annotated
 import typer
 
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.cli.render.simulation import plotted, print_comparison
+from proofstone.cli.render.simulation import print_comparison, render_comparison_plot
 from proofstone.errors import InputError
-from proofstone.machine.files import write_whole
-from proofstone.solve.rules.gradient import Weights
-from proofstone.solve.simulation.rules import MIXES, Source
-from proofstone.solve.simulation.run import CONTENDERS, Summary, compare
+from proofstone.machine.files import write_atomic
+from proofstone.solve.rules.gradient import LossWeights
+from proofstone.solve.simulation.rules import MIXES, DiceSource
+from proofstone.solve.simulation.run import CONTENDERS, PolicySummary, compare_policies
 
 app = typer.Typer(add_completion=False)
-EVERY = "all"
+ALL_MIXES = "all"
 
 
 @app.command()
@@ -33,14 +33,14 @@ def simulate(
         typer.Option("--policy", metavar="NAME", help=f"One of: {', '.join(CONTENDERS)}; can be repeated."),
     ] = None,
     mix: Annotated[
-        str, typer.Option("--mix", metavar="NAME", help=f"The kind of tasks: {', '.join(MIXES)}; or {EVERY}.")
+        str, typer.Option("--mix", metavar="NAME", help=f"The kind of tasks: {', '.join(MIXES)}; or {ALL_MIXES}.")
     ] = "mixed",
     replans: Annotated[
         int, typer.Option("--replans", min=0, help="The replans that each run may use.")
-    ] = Weights.max_replans,
+    ] = LossWeights.max_replans,
     seconds: Annotated[
         int, typer.Option("--seconds", min=0, help="The seconds that each run may use.")
-    ] = Weights.time_budget_ms // 1000,
+    ] = LossWeights.time_budget_ms // 1000,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE.svg", help="Draw the result in this file.")
     ] = None,
@@ -55,22 +55,25 @@ def simulate(
     task, not how often a model solves one.
     """
     policies = _require_known("policy", policy or list(CONTENDERS), list(CONTENDERS))
-    mixes = list(MIXES) if mix == EVERY else _require_known("mix", [mix], [*MIXES, EVERY])
+    mixes = list(MIXES) if mix == ALL_MIXES else _require_known("mix", [mix], [*MIXES, ALL_MIXES])
     if plot is not None and not plot.parent.is_dir():
         raise InputError(f"--plot {plot}: there is no directory {plot.parent}", hint="create it, or name another file")
-    weights = Weights(max_replans=replans, time_budget_ms=seconds * 1000)
-    summaries = {name: compare(MIXES[name], policies, landscapes, seeded(seed, name), weights) for name in mixes}
+    weights = LossWeights(max_replans=replans, time_budget_ms=seconds * 1000)
+    summaries = {
+        name: compare_policies(MIXES[name], policies, landscapes, make_random_source(seed, name), weights)
+        for name in mixes
+    }
     if plot is not None:
-        write_whole(plot, plotted(summaries).encode())
+        write_atomic(plot, render_comparison_plot(summaries).encode())
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        output.document(_document(summaries, seed, weights))
+        output.print_document(_document(summaries, seed, weights))
     else:
-        print_comparison(output.results(), summaries, seed, weights)
+        print_comparison(output.result_console(), summaries, seed, weights)
     return 0
 
 
-def seeded(seed: int, mix: str) -> Source:
+def make_random_source(seed: int, mix: str) -> DiceSource:
     """Return a source of random numbers for a mix."""
     return lambda name: Random(f"{seed} {mix} {name}")  # noqa: S311  a simulation, not a secret
 
@@ -82,7 +85,7 @@ def _require_known(option: str, names: Sequence[str], known: Sequence[str]) -> S
     return names
 
 
-def _document(results: dict[str, tuple[Summary, ...]], seed: int, weights: Weights) -> dict[str, object]:
+def _document(results: dict[str, tuple[PolicySummary, ...]], seed: int, weights: LossWeights) -> dict[str, object]:
     return {
         "seed": seed,
         "replans": weights.max_replans,

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.cli.task_commands import RunArgument, TaskArgument, overriding, subject, tell
+from proofstone.cli.task_commands import RunArgument, TaskArgument, build_override, find_subject, record_and_print
 from proofstone.gate.models import OverrideAction
-from proofstone.gate.rules.passing import CATEGORIES
+from proofstone.gate.rules.pass_rule import OVERRIDE_CATEGORIES
 
 app = typer.Typer(add_completion=False)
 
@@ -19,7 +19,10 @@ def skip(
     run: RunArgument,
     task: TaskArgument,
     category: Annotated[
-        str, typer.Option("--category", metavar="|".join(CATEGORIES), help="The kind of reason.", show_default=False)
+        str,
+        typer.Option(
+            "--category", metavar="|".join(OVERRIDE_CATEGORIES), help="The kind of reason.", show_default=False
+        ),
     ],
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="The reason; recorded with your name.", show_default=False)
@@ -33,6 +36,6 @@ def skip(
     wait until you have committed the work yourself and run `proofstone done`. Slow tests, or work that looks good, are
     not a reason to skip.
     """
-    view, id = subject(run, task)
-    command = overriding(view.task(id).record, OverrideAction.SKIP, reason, category)
-    tell(Output(json=as_json, no_color=no_color), view, id, command)
+    view, id = find_subject(run, task)
+    command = build_override(view.get_task(id).record, OverrideAction.SKIP, reason, category)
+    record_and_print(Output(json=as_json, no_color=no_color), view, id, command)

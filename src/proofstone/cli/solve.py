@@ -13,41 +13,41 @@ from typing import Annotated, Final
 
 import typer
 
-from proofstone.agents.executors.people import Listen
+from proofstone.agents.executors.people import ReadLine
 from proofstone.agents.roles.models.solve_messages import FinalStatus
-from proofstone.app.solve import RUNS, SolveRequest, resumed_solve, solve_run
-from proofstone.cli.gate_session import typed_line
+from proofstone.app.solve import SOLVE_RUNS, SolveRequest, build_solve_run, resume_solve_run
+from proofstone.cli.gate_session import read_typed_line
 from proofstone.cli.options import (
     BudgetOption,
     ResumeOption,
     ShowOption,
     TokensOption,
     UsdOption,
-    backend_words,
-    budget_words,
-    goal_from,
-    refuse_loose_words,
+    collect_backend_specs,
+    collect_budget_limits,
+    read_goal,
+    refuse_unquoted_words,
 )
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
 from proofstone.cli.render.live_solve import LiveSolve
-from proofstone.cli.render.solve import print_solve
-from proofstone.cli.render.solve_page import markdown, svg_plot
-from proofstone.cli.session import AgentSitting, refuse_no_folder
-from proofstone.cli.task_commands import plain, refuse_executors, speaker
-from proofstone.common.text import printable
+from proofstone.cli.render.solve import print_solve_report
+from proofstone.cli.render.solve_page import render_markdown, render_svg_plot
+from proofstone.cli.session import AgentRunSession, refuse_missing_folder
+from proofstone.cli.task_commands import login_name, refuse_executors, require_text
+from proofstone.common.text import escape_control
 from proofstone.errors import InputError
-from proofstone.machine.files import write_whole
-from proofstone.solve.agents import Watching
+from proofstone.machine.files import write_atomic
+from proofstone.solve.agents import SolveObserver
 from proofstone.solve.models import SolveReport
 from proofstone.solve.rules.gradient import POLICIES
-from proofstone.solve.run import Ask, SolveRun
+from proofstone.solve.run import AskUser, SolveRun
 
 app = typer.Typer(add_completion=False)
 
-EXIT: Final = {FinalStatus.ACCEPTED: 0, FinalStatus.PARTIAL: 1, FinalStatus.ABANDONED: 1}
-WAITING: Final = 3
+SOLVE_EXIT_CODES: Final = {FinalStatus.ACCEPTED: 0, FinalStatus.PARTIAL: 1, FinalStatus.ABANDONED: 1}
+EXIT_WAITING: Final = 3
 
-Begin = Callable[[Watching, Ask, Listen | None], AbstractContextManager[SolveRun]]
+SolveRunFactory = Callable[[SolveObserver, AskUser, ReadLine | None], AbstractContextManager[SolveRun]]
 
 
 @app.command("solve", context_settings={"allow_extra_args": True})
@@ -148,10 +148,10 @@ def solve(
     130 interrupted. Nothing is lost: --resume continues, even after a crash.
     """
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
-    telling = Telling(output, plot, svg, report)
-    refuse_loose_words("solve", goal, context.args)
+    telling = SolveOutput(output, plot, svg, report)
+    refuse_unquoted_words("solve", goal, context.args)
     _refuse_several(goal, goal_file, resume, show)
-    telling.refuse_what_cannot_be_written(goal_file)
+    telling.refuse_unwritable(goal_file)
     start_options = {
         "--backend": backend,
         "--policy": policy,
@@ -159,29 +159,31 @@ def solve(
         "--seconds": seconds,
         "--no-memory": no_memory or None,
     }
-    limits = budget_words(budget, budget_tokens, budget_usd)
+    limits = collect_budget_limits(budget, budget_tokens, budget_usd)
     if show is not None:
         _refuse_with("--show asks no agent", {**start_options, "--answer": answer, "--budget": limits or None})
-        return _show(telling, RUNS.find(plain("--show", show)))
+        return _show(telling, SOLVE_RUNS.find(require_text("--show", show)))
     request = SolveRequest(
-        backends=backend_words(backend),
+        backends=collect_backend_specs(backend),
         max_replans=max_replans,
         seconds=_seconds(seconds),
-        policy=policy if policy is None else plain("--policy", policy),
-        remembers=not no_memory,
+        policy=policy if policy is None else require_text("--policy", policy),
+        uses_memory=not no_memory,
         budget=limits,
         answer=_answer(answer),
-        by=speaker(),
+        by=login_name(),
     )
     if resume is None:
-        text = goal_from(goal, goal_file)
-        return _follow(telling, lambda live, ask, listen: solve_run(repo, text, request, live, ask, listen=listen))
+        text = read_goal(goal, goal_file)
+        return _follow(
+            telling, lambda live, ask, listen: build_solve_run(repo, text, request, live, ask, listen=listen)
+        )
     _refuse_with("--resume keeps the options that the run was started with", start_options)
-    return resume_solve(telling, RUNS.find(plain("--resume", resume)), request)
+    return resume_solve_command(telling, SOLVE_RUNS.find(require_text("--resume", resume)), request)
 
 
 @dataclass(frozen=True)
-class Telling:
+class SolveOutput:
     """How to print the result, and which files to write."""
 
     output: Output
@@ -189,14 +191,14 @@ class Telling:
     svg: Path | None = None
     report: Path | None = None
 
-    def refuse_what_cannot_be_written(self, goal_file: Path | None) -> None:
+    def refuse_unwritable(self, goal_file: Path | None) -> None:
         """Refuse options that conflict and files that cannot be written, before the run begins."""
         if self.plot and self.output.json:
             raise InputError("--plot cannot be combined with --json", hint="use --svg FILE instead")
         for option, file in (("--svg", self.svg), ("--report", self.report)):
             if file is None:
                 continue
-            refuse_no_folder(option, file)
+            refuse_missing_folder(option, file)
             if file.is_dir():
                 raise InputError(f"{option} {file}: is a folder", hint="name a file in it")
             if goal_file is not None and file.resolve() == goal_file.resolve():
@@ -204,53 +206,53 @@ class Telling:
         if self.svg is not None and self.report is not None and self.svg.resolve() == self.report.resolve():
             raise InputError(f"--svg and --report are both {self.svg}", hint="name two files")
 
-    def tell(self, report: SolveReport) -> int:
+    def print_result(self, report: SolveReport) -> int:
         """Print the result, write the files, and return the exit code."""
         if self.output.json:
-            self.output.document(report.model_dump(mode="json"))
+            self.output.print_document(report.model_dump(mode="json"))
         else:
             sys.stderr.flush()
-            print_solve(self.output.results(), report, self.plot, self.report)
+            print_solve_report(self.output.result_console(), report, self.plot, self.report)
         # Write files last: if that fails, the result has been printed already.
         again = f"name another file: proofstone solve --show {report.run_id}"
         if self.svg is not None:
-            write_whole(self.svg, svg_plot(report).encode(), hint=f"{again} --svg FILE")
+            write_atomic(self.svg, render_svg_plot(report).encode(), hint=f"{again} --svg FILE")
         if self.report is not None:
-            write_whole(self.report, _format_report(report, self.report).encode(), hint=f"{again} --report FILE")
-        return EXIT[report.result.status] if report.result else WAITING
+            write_atomic(self.report, _format_report(report, self.report).encode(), hint=f"{again} --report FILE")
+        return SOLVE_EXIT_CODES[report.result.status] if report.result else EXIT_WAITING
 
 
-def resume_solve(telling: Telling, run_id: str, request: SolveRequest) -> int:
+def resume_solve_command(telling: SolveOutput, run_id: str, request: SolveRequest) -> int:
     """Resume a run. If it has ended, print its result."""
-    ended = RUNS.report(run_id)
+    ended = SOLVE_RUNS.read_report(run_id)
     if ended is not None and ended.result is not None:
         if request.answer:
             raise InputError(
                 f"{run_id} has ended: {ended.result.status}",
                 hint=f"proofstone solve --show {run_id} shows its result",
             )
-        return telling.tell(ended)
-    return _follow(telling, lambda live, ask, listen: resumed_solve(run_id, request, live, ask, listen=listen))
+        return telling.print_result(ended)
+    return _follow(telling, lambda live, ask, listen: resume_solve_run(run_id, request, live, ask, listen=listen))
 
 
-def _follow(telling: Telling, begin: Begin) -> int:
-    session = AgentSitting(telling.output, "solve")
-    console = telling.output.progress()
+def _follow(telling: SolveOutput, begin: SolveRunFactory) -> int:
+    session = AgentRunSession(telling.output, "solve")
+    console = telling.output.progress_console()
     live = LiveSolve(console, interactive=console.is_terminal)
 
     def ask(question: str) -> str:
         """Ask at this terminal; an empty line gives no answer."""
-        if not session.asks:
+        if not session.can_ask:
             return ""
-        loud = session.loud()
-        loud.print(printable(f"\n{question}"), style="bold yellow", soft_wrap=True)
+        loud = session.question_console()
+        loud.print(escape_control(f"\n{question}"), style="bold yellow", soft_wrap=True)
         loud.print("answer in your own words; an empty line leaves the question", style="dim")
-        return plain("your answer", typed_line() or "")
+        return require_text("your answer", read_typed_line() or "")
 
     def tell(report: SolveReport) -> int:
         if report.unused_answer:
-            session.complain("there was no question: your answer was not used")
-        return telling.tell(report)
+            session.warn("there was no question: your answer was not used")
+        return telling.print_result(report)
 
     return session.follow(
         begin(live, ask, session.listen),
@@ -261,20 +263,20 @@ def _follow(telling: Telling, begin: Begin) -> int:
     )
 
 
-def _show(telling: Telling, run_id: str) -> int:
-    report = RUNS.report(run_id)
+def _show(telling: SolveOutput, run_id: str) -> int:
+    report = SOLVE_RUNS.read_report(run_id)
     if report is None:
         raise InputError(
             f"{run_id}: has no result and no question yet", hint=f"`proofstone solve --resume {run_id}` continues it"
         )
-    return telling.tell(report)
+    return telling.print_result(report)
 
 
 def _format_report(report: SolveReport, into: Path) -> str:
     """Return the report in the format that the file name asks for."""
     if into.suffix.lower() == ".json":
         return json.dumps(report.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
-    return markdown(report)
+    return render_markdown(report)
 
 
 # Checks of the options.
@@ -308,6 +310,6 @@ def _answer(text: str | None) -> str:
     if text is None:
         return ""
     refuse_executors()
-    if not plain("--answer", text).strip():
+    if not require_text("--answer", text).strip():
         raise InputError("--answer: is empty", hint='for instance --answer "the German one"')
     return text

@@ -7,19 +7,19 @@ from typing import Annotated
 
 import typer
 
-from proofstone.app.context import private_home
-from proofstone.app.gate import find_run, view_run
-from proofstone.app.telemetry import export_run, run_agents, run_cost
+from proofstone.app.context import ensure_private_home
+from proofstone.app.gate import find_run, read_run_view
+from proofstone.app.telemetry import export_run, read_run_agents, read_run_cost
 from proofstone.cli.output import JsonOption, NoColorOption, Output
 from proofstone.cli.render.cost import print_cost
-from proofstone.cli.render.gate import print_status, state_of
-from proofstone.cli.render.tables import positions_document, print_positions
-from proofstone.cli.run_kinds import run_meant, show
-from proofstone.cli.task_commands import plain
-from proofstone.common.text import printable
+from proofstone.cli.render.gate import describe_state, print_status
+from proofstone.cli.render.tables import build_positions_document, print_positions
+from proofstone.cli.run_kinds import match_run, show_run
+from proofstone.cli.task_commands import require_text
+from proofstone.common.text import escape_control
 from proofstone.errors import InputError
-from proofstone.gate.rules.answers import answers, waiting
-from proofstone.git.repository import repository_around
+from proofstone.gate.rules.questions import list_answers, list_waiting_tasks
+from proofstone.git.repository import find_repository_root
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.query import find_any_run
 
@@ -62,52 +62,52 @@ def status(
     if cost:
         _show_cost(output, _find_run(run))
     elif otlp is not None:
-        _export(output, _find_run(run), plain("--otlp", otlp))
-    elif match := run_meant(run):
-        show(output, match, run_agents(match.run_id))
+        _export(output, _find_run(run), require_text("--otlp", otlp))
+    elif match := match_run(run):
+        show_run(output, match, read_run_agents(match.run_id))
     else:
         _show_gate(output, find_run(run))
 
 
 def _show_gate(output: Output, run_id: str) -> None:
-    view, agents = view_run(run_id), run_agents(run_id)
+    view, agents = read_run_view(run_id), read_run_agents(run_id)
     if output.json:
         questions = [
             {
                 "task": task.record.id,
                 "asks": task.asks,
-                "answers": [answer.command for answer in answers(view.run_id, task)],
+                "answers": [answer.command for answer in list_answers(view.run_id, task)],
             }
-            for task in waiting(view)
+            for task in list_waiting_tasks(view)
         ]
-        document = {**view.model_dump(mode="json"), "state": state_of(view), "asked": questions}
-        output.document({**document, **positions_document(agents)})
+        document = {**view.model_dump(mode="json"), "state": describe_state(view), "asked": questions}
+        output.print_document({**document, **build_positions_document(agents)})
     else:
-        print_status(output.results(), view)
-        print_positions(output.results(), agents)
+        print_status(output.result_console(), view)
+        print_positions(output.result_console(), agents)
 
 
 def _show_cost(output: Output, run_id: str) -> None:
-    run_costs = run_cost(run_id)
+    run_costs = read_run_cost(run_id)
     if output.json:
-        output.document(run_costs.model_dump(mode="json"))
+        output.print_document(run_costs.model_dump(mode="json"))
     else:
-        print_cost(output.results(), run_costs)
+        print_cost(output.result_console(), run_costs)
 
 
 def _export(output: Output, run_id: str, url: str) -> None:
     count = export_run(run_id, url)
     if output.json:
-        output.document({"run_id": run_id, "spans": count, "sent_to": url})
+        output.print_document({"run_id": run_id, "spans": count, "sent_to": url})
     else:
-        output.results().print(printable(f"{count} spans of {run_id} were sent to {url}"), soft_wrap=True)
+        output.result_console().print(escape_control(f"{count} spans of {run_id} were sent to {url}"), soft_wrap=True)
 
 
 def _find_run(text: str) -> str:
     """Return the run that `text` means: one that `status` shows without options, or any in the ledger."""
-    if match := run_meant(text):
+    if match := match_run(text):
         return match.run_id
     try:
         return find_run(text)
     except InputError:
-        return find_any_run(ledger_path(private_home()), text, repository_around(Path.cwd()))
+        return find_any_run(ledger_path(ensure_private_home()), text, find_repository_root(Path.cwd()))

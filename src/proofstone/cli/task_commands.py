@@ -13,13 +13,18 @@ from typing import Annotated
 
 import typer
 
-from proofstone.app.gate import find_run, find_task, say, view_run
+from proofstone.app.gate import find_run, find_task, read_run_view, record_command
 from proofstone.cli.output import Output
-from proofstone.common.text import printable
+from proofstone.common.text import escape_control
 from proofstone.errors import InputError
 from proofstone.gate.models import Override, OverrideAction, RunView, TaskRecord
-from proofstone.gate.request import Word, WordKind
-from proofstone.gate.rules.passing import CATEGORIES, CONFIRMATION, refused_reason, security_blockers
+from proofstone.gate.request import UserCommand, UserCommandKind
+from proofstone.gate.rules.pass_rule import (
+    OVERRIDE_CATEGORIES,
+    OVERRIDE_CONFIRMATION,
+    explain_bad_reason,
+    find_security_blockers,
+)
 
 RunArgument = Annotated[
     str, typer.Argument(metavar="RUN", help="The run: its id, a unique part of it, or `last`.", show_default=False)
@@ -31,26 +36,26 @@ TaskArgument = Annotated[
 _TASK_VARIABLE = "PROOFSTONE_TASK"
 
 
-def speak(output: Output, run: str, task: str, kind: WordKind, text: str = "") -> None:
+def send_command(output: Output, run: str, task: str, kind: UserCommandKind, text: str = "") -> None:
     """Send a command about a task, and print what happens next."""
-    view, id = subject(run, task)
-    tell(output, view, id, Word(kind=kind, by=speaker(), text=plain("your words", text)))
+    view, id = find_subject(run, task)
+    record_and_print(output, view, id, UserCommand(kind=kind, by=login_name(), text=require_text("your words", text)))
 
 
-def subject(run: str, task: str) -> tuple[RunView, str]:
+def find_subject(run: str, task: str) -> tuple[RunView, str]:
     """Return the run and the id of the task, if a person asks."""
     refuse_executors()
-    view = view_run(find_run(run))
+    view = read_run_view(find_run(run))
     return view, find_task(view, task)
 
 
-def tell(output: Output, view: RunView, task: str, word: Word) -> None:
+def record_and_print(output: Output, view: RunView, task: str, word: UserCommand) -> None:
     """Record the command, and print what happens next."""
-    next_step = say(view.run_id, task, word)
+    next_step = record_command(view.run_id, task, word)
     if output.json:
-        output.document({"run_id": view.run_id, "task": task, "word": word.kind.value, "follows": next_step})
+        output.print_document({"run_id": view.run_id, "task": task, "word": word.kind.value, "follows": next_step})
     else:
-        output.results().print(printable(f"{task}: {word.kind.value}; {next_step}"), soft_wrap=True)
+        output.result_console().print(escape_control(f"{task}: {word.kind.value}; {next_step}"), soft_wrap=True)
 
 
 def refuse_executors() -> None:
@@ -62,41 +67,41 @@ def refuse_executors() -> None:
         )
 
 
-def overriding(
+def build_override(
     record: TaskRecord, action: OverrideAction, reason: str, category: str | None = None, confirmed: str | None = None
-) -> Word:
+) -> UserCommand:
     """Return the command that overrides the gate for a task. Raise an InputError if that is not allowed."""
-    if blockers := security_blockers(record):
+    if blockers := find_security_blockers(record):
         raise InputError(
             f"{record.id} cannot be overridden: {'; '.join(blockers)}",
             hint="a security finding cannot be waived: fix it, then `proofstone resume RUN --retry`",
         )
-    if action is OverrideAction.SKIP and category not in CATEGORIES:
-        raise InputError(f"--category {category}: no such category", hint=f"one of {', '.join(CATEGORIES)}")
-    if action is OverrideAction.FORCE and confirmed != CONFIRMATION:
+    if action is OverrideAction.SKIP and category not in OVERRIDE_CATEGORIES:
+        raise InputError(f"--category {category}: no such category", hint=f"one of {', '.join(OVERRIDE_CATEGORIES)}")
+    if action is OverrideAction.FORCE and confirmed != OVERRIDE_CONFIRMATION:
         raise InputError(
-            f"this bypasses every check; confirm it with the word {CONFIRMATION}",
-            hint=f"use `--confirm {CONFIRMATION}` if you must",
+            f"this bypasses every check; confirm it with the word {OVERRIDE_CONFIRMATION}",
+            hint=f"use `--confirm {OVERRIDE_CONFIRMATION}` if you must",
         )
-    if refusal := refused_reason(plain("--reason", reason)):
+    if refusal := explain_bad_reason(require_text("--reason", reason)):
         raise InputError(
             f"--reason {reason!r}: {refusal}",
             hint="say why it cannot be verified, for instance 'the payment sandbox is down until Monday'",
         )
-    who = speaker()
+    who = login_name()
     override = Override(action=action, reason=reason.strip(), category=category, by=who, at=_now())
-    return Word(kind=WordKind(action.value), by=who, text=override.reason, override=override)
+    return UserCommand(kind=UserCommandKind(action.value), by=who, text=override.reason, override=override)
 
 
-def speaker() -> str:
+def login_name() -> str:
     """Return the login name of the person, or their user id."""
     try:
-        return plain("your login name", getpass.getuser())
+        return require_text("your login name", getpass.getuser())
     except (KeyError, OSError):
         return f"uid {os.getuid()}"
 
 
-def plain(what: str, text: str) -> str:
+def require_text(what: str, text: str) -> str:
     """Return the text if it is valid; anything else cannot be recorded as it is."""
     if text.encode("utf-8", "ignore").decode("utf-8") != text or "\0" in text:
         raise InputError(f"{what} {text!r}: not valid UTF-8 text")

@@ -9,15 +9,23 @@ from typing import Annotated
 
 import typer
 
-from proofstone.app.context import asked_settings, consent_for, grants_from_inside
+from proofstone.app.context import determine_consent, find_settings, is_person_file_inside
 from proofstone.app.trust import add_grant, remove_grants
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.common.text import printable
-from proofstone.config.person import Person, load_person
-from proofstone.config.rules import Need, coding_agent_in
-from proofstone.config.trust import Consent, Grant, digest_of, load_grants, meaning_of, need_lines, trust_file
+from proofstone.common.text import escape_control
+from proofstone.config.rules import RequestedPermission, detect_coding_agent
+from proofstone.config.trust import (
+    ConsentResult,
+    Grant,
+    compute_grant_digest,
+    explain_permission,
+    find_trust_file,
+    format_permissions,
+    load_grants,
+)
+from proofstone.config.user import UserConfig, load_user_config
 from proofstone.errors import InputError
-from proofstone.git.pending import main_work_tree
+from proofstone.git.pending_commit import find_main_work_tree
 from proofstone.git.repository import open_repository
 
 app = typer.Typer(add_completion=False)
@@ -63,8 +71,8 @@ def trust(
     Exit code: 0 granted, or nothing is needed; 1 not granted; 2 bad input.
     """
     output = Output(json=as_json, no_color=no_color)
-    person = load_person()
-    file = trust_file(person)
+    person = load_user_config()
+    file = find_trust_file(person)
     if sum((show_all, revoke, yes)) > 1:
         raise InputError("--list, --revoke and --yes exclude each other; give one of them")
     if show_all:
@@ -72,35 +80,35 @@ def trust(
     if revoke:
         return _revoke(output, file, repo)
     repository = open_repository(repo)
-    if grants_from_inside(repository, person):
+    if is_person_file_inside(repository, person):
         raise InputError(
             f"{person.file}: your own settings are inside this repository, so they cannot grant it anything",
             hint="keep them outside: in ~/.config/proofstone, or where PROOFSTONE_CONFIG says",
         )
-    settings, source = asked_settings(repository, base, own=own_settings)
-    consent = consent_for(repository, settings, person)
-    main = main_work_tree(repository)
+    settings, source = find_settings(repository, base, own=own_settings)
+    consent = determine_consent(repository, settings, person)
+    main = find_main_work_tree(repository)
     _refuse_agents(consent, as_json=as_json, yes=yes)
     if not as_json:
         _show(output, main, source, consent, person)
     is_granted = not consent.missing or yes or (not as_json and _confirm())
     if consent.missing and is_granted:
-        add_grant(file, main, consent.needs)
-        output.results().print(
-            f"granted; `proofstone trust --revoke {printable(str(main))}` takes it back", soft_wrap=True
+        add_grant(file, main, consent.requested)
+        output.result_console().print(
+            f"granted; `proofstone trust --revoke {escape_control(str(main))}` takes it back", soft_wrap=True
         )
     if as_json:
-        output.document(_document(main, source, consent, person, file, is_granted=is_granted))
+        output.print_document(_document(main, source, consent, person, file, is_granted=is_granted))
     elif not is_granted:
-        output.results().print("nothing was granted")
+        output.result_console().print("nothing was granted")
     return 0 if is_granted else _DECLINED
 
 
-def _refuse_agents(consent: Consent, *, as_json: bool, yes: bool) -> None:
+def _refuse_agents(consent: ConsentResult, *, as_json: bool, yes: bool) -> None:
     """Refuse to grant anything in a coding agent's shell, or where nobody can be asked."""
     if not consent.missing:
         return
-    if (yes or not as_json) and (agent := coding_agent_in(os.environ)):
+    if (yes or not as_json) and (agent := detect_coding_agent(os.environ)):
         raise InputError(
             f"this is the shell of {agent}: only a person can grant what these settings need",
             hint="run the command yourself, in your own terminal",
@@ -112,15 +120,15 @@ def _refuse_agents(consent: Consent, *, as_json: bool, yes: bool) -> None:
         )
 
 
-def _show(output: Output, main: Path, source: str, consent: Consent, person: Person) -> None:
-    console = output.results()
-    where = f"{printable(str(main))}, settings {source}"
-    if not consent.needs:
+def _show(output: Output, main: Path, source: str, consent: ConsentResult, person: UserConfig) -> None:
+    console = output.result_console()
+    where = f"{escape_control(str(main))}, settings {source}"
+    if not consent.requested:
         console.print(f"{where}: nothing needs your consent", soft_wrap=True)
         return
     console.print(f"{where}, need:", soft_wrap=True)
-    for line in need_lines(consent.needs, person):
-        console.print(f"  {printable(line)}", soft_wrap=True)
+    for line in format_permissions(consent.requested, person):
+        console.print(f"  {escape_control(line)}", soft_wrap=True)
     if not consent.missing:
         console.print("all of it is granted")
 
@@ -135,43 +143,43 @@ def _confirm() -> bool:
 def _list_grants(output: Output, file: Path) -> int:
     grants = load_grants(file).grants
     if output.json:
-        output.document({"file": str(file), "grants": [_grant(grant) for grant in grants]})
-    console = output.results()
+        output.print_document({"file": str(file), "grants": [_grant(grant) for grant in grants]})
+    console = output.result_console()
     if not grants:
-        console.print(f"nothing is granted in {printable(str(file))}", soft_wrap=True)
+        console.print(f"nothing is granted in {escape_control(str(file))}", soft_wrap=True)
     for grant in grants:
-        console.print(f"{printable(grant.repository)}  granted {grant.granted_at}", soft_wrap=True)
+        console.print(f"{escape_control(grant.repository)}  granted {grant.granted_at}", soft_wrap=True)
         for need in grant.needs:
-            console.print(f"  {printable(f'{need.setting}: {need.value}')}", soft_wrap=True)
+            console.print(f"  {escape_control(f'{need.setting}: {need.value}')}", soft_wrap=True)
     return 0
 
 
 def _revoke(output: Output, file: Path, repo: Path) -> int:
     """Revoke the grants of a repository, which may no longer exist."""
-    name = str(main_work_tree(open_repository(repo))) if repo.is_dir() else str(repo.absolute())
+    name = str(find_main_work_tree(open_repository(repo))) if repo.is_dir() else str(repo.absolute())
     removed = remove_grants(file, name)
     if output.json:
-        output.document({"file": str(file), "repository": name, "revoked": [_grant(grant) for grant in removed]})
+        output.print_document({"file": str(file), "repository": name, "revoked": [_grant(grant) for grant in removed]})
     what = "there are no grants for" if not removed else "revoked all grants for"
-    output.results().print(f"{what} {printable(name)}", soft_wrap=True)
+    output.result_console().print(f"{what} {escape_control(name)}", soft_wrap=True)
     return 0 if removed else _DECLINED
 
 
 def _document(
-    main: Path, source: str, consent: Consent, person: Person, file: Path, *, is_granted: bool
+    main: Path, source: str, consent: ConsentResult, person: UserConfig, file: Path, *, is_granted: bool
 ) -> dict[str, object]:
     return {
         "repository": str(main),
         "settings": source,
-        "needs": [_need(need, person) for need in consent.needs],
-        "digest": digest_of(consent.needs),
+        "needs": [_need(need, person) for need in consent.requested],
+        "digest": compute_grant_digest(consent.requested),
         "granted": is_granted,
         "file": str(file),
     }
 
 
-def _need(need: Need, person: Person) -> dict[str, str]:
-    return {"setting": need.setting, "value": need.value, "meaning": meaning_of(need, person)}
+def _need(need: RequestedPermission, person: UserConfig) -> dict[str, str]:
+    return {"setting": need.setting, "value": need.value, "meaning": explain_permission(need, person)}
 
 
 def _grant(grant: Grant) -> dict[str, object]:

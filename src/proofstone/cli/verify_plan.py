@@ -13,31 +13,37 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from proofstone.agents.executors.people import Listen
-from proofstone.app.plan_gate import RUNS, PlanGateRequest, plan_gate_run, resumed_plan_gate, take_in
-from proofstone.cli.gate_session import typed_line
+from proofstone.agents.executors.people import ReadLine
+from proofstone.app.plan_gate import (
+    PLAN_GATE_RUNS,
+    PlanGateRequest,
+    apply_mitigations,
+    build_plan_gate_run,
+    resume_plan_gate,
+)
+from proofstone.cli.gate_session import read_typed_line
 from proofstone.cli.options import (
     BudgetOption,
     ResumeOption,
     ShowOption,
     TokensOption,
     UsdOption,
-    backend_words,
-    budget_words,
+    collect_backend_specs,
+    collect_budget_limits,
 )
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
-from proofstone.cli.render.plan_gate import LivePlanGate, print_report
-from proofstone.cli.session import AgentSitting, refuse_no_folder
-from proofstone.cli.task_commands import plain, refuse_executors, speaker
-from proofstone.common.text import printable
+from proofstone.cli.render.plan_gate import LivePlanGate, print_plan_report
+from proofstone.cli.session import AgentRunSession, refuse_missing_folder
+from proofstone.cli.task_commands import login_name, refuse_executors, require_text
+from proofstone.common.text import escape_control
 from proofstone.errors import InputError
-from proofstone.git.repository import repository_around
-from proofstone.machine.files import write_whole
+from proofstone.git.repository import find_repository_root
+from proofstone.machine.files import write_atomic
 from proofstone.plan_gate.models import OpenQuestion, PlanReport, PlanVerdict
-from proofstone.plan_gate.rules.decision import chosen
-from proofstone.plan_gate.rules.documents import Record, schemas, to_yaml
-from proofstone.plan_gate.rules.report import page
-from proofstone.plan_gate.run import Ask, PlanGateRun, Watching
+from proofstone.plan_gate.rules.decision import parse_option
+from proofstone.plan_gate.rules.record_documents import PlanRecord, build_schemas, write_yaml
+from proofstone.plan_gate.rules.report import render_report
+from proofstone.plan_gate.run import AskPlanUser, PlanGateObserver, PlanGateRun
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,10 +51,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
-EXIT: Final = {PlanVerdict.PROCEED: 0, PlanVerdict.REVISE: 1, PlanVerdict.RETHINK: 1, None: 3}
+PLAN_EXIT_CODES: Final = {PlanVerdict.PROCEED: 0, PlanVerdict.REVISE: 1, PlanVerdict.RETHINK: 1, None: 3}
 _ANSWER: Final = re.compile(r"\s*(C[1-9][0-9]*)\s*=(.*)", re.DOTALL | re.IGNORECASE)
 
-Begin = Callable[[Watching, Ask, Listen | None], AbstractContextManager[PlanGateRun]]
+PlanGateRunFactory = Callable[[PlanGateObserver, AskPlanUser, ReadLine | None], AbstractContextManager[PlanGateRun]]
 
 
 @app.command("verify-plan")
@@ -133,60 +139,62 @@ def verify_plan(
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
     _refuse_several(plan, resume, show, taking_in, schema=schema)
     if schema:
-        output.document(schemas())
+        output.print_document(build_schemas())
         return 0
     if taking_in is not None:
         return _apply_mitigations(output, taking_in)
     if show is not None:
-        return _show(output, RUNS.find(plain("--show", show)), report)
+        return _show(output, PLAN_GATE_RUNS.find(require_text("--show", show)), report)
     request = PlanGateRequest(
-        backends=backend_words(backend),
+        backends=collect_backend_specs(backend),
         rules_only=rules,
-        budget=budget_words(budget, budget_tokens, budget_usd),
+        budget=collect_budget_limits(budget, budget_tokens, budget_usd),
         answers=_parse_answers(answer or ()),
-        by=speaker(),
+        by=login_name(),
     )
     if resume is None:
         path = plan or Path()  # refused above if there is none
         if report is not None:
             _refuse_overwriting(report, path)
-            refuse_no_folder("--report", report)
-        place = repo if repo != Path() or not repository_around(path.parent) else path.parent
+            refuse_missing_folder("--report", report)
+        place = repo if repo != Path() or not find_repository_root(path.parent) else path.parent
         return _follow(
-            output, report, lambda live, ask, listen: plan_gate_run(place, path, request, live, ask, listen=listen)
+            output,
+            report,
+            lambda live, ask, listen: build_plan_gate_run(place, path, request, live, ask, listen=listen),
         )
     if rules or backend:
         raise InputError("--resume keeps the agents of the run", hint="leave --backend and --rules out")
-    return resume_plan(output, RUNS.find(plain("--resume", resume)), request, report)
+    return resume_plan_command(output, PLAN_GATE_RUNS.find(require_text("--resume", resume)), request, report)
 
 
-def resume_plan(output: Output, run_id: str, request: PlanGateRequest, into: Path | None = None) -> int:
+def resume_plan_command(output: Output, run_id: str, request: PlanGateRequest, into: Path | None = None) -> int:
     """Resume a run. If it has ended, print its result."""
-    ended = RUNS.report(run_id)
+    ended = PLAN_GATE_RUNS.read_report(run_id)
     if ended is not None and ended.verdict is not None:
         if request.answers:
             raise InputError(f"{run_id} has ended: {ended.verdict}", hint=ended.next_step)
         return _print_result(output, ended, into)
-    return _follow(output, into, lambda live, ask, listen: resumed_plan_gate(run_id, request, live, ask, listen=listen))
+    return _follow(output, into, lambda live, ask, listen: resume_plan_gate(run_id, request, live, ask, listen=listen))
 
 
-def _follow(output: Output, into: Path | None, begin: Begin) -> int:
-    session = AgentSitting(output, "verify-plan")
-    console = output.progress()
+def _follow(output: Output, into: Path | None, begin: PlanGateRunFactory) -> int:
+    session = AgentRunSession(output, "verify-plan")
+    console = output.progress_console()
     live = LivePlanGate(console, interactive=console.is_terminal)
-    ask = partial(_ask, session.loud()) if session.asks else _answer_nothing
+    ask = partial(_ask, session.question_console()) if session.can_ask else _answer_nothing
 
     def tell(result: tuple[PlanReport, Sequence[str]]) -> int:
         report, unused = result
         if unused:
-            session.complain(f"there was no question about {', '.join(unused)}: your answer was not used")
+            session.warn(f"there was no question about {', '.join(unused)}: your answer was not used")
         return _print_result(output, report, into)
 
     return session.follow(
         begin(live, ask, session.listen),
         live,
         run_id=lambda run: run.about.run_id,
-        through=lambda run: (run.run(), tuple(run.given)),
+        through=lambda run: (run.run(), tuple(run.unused_answers)),
         tell=tell,
     )
 
@@ -195,16 +203,18 @@ def _ask(console: Console, questions: Sequence[OpenQuestion]) -> Mapping[str, st
     """Ask at this terminal; an empty line leaves a question."""
     answers = {}
     for question in questions:
-        console.print(printable(f"\n{question.challenge}: {question.question}"), style="bold yellow", soft_wrap=True)
-        console.print(printable(f"  {question.why}"), style="dim", soft_wrap=True)
+        console.print(
+            escape_control(f"\n{question.challenge}: {question.question}"), style="bold yellow", soft_wrap=True
+        )
+        console.print(escape_control(f"  {question.why}"), style="dim", soft_wrap=True)
         for number, option in enumerate(question.options, start=1):
-            console.print(printable(f"  {number}. {option}"), soft_wrap=True)
+            console.print(escape_control(f"  {number}. {option}"), soft_wrap=True)
         choice = "a number, or your own words" if question.options else "in your own words"
         console.print(f"{choice}; an empty line leaves the question", style="dim")
-        while (answer := chosen(plain("your answer", typed_line() or ""), question.options)) is None:
+        while (answer := parse_option(require_text("your answer", read_typed_line() or ""), question.options)) is None:
             console.print(f"there are {len(question.options)} options; {choice}", style="yellow")
         if answer in question.options:
-            console.print(printable(f"{question.challenge}: {answer}"), style="dim")
+            console.print(escape_control(f"{question.challenge}: {answer}"), style="dim")
         answers[question.challenge] = answer
     return answers
 
@@ -241,7 +251,7 @@ def _parse_answers(options: Sequence[str]) -> dict[str, str]:
         refuse_executors()
     answers: dict[str, str] = {}
     for option in options:
-        match = _ANSWER.fullmatch(plain("--answer", option))
+        match = _ANSWER.fullmatch(require_text("--answer", option))
         if match is None or not match[2].strip():
             raise InputError(
                 f"--answer {option!r}: says nothing about a challenge", hint='for instance --answer "C3=keep both"'
@@ -252,17 +262,19 @@ def _parse_answers(options: Sequence[str]) -> dict[str, str]:
 
 def _apply_mitigations(output: Output, run: str) -> int:
     refuse_executors()
-    path, ids = take_in(RUNS.find(plain("--apply-mitigations", run)), speaker())
+    path, ids = apply_mitigations(PLAN_GATE_RUNS.find(require_text("--apply-mitigations", run)), login_name())
     if output.json:
-        output.document({"plan": str(path), "taken_in": list(ids)})
+        output.print_document({"plan": str(path), "taken_in": list(ids)})
     else:
         change = f"{path}: added the mitigations for {', '.join(ids)}"
-        output.results().print(printable(f"{change}; the plan has now passed the plan gate"), soft_wrap=True)
+        output.result_console().print(
+            escape_control(f"{change}; the plan has now passed the plan gate"), soft_wrap=True
+        )
     return 0
 
 
 def _show(output: Output, run_id: str, into: Path | None) -> int:
-    report = RUNS.report(run_id)
+    report = PLAN_GATE_RUNS.read_report(run_id)
     if report is None:
         raise InputError(
             f"{run_id}: has no verdict and no question yet", hint=f"`{_resume_command(run_id)}` continues it"
@@ -272,15 +284,15 @@ def _show(output: Output, run_id: str, into: Path | None) -> int:
 
 def _print_result(output: Output, report: PlanReport, into: Path | None) -> int:
     if output.json:
-        output.document(report.model_dump(mode="json"))
+        output.print_document(report.model_dump(mode="json"))
     else:
         sys.stderr.flush()
-        print_report(output.results(), report, into)
+        print_plan_report(output.result_console(), report, into)
     if into is not None:  # last: if that fails, the result has been printed already
         _refuse_overwriting(into, Path(report.plan_path))
         again = f"name another file: proofstone verify-plan --show {report.run_id} --report FILE"
-        write_whole(into, _format_report(report, into.suffix.lower()).encode(), hint=again)
-    return EXIT[report.verdict]
+        write_atomic(into, _format_report(report, into.suffix.lower()).encode(), hint=again)
+    return PLAN_EXIT_CODES[report.verdict]
 
 
 def _refuse_overwriting(into: Path, plan: Path) -> None:
@@ -293,9 +305,9 @@ def _format_report(report: PlanReport, suffix: str) -> str:
     if suffix == ".json":
         return json.dumps(report.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
     if suffix in (".yaml", ".yml"):
-        records: list[Record] = [*report.challenges, *report.unknowns, *report.surfaced, *report.risks]
-        return "---\n".join(map(to_yaml, [*records, *report.iterations]))
-    return page(report)
+        records: list[PlanRecord] = [*report.challenges, *report.unknowns, *report.surfaced, *report.risks]
+        return "---\n".join(map(write_yaml, [*records, *report.iterations]))
+    return render_report(report)
 
 
 def _resume_command(run_id: str) -> str:

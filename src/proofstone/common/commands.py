@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass, field, replace
 from itertools import dropwhile
 
-from proofstone.common.shell import Piece, UnreadableError, lex, unquoted
+from proofstone.common.shell import ShellSyntaxError, ShellToken, lex, unquote
 
-VACUOUS = "proves nothing: it does not check whether the change is right"
+VACUOUS_REASON = "proves nothing: it does not check whether the change is right"
 
 _SHOWS_ONLY = frozenset((":", "true", "echo", "printf", "cat", "ls", "pwd", "date", "sleep", "set", "export", "unset"))
 """Programs that succeed whatever the change is, or only show something, or only prepare the environment."""
@@ -57,7 +57,7 @@ def loses_exit_code(command: str) -> bool:
 def _can_prove(command: str, *, is_strict: bool = False, last_of_pipe: bool = False, depth: int = 0) -> bool:
     try:
         return _Parser(lex(command), is_strict, last_of_pipe, depth).parse()
-    except UnreadableError:
+    except ShellSyntaxError:
         return True
 
 
@@ -78,7 +78,7 @@ class _ExitMeaning:
 class _Parser:
     """A parser that passes once over the tokens of a command line."""
 
-    tokens: tuple[Piece, ...]
+    tokens: tuple[ShellToken, ...]
     is_strict: bool
     last_of_pipe: bool
     depth: int = 0
@@ -88,16 +88,16 @@ class _Parser:
     def parse(self) -> bool:
         result = self._parse_list(frozenset())
         if self.at < len(self.tokens):
-            raise UnreadableError
+            raise ShellSyntaxError
         return result.can_fail
 
     def _parse_list(self, ends: frozenset[str]) -> _ExitMeaning:
         self.depth += 1
         if self.depth > _MAX_DEPTH:
-            raise UnreadableError
+            raise ShellSyntaxError
         can_fail = exits = False
         while (token := self._peek()) is not None and token.text not in ends:
-            if token.operator and token.text in _SEPARATORS:
+            if token.is_operator and token.text in _SEPARATORS:
                 can_fail = can_fail and token.text != "&"
                 self.at += 1
                 continue
@@ -130,10 +130,10 @@ class _Parser:
     def _parse_command(self) -> _ExitMeaning:
         token = self._peek()
         if token is None:
-            raise UnreadableError
-        if token.operator:
+            raise ShellSyntaxError
+        if token.is_operator:
             if token.text != "(":
-                raise UnreadableError
+                raise ShellSyntaxError
             self.at += 1
             inside = self._parse_list(frozenset(")"))
             self._expect(")")
@@ -188,7 +188,7 @@ class _Parser:
 
     def _parse_simple(self) -> _ExitMeaning:
         words = []
-        while (token := self._peek()) is not None and not token.operator:
+        while (token := self._peek()) is not None and not token.is_operator:
             words.append(token.text)
             self.at += 1
         if len(words) == 1 and self._operator("(") is not None:  # `name() { … }` defines a function and runs nothing
@@ -203,7 +203,7 @@ class _Parser:
     def _judge_words(self, raw: list[str]) -> _ExitMeaning:
         if raw and all(map(_ASSIGNMENT.match, raw)):
             return _ExitMeaning(can_fail="$(" in raw[-1] or "`" in raw[-1])
-        words = [unquoted(word) for word in dropwhile(_ASSIGNMENT.match, raw)]
+        words = [unquote(word) for word in dropwhile(_ASSIGNMENT.match, raw)]
         if words and words[0] in _WRAPPERS:
             words = [*dropwhile(_is_wrapper, words)]
         if not words:
@@ -231,12 +231,12 @@ class _Parser:
         if "pipefail" in options:
             self.last_of_pipe = False
 
-    def _peek(self) -> Piece | None:
+    def _peek(self) -> ShellToken | None:
         return self.tokens[self.at] if self.at < len(self.tokens) else None
 
     def _operator(self, *texts: str) -> str | None:
         token = self._peek()
-        if token is None or not token.operator or token.text not in texts:
+        if token is None or not token.is_operator or token.text not in texts:
             return None
         self.at += 1
         return token.text
@@ -244,7 +244,7 @@ class _Parser:
     def _expect(self, text: str) -> None:
         token = self._peek()
         if token is None or token.text != text:
-            raise UnreadableError
+            raise ShellSyntaxError
         self.at += 1
 
     def _skip_lines(self) -> None:

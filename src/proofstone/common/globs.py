@@ -77,7 +77,7 @@ def _machine(pattern: str) -> _Machine:
     return _Machine("**" if pattern in ("", ".") else pattern)
 
 
-def undeclared(paths: Iterable[str], declared: Sequence[str]) -> tuple[str, ...]:
+def find_undeclared(paths: Iterable[str], declared: Sequence[str]) -> tuple[str, ...]:
     """Return the paths that no declared pattern covers."""
     return tuple(path for path in paths if not any(matches(pattern, path) for pattern in declared))
 
@@ -85,7 +85,7 @@ def undeclared(paths: Iterable[str], declared: Sequence[str]) -> tuple[str, ...]
 _WILDCARDS = frozenset("*?")
 
 
-def overlap(some: Sequence[str], others: Sequence[str]) -> bool:
+def may_overlap(some: Sequence[str], others: Sequence[str]) -> bool:
     """Return whether some file may be covered by both sets of patterns. If in doubt, return True."""
     return any(_may_overlap(pattern, other) for pattern in some for other in others)
 

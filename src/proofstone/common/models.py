@@ -13,7 +13,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 
-class Contract(BaseModel):
+class FrozenModel(BaseModel):
     """The base of all models: an immutable value without unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -90,7 +90,7 @@ class ReviewVerdict(StrEnum):
     BLOCKER = "blocker"
 
 
-class Finding(Contract):
+class Finding(FrozenModel):
     """A problem that a person must know about, with its location and its fix."""
 
     layer: str
@@ -110,7 +110,7 @@ class Finding(Contract):
     """The text before and after the change, where that explains the finding best."""
 
 
-class Diagnostic(Contract):
+class Diagnostic(FrozenModel):
     """One message of a linter, type checker or parser."""
 
     path: str
@@ -133,7 +133,7 @@ class ChangeKind(StrEnum):
     DELETED = "deleted"
 
 
-class ChangedPath(Contract):
+class ChangedPath(FrozenModel):
     r"""One path that differs. `path` is for display: bytes that are not UTF-8 appear as `\\xNN`."""
 
     path: str
@@ -142,7 +142,7 @@ class ChangedPath(Contract):
     """Git's mode after the change (`100644`, `120000` a symlink, `160000` a submodule); `000000` if deleted."""
 
 
-class Change(Contract):
+class Change(FrozenModel):
     """The difference between two trees."""
 
     base: TreeId
@@ -150,11 +150,11 @@ class Change(Contract):
     paths: tuple[ChangedPath, ...]
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         return self.base == self.tree
 
 
-class Allowance(Contract):
+class Allowance(FrozenModel):
     """The limits of one run, role or task. None means that there is no limit of this kind."""
 
     tokens: int | None = Field(default=None, ge=1)
@@ -166,7 +166,7 @@ class Allowance(Contract):
     """The working time of agents; the times of agents that work in parallel are added up."""
 
 
-class Budget(Contract):
+class Budget(FrozenModel):
     """The limits of a whole run, of each of its tasks, and of all dispatches of a role in it."""
 
     run: Allowance = Allowance()
@@ -174,7 +174,7 @@ class Budget(Contract):
     roles: Mapping[str, Allowance] = {}
 
 
-class Spent(Contract):
+class BudgetUsage(FrozenModel):
     """What one run, role or task has used so far."""
 
     requests: int = 0
@@ -193,7 +193,7 @@ class Spent(Contract):
         return self.input_tokens + self.output_tokens
 
     @classmethod
-    def of_turn(cls, usage: Usage, seconds: float) -> Spent:
+    def from_turn(cls, usage: Usage, seconds: float) -> BudgetUsage:
         return cls(
             requests=usage.requests,
             input_tokens=usage.input_tokens,
@@ -204,13 +204,13 @@ class Spent(Contract):
             seconds=seconds,
         )
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent.model_construct(
-            **{name: getattr(self, name) + getattr(other, name) for name in Spent.model_fields}
+    def __add__(self, other: BudgetUsage) -> BudgetUsage:
+        return BudgetUsage.model_construct(
+            **{name: getattr(self, name) + getattr(other, name) for name in BudgetUsage.model_fields}
         )
 
 
-class Usage(Contract):
+class Usage(FrozenModel):
     """What one or more turns of a model have used."""
 
     requests: int = 0
@@ -254,5 +254,5 @@ class Lane(StrEnum):
     """At least one file is 🔴, so every file is checked up to the last tier."""
 
 
-SHORT: Final = frozenset((Lane.DOCS, Lane.FIX))
+SHORT_LANES: Final = frozenset((Lane.DOCS, Lane.FIX))
 """The lanes that begin with the plan: the user's request replaces specification and design."""

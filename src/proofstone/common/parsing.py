@@ -13,7 +13,7 @@ from typing import Final, Literal
 from ruamel.yaml import YAML
 
 
-def yaml_reader(kind: Literal["safe", "rt"] = "safe") -> YAML:
+def make_yaml_reader(kind: Literal["safe", "rt"] = "safe") -> YAML:
     """Return a reader that creates only plain values and writes nothing to standard error.
 
     YAML allows the same anchor twice; by default ruamel.yaml emits a Python warning about it.
@@ -23,10 +23,10 @@ def yaml_reader(kind: Literal["safe", "rt"] = "safe") -> YAML:
     return reader
 
 
-MOST_VALUES: Final = 200_000
+MAX_VALUES: Final = 200_000
 
 
-def is_bounded(value: object, most: int = MOST_VALUES) -> bool:
+def is_bounded(value: object, most: int = MAX_VALUES) -> bool:
     """Return whether the value, with every reference expanded, holds at most `most` values."""
     pending, count = [value], 0
     while pending:

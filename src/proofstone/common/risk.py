@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
 
-from proofstone.common.models import ChangeKind, Contract
+from proofstone.common.models import ChangeKind, FrozenModel
 
 Size = Literal["Standard", "Large"]
 
@@ -27,7 +27,7 @@ class Risk(StrEnum):
         return {"green": "🟢", "yellow": "🟡", "red": "🔴"}[self.value]
 
 
-class PathChange(Contract):
+class PathChange(FrozenModel):
     """One changed file, as the risk table sees it."""
 
     path: str
@@ -37,7 +37,7 @@ class PathChange(Contract):
     removed: tuple[str, ...] = ()
 
 
-class PathRisk(Contract):
+class PathRisk(FrozenModel):
     """The risk of one changed file, and the reason."""
 
     path: str
@@ -46,7 +46,7 @@ class PathRisk(Contract):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RiskRule:
     """One row of the risk table."""
 
     risk: Risk
@@ -76,11 +76,11 @@ _TESTS = re.compile(
 )
 _CONFIG = re.compile(r"\.(?:toml|ya?ml|json|jsonc|ini|cfg|lock|editorconfig|gitignore|gitattributes)$|(?:^|/)\.[^/]+$")
 
-ROWS: Final[tuple[Row, ...]] = (
-    Row(Risk.GREEN, "tests", path=_TESTS),
-    Row(Risk.RED, "migrations", path=_words("migrations?", "migrate", "alembic", "flyway", "liquibase")),
-    Row(Risk.GREEN, "documentation", path=_DOCS),
-    Row(
+RISK_RULES: Final[tuple[RiskRule, ...]] = (
+    RiskRule(Risk.GREEN, "tests", path=_TESTS),
+    RiskRule(Risk.RED, "migrations", path=_words("migrations?", "migrate", "alembic", "flyway", "liquibase")),
+    RiskRule(Risk.GREEN, "documentation", path=_DOCS),
+    RiskRule(
         Risk.RED,
         "authentication and authorisation",
         path=_words(
@@ -94,19 +94,19 @@ ROWS: Final[tuple[Row, ...]] = (
             "sessions?",
         ),
     ),
-    Row(
+    RiskRule(
         Risk.RED,
         "permissions",
         path=_words("permissions?", "acl", "rbac", "passwords?", "credentials?", "saml", "sso"),
     ),
-    Row(
+    RiskRule(
         Risk.RED,
         "cryptography",
         path=_words("crypto", "cryptography", "encryption", "signing", "tls", "ssl", "jwt"),
     ),
-    Row(Risk.RED, "payments", path=_words("payments?", "billing", "invoices?", "checkout", "stripe", "paypal")),
-    Row(Risk.GREEN, "configuration", path=_CONFIG),
-    Row(
+    RiskRule(Risk.RED, "payments", path=_words("payments?", "billing", "invoices?", "checkout", "stripe", "paypal")),
+    RiskRule(Risk.GREEN, "configuration", path=_CONFIG),
+    RiskRule(
         Risk.RED,
         "cryptography",
         added=_code(
@@ -114,12 +114,12 @@ ROWS: Final[tuple[Row, ...]] = (
             r"cryptography\.hazmat|crypto\.(?:subtle|createhash)|javax\.crypto|crypto/(?:aes|rsa|hmac|cipher))\b"
         ),
     ),
-    Row(
+    RiskRule(
         Risk.RED,
         "authentication and authorisation",
         added=_code(r"\b(?:authenticate|authorize|check_password|verify_password|login_required|jwt\.(?:en|de)code)\b"),
     ),
-    Row(
+    RiskRule(
         Risk.RED,
         "deletion of data",
         added=_code(
@@ -127,7 +127,7 @@ ROWS: Final[tuple[Row, ...]] = (
             r"rm\s+-[a-z]*r[a-z]*f?|fs\.rm(?:sync)?|rimraf|remove_dir_all|delete_many|deletemany|delete_all)\b"
         ),
     ),
-    Row(
+    RiskRule(
         Risk.RED,
         "concurrency",
         added=_code(
@@ -149,10 +149,10 @@ PUBLIC_API: Final = re.compile(
 _COMMENT = re.compile(r"^\s*(?:#|//|\*|/\*|--)")
 
 
-def risk_of(change: PathChange) -> PathRisk:
+def assess_risk(change: PathChange) -> PathRisk:
     path = change.path.lower()
     touched = [line for line in (*change.added, *change.removed) if not _COMMENT.match(line)]
-    for row in ROWS:
+    for row in RISK_RULES:
         if (row.path and row.path.search(path)) or (row.added and any(map(row.added.search, touched))):
             return PathRisk(path=change.path, risk=row.risk, reason=row.reason)
     removed = {line.strip() for line in change.removed} - {line.strip() for line in change.added}
@@ -163,17 +163,17 @@ def risk_of(change: PathChange) -> PathRisk:
     return PathRisk(path=change.path, risk=Risk.YELLOW, reason="existing logic")
 
 
-def size_of(changes: Iterable[PathChange]) -> Size:
+def assess_size(changes: Iterable[PathChange]) -> Size:
     """Return Large if at least one file is red."""
-    return "Large" if any(risk_of(change).risk is Risk.RED for change in changes) else "Standard"
+    return "Large" if any(assess_risk(change).risk is Risk.RED for change in changes) else "Standard"
 
 
-def docs_only(paths: Iterable[str]) -> bool:
+def is_docs_only(paths: Iterable[str]) -> bool:
     """Return whether a change touches documentation and nothing else. A change without paths does not."""
     lower_paths = [path.lower() for path in paths]
     return bool(lower_paths) and all(_DOCS.search(path) and not _TESTS.search(path) for path in lower_paths)
 
 
-def is_test(path: str) -> bool:
+def is_test_path(path: str) -> bool:
     """Return whether a file belongs to the tests, by its folder and its name."""
     return bool(_TESTS.search(path.lower()))

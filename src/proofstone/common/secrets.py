@@ -35,7 +35,7 @@ from urllib.parse import quote, quote_plus, unquote, urlsplit
 from proofstone.common.globs import matches
 
 MASK: Final = b"***"
-SHORTEST: Final = 8
+MIN_SECRET_LENGTH: Final = 8
 """The least number of characters of a value."""
 _MIN_ABBREVIATED: Final = 6
 """The least number of characters at the beginning or end of a value that are masked if the rest was cut off."""
@@ -54,7 +54,7 @@ class SecretMask:
     """The name and value of each variable."""
 
     @staticmethod
-    def of(variables: Mapping[str, str], *, public: Collection[str] = ()) -> SecretMask:
+    def from_variables(variables: Mapping[str, str], *, public: Collection[str] = ()) -> SecretMask:
         """Return the mask for these variables. `public` holds values that everybody may see, such as paths."""
         pairs = ((name, value.strip()) for name, value in variables.items())
         return SecretMask(tuple((name, value) for name, value in pairs if value and value not in public))
@@ -63,13 +63,13 @@ class SecretMask:
         """Return the data with every value masked, also one that was abbreviated: `abcdefgh...stuvwxyz`."""
         return self._mask_abbreviated(self._pattern.sub(MASK, data)) if self._pattern else data
 
-    def text(self, text: str) -> str:
+    def mask_text(self, text: str) -> str:
         """Return the text with every value masked."""
         if not self._pattern:
             return text
         return self(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
-    def names_in(self, text: str) -> list[str]:
+    def find_names(self, text: str) -> list[str]:
         """Return the variables whose value, in any spelling, is in the text."""
         data = text.encode("utf-8", "surrogatepass")
         return [
@@ -78,7 +78,7 @@ class SecretMask:
             if any(spelling in data for part in _secret_parts(value) for spelling in _encodings(part))
         ]
 
-    def stream(self) -> MaskedStream:
+    def open_stream(self) -> MaskedStream:
         """Return a mask for data that arrives in chunks."""
         return MaskedStream(self)
 
@@ -101,7 +101,7 @@ class SecretMask:
             start, end = max(ellipsis.start(), position), ellipsis.end()
             if end <= position:
                 continue
-            before = self.unfinished(data[max(position, start - len(self.spellings[0])) : start])
+            before = self.pending_length(data[max(position, start - len(self.spellings[0])) : start])
             after = max(
                 (_prefix_length(data[end : end + len(spelling)][::-1], spelling[::-1]) for spelling in self.spellings),
                 default=0,
@@ -117,7 +117,7 @@ class SecretMask:
                 position = end + after
         return b"".join([*parts, data[position:]])
 
-    def unfinished(self, data: bytes) -> int:
+    def pending_length(self, data: bytes) -> int:
         """Return how many bytes at the end of the data may be the beginning of a longer value."""
         return max((_prefix_length(data, spelling) for spelling in self.spellings), default=0)
 
@@ -138,7 +138,7 @@ class MaskedStream:
         if not self._mask.spellings:
             return data
         masked = self._mask(self._pending + data)
-        shown_length = len(masked) - self._mask.unfinished(masked)
+        shown_length = len(masked) - self._mask.pending_length(masked)
         self._pending = masked[shown_length:]
         return masked[:shown_length]
 
@@ -147,12 +147,12 @@ class MaskedStream:
         value.
         """
         pending, self._pending = self._pending, b""
-        return MASK if len(pending) >= SHORTEST else pending
+        return MASK if len(pending) >= MIN_SECRET_LENGTH else pending
 
 
 def is_maskable(value: str) -> bool:
     """Return whether a value is worth masking: it is not short, and not a plain word, number or host."""
-    if len(value) < SHORTEST or _HOST.fullmatch(value):
+    if len(value) < MIN_SECRET_LENGTH or _HOST.fullmatch(value):
         return False
     return len(value) >= _PLAIN_LENGTH or _PLAIN.fullmatch(value) is None
 
@@ -185,7 +185,7 @@ def _encodings(part: str) -> Iterable[bytes]:
     texts |= {re.sub("%[0-9A-F]{2}", lambda spellings: spellings[0].lower(), text) for text in texts if "%" in text}
     spellings = {raw, *(text.encode("utf-8", "surrogateescape") for text in texts)}
     spellings |= {raw.hex().encode(), raw.hex().upper().encode(), *_base64_forms(raw)}
-    return {spelling for spelling in spellings if len(spelling) >= SHORTEST}
+    return {spelling for spelling in spellings if len(spelling) >= MIN_SECRET_LENGTH}
 
 
 def _base64_forms(raw: bytes) -> Iterator[bytes]:
@@ -254,7 +254,7 @@ _RANDOM_BITS: Final = 3.0
 _RANDOM_KEY_BITS: Final = 4.0
 
 
-def known_secrets(text: str) -> Iterator[KnownSecret]:
+def find_known_secrets(text: str) -> Iterator[KnownSecret]:
     """Yield every key and token in the text, with the line on which it begins."""
     for match in _TOKEN.finditer(text) if any(mark in text for mark in _MARKS) else ():
         kind = _TOKENS[int((match.lastgroup or "t0")[1:])][0]
@@ -320,7 +320,7 @@ _FOLDERS_OF_DATA: Final = frozenset({"secrets", ".secrets"})
 _PATHS: Final = (".kube/config", ".docker/config.json", ".config/gcloud", ".config/gh", ".terraform.d")
 
 
-def is_secret(path: str, more: Iterable[str] = ()) -> bool:
+def is_secret_path(path: str, more: Iterable[str] = ()) -> bool:
     """Return whether the file is likely to hold secrets.
 
     `path` is relative to the project's root. `more` holds further patterns that the user configured.

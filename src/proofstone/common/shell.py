@@ -42,17 +42,17 @@ _BEFORE_COMMAND = frozenset(
 )
 
 
-class UnreadableError(Exception):
+class ShellSyntaxError(Exception):
     """The text is not complete shell: a quote, a bracket or a heredoc has no end."""
 
 
-class Piece(NamedTuple):
+class ShellToken(NamedTuple):
     text: str
-    operator: bool
+    is_operator: bool
     start: int
 
 
-def lex(text: str) -> tuple[Piece, ...]:
+def lex(text: str) -> tuple[ShellToken, ...]:
     """Return the tokens of `text`. Raise `ShellSyntaxError` if the text ends in the middle of one."""
     return _Lexer(text).read_tokens()
 
@@ -61,9 +61,9 @@ def is_complete(text: str) -> bool:
     """Return whether a shell would run `text` as it is, instead of waiting for more lines."""
     try:
         tokens = lex(text)
-    except UnreadableError:
+    except ShellSyntaxError:
         return False
-    if text.endswith("\\") or (tokens and tokens[-1].operator and tokens[-1].text in ("&&", "||", "|", "|&")):
+    if text.endswith("\\") or (tokens and tokens[-1].is_operator and tokens[-1].text in ("&&", "||", "|", "|&")):
         return False
     return _open_blocks(tokens) == 0
 
@@ -72,12 +72,12 @@ def has_blocks(text: str) -> bool:
     """Return whether the text contains a loop, a condition, a group or a function."""
     try:
         tokens = lex(text)
-    except UnreadableError:
+    except ShellSyntaxError:
         return False
-    return any(not token.operator and token.text in _BLOCKS for token in _command_words(tokens))
+    return any(not token.is_operator and token.text in _BLOCKS for token in _command_words(tokens))
 
 
-def statements(text: str) -> tuple[str, ...]:
+def split_statements(text: str) -> tuple[str, ...]:
     """Split the text at the line breaks where a shell would run what it has read so far.
 
     Raise `ShellSyntaxError` in the same cases as `lex`.
@@ -87,9 +87,9 @@ def statements(text: str) -> tuple[str, ...]:
     leading = {token.start for token in _command_words(tokens)}
     previous = None
     for token in tokens:
-        if token.operator:
+        if token.is_operator:
             open_brackets += {"(": 1, ")": -1}.get(token.text, 0)
-            is_continued = previous is not None and previous.operator and previous.text in ("&&", "||", "|", "|&")
+            is_continued = previous is not None and previous.is_operator and previous.text in ("&&", "||", "|", "|&")
             if token.text == "\n" and depth <= 0 and open_brackets <= 0 and not is_continued:
                 parts.append(text[begin : token.start])
                 begin = token.start
@@ -101,7 +101,7 @@ def statements(text: str) -> tuple[str, ...]:
     return tuple(stripped for part in parts if (stripped := part.strip("\n").rstrip()))
 
 
-def unquoted(word: str) -> str:
+def unquote(word: str) -> str:
     """Return a word without its quotes, or unchanged if it is not exactly one word."""
     try:
         parts = shlex.split(word)
@@ -110,8 +110,8 @@ def unquoted(word: str) -> str:
     return parts[0] if len(parts) == 1 else word
 
 
-def _open_blocks(tokens: tuple[Piece, ...]) -> int:
-    brackets = sum({"(": 1, ")": -1}.get(token.text, 0) for token in tokens if token.operator)
+def _open_blocks(tokens: tuple[ShellToken, ...]) -> int:
+    brackets = sum({"(": 1, ")": -1}.get(token.text, 0) for token in tokens if token.is_operator)
     return max(brackets, 0) + max(sum(_depth_of(token.text) for token in _command_words(tokens)), 0)
 
 
@@ -121,13 +121,13 @@ def _depth_of(word: str) -> int:
     return -1 if word in ("fi", "done", "esac", "}") else 0
 
 
-def _command_words(tokens: tuple[Piece, ...]) -> tuple[Piece, ...]:
+def _command_words(tokens: tuple[ShellToken, ...]) -> tuple[ShellToken, ...]:
     """Return the words at which a command begins: only there are `if` and `done` keywords."""
     words, begins_command = [], True
     for token in tokens:
-        if begins_command and not token.operator:
+        if begins_command and not token.is_operator:
             words.append(token)
-        begins_command = token.text in _BEFORE_COMMAND if token.operator or begins_command else False
+        begins_command = token.text in _BEFORE_COMMAND if token.is_operator or begins_command else False
     return tuple(words)
 
 
@@ -136,8 +136,8 @@ class _Lexer:
     text: str
     at: int = 0
 
-    def read_tokens(self) -> tuple[Piece, ...]:
-        tokens: list[Piece] = []
+    def read_tokens(self) -> tuple[ShellToken, ...]:
+        tokens: list[ShellToken] = []
         delimiters: list[str] = []
         while self.at < len(self.text):
             if blanks := _BLANKS.match(self.text, self.at):
@@ -149,18 +149,18 @@ class _Lexer:
                 self.at = redirection.end()
                 target = self._read_word_after_blanks()
                 if _HEREDOC.match(redirection.group()):
-                    delimiters.append(unquoted(target))
+                    delimiters.append(unquote(target))
             elif operator := _OPERATOR.match(self.text, self.at):
                 start, self.at = self.at, operator.end()
                 if operator.group() == "\n" and delimiters:
                     self._skip_heredocs(delimiters)
                     start, delimiters = self.at, []  # the heredocs belong to the line before
-                tokens.append(Piece(operator.group(), True, start))
+                tokens.append(ShellToken(operator.group(), True, start))
             else:
                 start = self.at
-                tokens.append(Piece(self._read_word(), False, start))
+                tokens.append(ShellToken(self._read_word(), False, start))
         if delimiters:
-            raise UnreadableError
+            raise ShellSyntaxError
         return tuple(tokens)
 
     def _read_word_after_blanks(self) -> str:
@@ -191,7 +191,7 @@ class _Lexer:
                     step = len(opening)
             self.at += step
         if len(closers) > 1 or self.at > len(text):
-            raise UnreadableError
+            raise ShellSyntaxError
         return text[start : self.at]
 
     def _skip_heredocs(self, delimiters: list[str]) -> None:
@@ -203,4 +203,4 @@ class _Lexer:
                 if line.strip("\t ") == delimiter:
                     break
                 if end < 0:
-                    raise UnreadableError
+                    raise ShellSyntaxError

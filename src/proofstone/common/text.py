@@ -8,7 +8,7 @@ import unicodedata
 from typing import Final
 
 
-def counted(number: int, thing: str) -> str:
+def pluralize(number: int, thing: str) -> str:
     """Return the number with its noun: `1 check`, `1,200 checks`."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
@@ -16,7 +16,7 @@ def counted(number: int, thing: str) -> str:
 _MAX_SLUG_LENGTH = 48
 
 
-def slug(text: str) -> str:
+def slugify(text: str) -> str:
     """Return a short name for a branch: lower-case letters, digits and dashes, or `plan` if the text contains none of
     them.
     """
@@ -33,14 +33,14 @@ _ALLOWED_CATEGORIES: Final = ("Zs", "Cn", "Co")
 """Unicode categories: spaces of other scripts, and characters that only newer Unicode tables know."""
 
 
-def quoted(text: str, language: str = "") -> str:
+def fence_text(text: str, language: str = "") -> str:
     """Return the text inside a fence that is longer than any fence in the text."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text.rstrip(chr(10))}\n{fence}"
 
 
-def visible(text: str) -> str:
+def escape_invisible(text: str) -> str:
     """Return the text with invisible characters escaped.
 
     A model reads characters that a person does not see: those that reverse the writing direction, move the cursor, or
@@ -57,7 +57,7 @@ def _escape_invisible_char(char: str) -> str:
     return json.dumps(char)[1:-1]
 
 
-def printable(text: str) -> str:
+def escape_control(text: str) -> str:
     r"""Return the text with control characters escaped, except line breaks and tabs, so that `\\x1b[2J` clears no
     screen.
     """

@@ -17,8 +17,14 @@ home.py          the folder of Proofstone's state
 
 from __future__ import annotations
 
-from proofstone.config.home import proofstone_home
-from proofstone.config.reading import FILES, configured_in, load, load_files, load_text
+from proofstone.config.home import find_proofstone_home
+from proofstone.config.loader import (
+    SETTINGS_FILES,
+    find_settings_file,
+    load_settings,
+    load_settings_files,
+    load_settings_text,
+)
 from proofstone.config.settings import (
     CheckSettings,
     EnvironmentSettings,
@@ -31,7 +37,7 @@ from proofstone.config.settings import (
 )
 
 __all__ = [
-    "FILES",
+    "SETTINGS_FILES",
     "CheckSettings",
     "EnvironmentSettings",
     "GateSettings",
@@ -40,9 +46,9 @@ __all__ = [
     "SandboxSettings",
     "Settings",
     "TestSettings",
-    "configured_in",
-    "load",
-    "load_files",
-    "load_text",
-    "proofstone_home",
+    "find_proofstone_home",
+    "find_settings_file",
+    "load_settings",
+    "load_settings_files",
+    "load_settings_text",
 ]

@@ -21,29 +21,29 @@ from proofstone.common.models import Allowance, Budget
 from proofstone.errors import InputError
 
 
-class Component(BaseModel):
+class SettingsModel(BaseModel):
     """The base of all settings models: frozen, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 _TEXT = r"[^\x00]"
-MODEL = r"[A-Za-z0-9][^\s\x00]*"
+MODEL_PATTERN = r"[A-Za-z0-9][^\s\x00]*"
 """The pattern of a model's name that is passed to a program. A name that begins with `-` would be an option of the
 program: a repository could use it to send the user's key to a server of its own.
 """
 _BACKEND = (
     rf"human|(acp|cmd|script):{_TEXT}*[^\x00\s]{_TEXT}*|api:[A-Za-z0-9][A-Za-z0-9_.-]*:[^\s\x00]+"
-    rf"|cli:[a-z0-9][a-z0-9-]*(:{MODEL})?"
+    rf"|cli:[a-z0-9][a-z0-9-]*(:{MODEL_PATTERN})?"
 )
-KINDS = (
+BACKEND_KINDS = (
     "`api:<provider>:<model>`, `cli:<preset>`, `acp:<preset or command>`, `cmd:<shell command>`, `human` or "
     "`script:<file>`"
 )
 
-BackendSpec = Annotated[str, Field(strict=True, pattern=rf"^({_BACKEND})$", title=KINDS)]
-ExecutorSpec = Annotated[str, Field(strict=True, pattern=rf"^({_BACKEND})?$", title=KINDS)]
-ArchitectSpec = Annotated[str, Field(strict=True, pattern=rf"^(rules|{_BACKEND})$", title=f"`rules`, {KINDS}")]
+BackendSpec = Annotated[str, Field(strict=True, pattern=rf"^({_BACKEND})$", title=BACKEND_KINDS)]
+ExecutorSpec = Annotated[str, Field(strict=True, pattern=rf"^({_BACKEND})?$", title=BACKEND_KINDS)]
+ArchitectSpec = Annotated[str, Field(strict=True, pattern=rf"^(rules|{_BACKEND})$", title=f"`rules`, {BACKEND_KINDS}")]
 
 RoleName = Literal[
     "executor",
@@ -62,14 +62,14 @@ RoleName = Literal[
     "agent_validator",
     "meta_validator",
 ]
-FOCI: Final = ("security", "architecture", "correctness")
+REVIEW_FOCUSES: Final = ("security", "architecture", "correctness")
 """The focuses of the three reviewers."""
-DEFAULT: Final = "default"
-RULES: Final = "rules"
+DEFAULT_KEY: Final = "default"
+RULES_ONLY: Final = "rules"
 """The architect if no other is configured: the deterministic rules alone."""
 
 
-def works_alone(spec: str) -> bool:
+def is_coding_agent(spec: str) -> bool:
     """Return whether the spec names a coding agent: a program with its own tools and login."""
     return spec.startswith(("acp:", "cli:"))
 
@@ -85,59 +85,67 @@ def _schema(kinds: str) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [{"type": "string", "title": kinds}, several]})
 
 
-Specs = Annotated[tuple[BackendSpec, ...], BeforeValidator(_to_tuple), _schema(KINDS)]
-ArchitectSpecs = Annotated[tuple[ArchitectSpec, ...], BeforeValidator(_to_tuple), _schema(f"`rules`, {KINDS}")]
+BackendSpecs = Annotated[tuple[BackendSpec, ...], BeforeValidator(_to_tuple), _schema(BACKEND_KINDS)]
+ArchitectSpecs = Annotated[tuple[ArchitectSpec, ...], BeforeValidator(_to_tuple), _schema(f"`rules`, {BACKEND_KINDS}")]
 
 
-class BackendSettings(Component):
+class BackendSettings(SettingsModel):
     """The backend of each role. A list names the first choice and its fallbacks, which are used when it cannot be
     reached.
     """
 
-    default: Specs = Field(default=(), description="The backend of every role that has no line of its own.")
-    executor: Specs = Field(default=(), description="Does the work of a task; the same setting as `gate.executor`.")
+    default: BackendSpecs = Field(default=(), description="The backend of every role that has no line of its own.")
+    executor: BackendSpecs = Field(
+        default=(), description="Does the work of a task; the same setting as `gate.executor`."
+    )
     architect: ArchitectSpecs = Field(
         default=(),
         description="Reviews a task after the rules, or `rules` for none; the same setting as `gate.architect`.",
     )
-    researcher: Specs = Field(
+    researcher: BackendSpecs = Field(
         default=(),
         description="Explores the code before any decision, and answers open questions at the plan gate.",
     )
-    specifier: Specs = Field(default=(), description="Writes testable requirements.")
-    designer: Specs = Field(default=(), description="Designs the solution.")
-    planner: Specs = Field(default=(), description="Splits a design into tasks, and plans how to solve a goal.")
-    reviewer: Specs = Field(default=(), description="The backend of all reviewers that have no line of their own.")
-    reviewer_security: Specs = Field(default=(), alias="reviewer:security", description="The reviewer for security.")
-    reviewer_architecture: Specs = Field(
+    specifier: BackendSpecs = Field(default=(), description="Writes testable requirements.")
+    designer: BackendSpecs = Field(default=(), description="Designs the solution.")
+    planner: BackendSpecs = Field(default=(), description="Splits a design into tasks, and plans how to solve a goal.")
+    reviewer: BackendSpecs = Field(
+        default=(), description="The backend of all reviewers that have no line of their own."
+    )
+    reviewer_security: BackendSpecs = Field(
+        default=(), alias="reviewer:security", description="The reviewer for security."
+    )
+    reviewer_architecture: BackendSpecs = Field(
         default=(), alias="reviewer:architecture", description="The reviewer for structure and interfaces."
     )
-    reviewer_correctness: Specs = Field(
+    reviewer_correctness: BackendSpecs = Field(
         default=(), alias="reviewer:correctness", description="The reviewer for mistakes and omissions."
     )
-    knowledge: Specs = Field(default=(), description="Records lessons from a run.")
-    challenger: Specs = Field(default=(), description="Challenges a plan before any work starts.")
-    domain_expert: Specs = Field(default=(), description="Challenges a complex plan with knowledge of its field.")
-    devils_advocate: Specs = Field(default=(), description="Argues against a complex plan as a whole.")
-    synthesizer: Specs = Field(default=(), description="Decides on the objections to a plan.")
-    perceiver: Specs = Field(default=(), description="Interprets the goal that is to be solved.")
-    agent_validator: Specs = Field(default=(), description="Judges the result of a subtask.")
-    meta_validator: Specs = Field(
+    knowledge: BackendSpecs = Field(default=(), description="Records lessons from a run.")
+    challenger: BackendSpecs = Field(default=(), description="Challenges a plan before any work starts.")
+    domain_expert: BackendSpecs = Field(
+        default=(), description="Challenges a complex plan with knowledge of its field."
+    )
+    devils_advocate: BackendSpecs = Field(default=(), description="Argues against a complex plan as a whole.")
+    synthesizer: BackendSpecs = Field(default=(), description="Decides on the objections to a plan.")
+    perceiver: BackendSpecs = Field(default=(), description="Interprets the goal that is to be solved.")
+    agent_validator: BackendSpecs = Field(default=(), description="Judges the result of a subtask.")
+    meta_validator: BackendSpecs = Field(
         default=(),
         description="Merges and verifies the results of subtasks; its model must be no weaker than the planner's.",
     )
 
     @property
-    def lines(self) -> Mapping[str, tuple[str, ...]]:
+    def specs_by_key(self) -> Mapping[str, tuple[str, ...]]:
         """The configured backends, by the key under which they are written."""
         values: dict[str, tuple[str, ...]] = self.model_dump(by_alias=True)
         return {key: specs for key, specs in values.items() if specs}
 
 
-KEYS: Final = tuple(field.alias or name for name, field in BackendSettings.model_fields.items())
+BACKEND_KEYS: Final = tuple(field.alias or name for name, field in BackendSettings.model_fields.items())
 
 
-class Origin(StrEnum):
+class BackendOrigin(StrEnum):
     """Where a backend was chosen, in order of precedence."""
 
     COMMAND_LINE = "command line"
@@ -147,46 +155,46 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True)
-class Place:
+class BackendSource:
     """A source that may name the backend of a role."""
 
-    origin: Origin
-    lines: Mapping[str, tuple[str, ...]]
+    origin: BackendOrigin
+    specs_by_key: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Choice:
+class BackendSelection:
     """The backend of one agent, and where it was chosen."""
 
     agent: str
     """A role, or one of several agents of a role: `reviewer:security`."""
     specs: tuple[str, ...]
     """The first choice, then its fallbacks. Empty if no backend is configured."""
-    origin: Origin
+    origin: BackendOrigin
     key: str = ""
     """The key of the line that decided."""
 
 
-def choose(agent: str, places: Sequence[Place]) -> Choice:
+def choose_backend(agent: str, places: Sequence[BackendSource]) -> BackendSelection:
     """Return the backend of `agent` by the rule above; `places` are in order of precedence."""
     names = dict.fromkeys((agent, agent.partition(":")[0]))
-    for candidates in (tuple(names), (DEFAULT,)):
+    for candidates in (tuple(names), (DEFAULT_KEY,)):
         for place in places:
             for key in candidates:
-                if specs := place.lines.get(key):
-                    return Choice(agent, tuple(specs), place.origin, key)
-    return Choice(agent, (RULES,) if agent == "architect" else (), Origin.BUILT_IN)
+                if specs := place.specs_by_key.get(key):
+                    return BackendSelection(agent, tuple(specs), place.origin, key)
+    return BackendSelection(agent, (RULES_ONLY,) if agent == "architect" else (), BackendOrigin.BUILT_IN)
 
 
-def from_command_line(options: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def parse_backend_options(options: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Parse `ROLE=SPEC` options; further options for the same role are its fallbacks."""
     lines: dict[str, tuple[str, ...]] = {}
     for option in options:
         key, equals, spec = option.partition("=")
-        if not equals or key not in KEYS:
+        if not equals or key not in BACKEND_KEYS:
             raise InputError(
                 f"--backend {option}: {key!r} is not a role" if equals else f"--backend {option}: there is no `=`",
-                hint=f"write ROLE=SPEC, where ROLE is one of {', '.join(KEYS)}",
+                hint=f"write ROLE=SPEC, where ROLE is one of {', '.join(BACKEND_KEYS)}",
             )
         lines[key] = (*lines.get(key, ()), *_parse_spec(option, key, spec))
     return lines
@@ -194,12 +202,12 @@ def from_command_line(options: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def _parse_spec(option: str, key: str, spec: str) -> tuple[str, ...]:
     try:
-        return BackendSettings.model_validate({key: spec}).lines[key]
+        return BackendSettings.model_validate({key: spec}).specs_by_key[key]
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
         reason = detail["msg"].removeprefix("Value error, ") if detail["type"] == "value_error" else ""
         raise InputError(
-            f"--backend {option}: {reason or f'{spec!r} is not a backend'}", hint=f"SPEC is {KINDS}"
+            f"--backend {option}: {reason or f'{spec!r} is not a backend'}", hint=f"SPEC is {BACKEND_KINDS}"
         ) from error
 
 
@@ -210,7 +218,7 @@ Amount = Annotated[float, Field(strict=True, ge=0, le=1_000_000)]
 _MINUTES = "Working minutes of agents, added up over parallel agents."
 
 
-class TaskBudget(Component):
+class TaskBudget(SettingsModel):
     """What all the work on one task may use."""
 
     tokens: Tokens = Field(default=1_500_000, description="Input and output tokens. 0: no limit.")
@@ -220,7 +228,7 @@ class TaskBudget(Component):
     minutes: Amount = Field(default=0.0, description=f"{_MINUTES} 0: no limit.")
 
 
-class RoleBudget(Component):
+class RoleBudget(SettingsModel):
     """What all the agents of one role may use in a run."""
 
     tokens: Tokens = Field(default=0, description="Input and output tokens. 0: no limit of its own.")
@@ -230,7 +238,7 @@ class RoleBudget(Component):
     minutes: Amount = Field(default=0.0, description=f"{_MINUTES} 0: no limit of its own.")
 
 
-class BudgetSettings(Component):
+class BudgetSettings(SettingsModel):
     """What the agents of a run may use. Reaching a limit stops the run; all work is kept. The duration of a whole run
     is limited by `gate.run_minutes`.
     """
@@ -248,7 +256,7 @@ class BudgetSettings(Component):
     )
 
 
-def limits(settings: BudgetSettings) -> Budget:
+def to_budget(settings: BudgetSettings) -> Budget:
     """Convert the settings to a budget, in which None means no limit."""
     return Budget(
         run=_to_allowance(settings),

@@ -8,7 +8,7 @@ from pathlib import Path
 from proofstone.errors import ConfigError
 
 
-def proofstone_home() -> Path:
+def find_proofstone_home() -> Path:
     """Return the absolute path of the state folder, without creating it.
 
     It is `$PROOFSTONE_HOME`, else `$XDG_STATE_HOME/proofstone`, else `~/.local/state/proofstone`.

@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails
 
-from proofstone.config.backends import Component
+from proofstone.config.backends import SettingsModel
 from proofstone.config.settings import VariableName
 
 Url = Annotated[str, Field(strict=True, pattern=r"^https?://[^\s@]+$", title="an http or https URL")]
@@ -23,7 +23,7 @@ Vendor = Annotated[str, Field(strict=True, pattern=r"^[a-z0-9][a-z0-9_.-]*$", ti
 Usd = Annotated[float, Field(strict=True, ge=0, le=100_000, allow_inf_nan=False)]
 
 
-class Wire(StrEnum):
+class ProviderProtocol(StrEnum):
     """The protocol of a provider."""
 
     OPENAI_CHAT = "openai-chat"
@@ -41,10 +41,10 @@ _KEY_ADVICE: Final = (
 )
 
 
-class Provider(Component):
+class Provider(SettingsModel):
     """A service that serves models."""
 
-    wire: Wire = Field(description="The protocol of the provider.")
+    wire: ProviderProtocol = Field(description="The protocol of the provider.")
     url: Url | None = Field(
         default=None, description="The URL of the provider. Required for every wire except `other`."
     )
@@ -82,14 +82,14 @@ class Provider(Component):
 
     @model_validator(mode="after")
     def _validate_address(self) -> Provider:
-        if self.wire is Wire.OTHER and (self.url or self.proxy):
+        if self.wire is ProviderProtocol.OTHER and (self.url or self.proxy):
             raise ValueError('`wire = "other"` uses its own address; drop `url` and `proxy`, or choose another wire')
-        if self.wire is not Wire.OTHER and not self.url:
+        if self.wire is not ProviderProtocol.OTHER and not self.url:
             raise ValueError(f'`wire = "{self.wire}"` needs a `url`')
         return self
 
 
-class ModelSettings(Component):
+class ModelSettings(SettingsModel):
     """Facts about one model, and how to call it."""
 
     tier: int | None = Field(
@@ -132,36 +132,56 @@ class ModelSettings(Component):
         return self
 
 
-BUILT_IN: Final[Mapping[str, Provider]] = {
+BUILT_IN_PROVIDERS: Final[Mapping[str, Provider]] = {
     "openai": Provider(
-        wire=Wire.OPENAI_RESPONSES, url="https://api.openai.com/v1", key_variable="OPENAI_API_KEY", vendor="openai"
+        wire=ProviderProtocol.OPENAI_RESPONSES,
+        url="https://api.openai.com/v1",
+        key_variable="OPENAI_API_KEY",
+        vendor="openai",
     ),
     "openai-chat": Provider(
-        wire=Wire.OPENAI_CHAT, url="https://api.openai.com/v1", key_variable="OPENAI_API_KEY", vendor="openai"
+        wire=ProviderProtocol.OPENAI_CHAT,
+        url="https://api.openai.com/v1",
+        key_variable="OPENAI_API_KEY",
+        vendor="openai",
     ),
-    "anthropic": Provider(wire=Wire.ANTHROPIC, url="https://api.anthropic.com", key_variable="ANTHROPIC_API_KEY"),
+    "anthropic": Provider(
+        wire=ProviderProtocol.ANTHROPIC, url="https://api.anthropic.com", key_variable="ANTHROPIC_API_KEY"
+    ),
     "google": Provider(
-        wire=Wire.GOOGLE, url="https://generativelanguage.googleapis.com/", key_variable="GOOGLE_API_KEY"
+        wire=ProviderProtocol.GOOGLE, url="https://generativelanguage.googleapis.com/", key_variable="GOOGLE_API_KEY"
     ),
     "deepseek": Provider(
-        wire=Wire.OPENAI_CHAT, url="https://api.deepseek.com", key_variable="DEEPSEEK_API_KEY", vendor="deepseek"
+        wire=ProviderProtocol.OPENAI_CHAT,
+        url="https://api.deepseek.com",
+        key_variable="DEEPSEEK_API_KEY",
+        vendor="deepseek",
     ),
-    "groq": Provider(wire=Wire.OPENAI_CHAT, url="https://api.groq.com/openai/v1", key_variable="GROQ_API_KEY"),
+    "groq": Provider(
+        wire=ProviderProtocol.OPENAI_CHAT, url="https://api.groq.com/openai/v1", key_variable="GROQ_API_KEY"
+    ),
     "mistral": Provider(
-        wire=Wire.OPENAI_CHAT, url="https://api.mistral.ai/v1", key_variable="MISTRAL_API_KEY", vendor="mistral"
+        wire=ProviderProtocol.OPENAI_CHAT,
+        url="https://api.mistral.ai/v1",
+        key_variable="MISTRAL_API_KEY",
+        vendor="mistral",
     ),
     "openrouter": Provider(
-        wire=Wire.OPENAI_CHAT, url="https://openrouter.ai/api/v1", key_variable="OPENROUTER_API_KEY"
+        wire=ProviderProtocol.OPENAI_CHAT, url="https://openrouter.ai/api/v1", key_variable="OPENROUTER_API_KEY"
     ),
-    "together": Provider(wire=Wire.OPENAI_CHAT, url="https://api.together.xyz/v1", key_variable="TOGETHER_API_KEY"),
-    "xai": Provider(wire=Wire.OPENAI_CHAT, url="https://api.x.ai/v1", key_variable="XAI_API_KEY", vendor="xai"),
-    "ollama": Provider(wire=Wire.OPENAI_CHAT, url="http://127.0.0.1:11434/v1"),
-    "lmstudio": Provider(wire=Wire.OPENAI_CHAT, url="http://127.0.0.1:1234/v1"),
-    "azure": Provider(wire=Wire.OTHER),
-    "bedrock": Provider(wire=Wire.OTHER),
-    "cohere": Provider(wire=Wire.OTHER),
-    "google-cloud": Provider(wire=Wire.OTHER, vendor="google"),
-    "huggingface": Provider(wire=Wire.OTHER),
+    "together": Provider(
+        wire=ProviderProtocol.OPENAI_CHAT, url="https://api.together.xyz/v1", key_variable="TOGETHER_API_KEY"
+    ),
+    "xai": Provider(
+        wire=ProviderProtocol.OPENAI_CHAT, url="https://api.x.ai/v1", key_variable="XAI_API_KEY", vendor="xai"
+    ),
+    "ollama": Provider(wire=ProviderProtocol.OPENAI_CHAT, url="http://127.0.0.1:11434/v1"),
+    "lmstudio": Provider(wire=ProviderProtocol.OPENAI_CHAT, url="http://127.0.0.1:1234/v1"),
+    "azure": Provider(wire=ProviderProtocol.OTHER),
+    "bedrock": Provider(wire=ProviderProtocol.OTHER),
+    "cohere": Provider(wire=ProviderProtocol.OTHER),
+    "google-cloud": Provider(wire=ProviderProtocol.OTHER, vendor="google"),
+    "huggingface": Provider(wire=ProviderProtocol.OTHER),
 }
 
 BUILT_IN_MODELS: Final[Mapping[str, ModelSettings]] = {
@@ -186,7 +206,7 @@ _ALTERNATIVE_VARIABLES: Final[Mapping[str, str]] = {"GOOGLE_API_KEY": "GEMINI_AP
 _VENDOR_NAMES: Final[Mapping[str, str]] = {"mistralai": "mistral", "x-ai": "xai", "meta": "meta-llama"}
 
 
-def model_settings(configured: Mapping[str, ModelSettings], name: str) -> ModelSettings:
+def find_model_settings(configured: Mapping[str, ModelSettings], name: str) -> ModelSettings:
     """Return the settings of `provider:model`: by its exact name, by the first glob that matches, or
     the built-in ones.
     """
@@ -198,14 +218,14 @@ def model_settings(configured: Mapping[str, ModelSettings], name: str) -> ModelS
     return ModelSettings()
 
 
-def vendor_of(name: str, provider: Provider, model: str, settings: ModelSettings) -> str:
+def find_vendor(name: str, provider: Provider, model: str, settings: ModelSettings) -> str:
     """Return the vendor of a model: `anthropic` for `anthropic/claude-…` at any aggregator."""
     prefix, slash, _ = model.partition("/")
     vendor = settings.vendor or provider.vendor or (prefix.lower() if slash and prefix else name)
     return _VENDOR_NAMES.get(vendor, vendor)
 
 
-def meant(spec: str, providers: Mapping[str, Provider]) -> str | None:
+def guess_spec(spec: str, providers: Mapping[str, Provider]) -> str | None:
     """Guess the spec that was meant, if one lacks its kind, its provider or its model: `api:openai:gpt-5`."""
     name, colon, model = spec.removeprefix("api:").partition(":")
     if spec.startswith("api:") and name and model:
@@ -217,7 +237,7 @@ def meant(spec: str, providers: Mapping[str, Provider]) -> str | None:
     return f"api:{home}:{name}{colon}{model}" if home else None
 
 
-def same_key(variable: str, environ: Mapping[str, str]) -> str | None:
+def find_alternative_variable(variable: str, environ: Mapping[str, str]) -> str | None:
     """Return another variable that is set and that, by its name, holds the same key as `variable`."""
     other = _ALTERNATIVE_VARIABLES.get(variable)
     return other if other and environ.get(other, "").strip() else None

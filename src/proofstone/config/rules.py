@@ -23,11 +23,11 @@ from typing import Final
 
 from proofstone.common.models import Finding, Severity
 
-Values = Mapping[str, object]
+SettingValues = Mapping[str, object]
 """Settings by their dotted names."""
 
 
-class Weaker(Enum):
+class WeakerChange(Enum):
     """Which change of a setting is the weaker one."""
 
     NEVER = "no change weakens anything"
@@ -42,7 +42,7 @@ class Weaker(Enum):
     RANKED = "the new value ranks lower"
 
 
-class Consent(Enum):
+class ConsentRule(Enum):
     """Which values of a setting need the user's consent if a repository sets them."""
 
     NONE = "none"
@@ -55,53 +55,53 @@ class Consent(Enum):
 
 
 @dataclass(frozen=True)
-class Row:
+class SettingRule:
     """The rules for one setting."""
 
-    weaker: Weaker
-    consent: Consent = Consent.NONE
+    weaker: WeakerChange
+    consent: ConsentRule = ConsentRule.NONE
     ranking: tuple[tuple[str, ...], ...] = ()
     """For `RANKED`: groups of equally strong values, the strongest first."""
     globs: bool = False
     """Whether entries are patterns: an entry that another one matches adds nothing."""
 
 
-_JUDGE_RULE: Final = Row(Weaker.CHANGED)
+_JUDGE_RULE: Final = SettingRule(WeakerChange.CHANGED)
 """The setting selects who judges the work: another judge may be less strict."""
-_NEUTRAL_RULE: Final = Row(Weaker.NEVER)
-_DEADLINE_RULE: Final = Row(Weaker.HIGHER)
-_BUDGET_RULE: Final = Row(Weaker.UNLIMITED)
+_NEUTRAL_RULE: Final = SettingRule(WeakerChange.NEVER)
+_DEADLINE_RULE: Final = SettingRule(WeakerChange.HIGHER)
+_BUDGET_RULE: Final = SettingRule(WeakerChange.UNLIMITED)
 
 SANDBOX_LEVELS: Final = (("bubblewrap",), ("auto",), ("landlock",), ("plain",))
 
-ROWS: Final[Mapping[str, Row]] = {
-    "check.base": Row(Weaker.CHANGED),
-    "check.verify": Row(Weaker.REMOVED),
-    "check.disable": Row(Weaker.ADDED, globs=True),
-    "check.optional": Row(Weaker.ADDED, globs=True),
-    "check.max_file_kb": Row(Weaker.HIGHER),
-    "check.flaky_reruns": Row(Weaker.HIGHER),
-    "check.large": Row(Weaker.REMOVED, globs=True),
-    "environment.include": Row(Weaker.ADDED, Consent.EACH, globs=True),
-    "environment.setup": Row(Weaker.ADDED, Consent.WHOLE),
-    "environment.setup_scripts": Row(Weaker.ON, Consent.ON),
-    "environment.pass": Row(Weaker.ADDED, Consent.EACH),
-    "environment.set": Row(Weaker.CHANGED),
-    "environment.network": Row(Weaker.ON, Consent.ON),
-    "environment.sockets": Row(Weaker.ADDED, Consent.EACH),
-    "environment.dependencies": Row(Weaker.ADDED, Consent.OUTSIDE),
-    "tests.needs_service": Row(Weaker.ADDED, globs=True),
-    "tests.allow_flaky": Row(Weaker.ADDED, globs=True),
-    "sandbox.level": Row(Weaker.RANKED, Consent.LOW_RANK, SANDBOX_LEVELS),
-    "sandbox.require": Row(Weaker.OFF),
-    "sandbox.memory_mb": Row(Weaker.UNLIMITED, Consent.ZERO),
-    "sandbox.disk_mb": Row(Weaker.UNLIMITED, Consent.ZERO),
-    "sandbox.processes": Row(Weaker.HIGHER),
-    "sandbox.allow": Row(Weaker.ADDED, Consent.EACH),
-    "sandbox.compare_bare": Row(Weaker.ON, Consent.ON),
+SETTING_RULES: Final[Mapping[str, SettingRule]] = {
+    "check.base": SettingRule(WeakerChange.CHANGED),
+    "check.verify": SettingRule(WeakerChange.REMOVED),
+    "check.disable": SettingRule(WeakerChange.ADDED, globs=True),
+    "check.optional": SettingRule(WeakerChange.ADDED, globs=True),
+    "check.max_file_kb": SettingRule(WeakerChange.HIGHER),
+    "check.flaky_reruns": SettingRule(WeakerChange.HIGHER),
+    "check.large": SettingRule(WeakerChange.REMOVED, globs=True),
+    "environment.include": SettingRule(WeakerChange.ADDED, ConsentRule.EACH, globs=True),
+    "environment.setup": SettingRule(WeakerChange.ADDED, ConsentRule.WHOLE),
+    "environment.setup_scripts": SettingRule(WeakerChange.ON, ConsentRule.ON),
+    "environment.pass": SettingRule(WeakerChange.ADDED, ConsentRule.EACH),
+    "environment.set": SettingRule(WeakerChange.CHANGED),
+    "environment.network": SettingRule(WeakerChange.ON, ConsentRule.ON),
+    "environment.sockets": SettingRule(WeakerChange.ADDED, ConsentRule.EACH),
+    "environment.dependencies": SettingRule(WeakerChange.ADDED, ConsentRule.OUTSIDE),
+    "tests.needs_service": SettingRule(WeakerChange.ADDED, globs=True),
+    "tests.allow_flaky": SettingRule(WeakerChange.ADDED, globs=True),
+    "sandbox.level": SettingRule(WeakerChange.RANKED, ConsentRule.LOW_RANK, SANDBOX_LEVELS),
+    "sandbox.require": SettingRule(WeakerChange.OFF),
+    "sandbox.memory_mb": SettingRule(WeakerChange.UNLIMITED, ConsentRule.ZERO),
+    "sandbox.disk_mb": SettingRule(WeakerChange.UNLIMITED, ConsentRule.ZERO),
+    "sandbox.processes": SettingRule(WeakerChange.HIGHER),
+    "sandbox.allow": SettingRule(WeakerChange.ADDED, ConsentRule.EACH),
+    "sandbox.compare_bare": SettingRule(WeakerChange.ON, ConsentRule.ON),
     "limits.check_seconds": _DEADLINE_RULE,
-    "limits.sabotage_seconds": Row(Weaker.LOWER),
-    "limits.output_mb": Row(Weaker.LOWER),
+    "limits.sabotage_seconds": SettingRule(WeakerChange.LOWER),
+    "limits.output_mb": SettingRule(WeakerChange.LOWER),
     "limits.slots": _NEUTRAL_RULE,
     "limits.cache_gb": _NEUTRAL_RULE,
     "gate.executor": _NEUTRAL_RULE,
@@ -117,20 +117,20 @@ ROWS: Final[Mapping[str, Row]] = {
     "gate.architect_seconds_max": _DEADLINE_RULE,
     "gate.retry_delay_seconds": _NEUTRAL_RULE,
     "gate.run_minutes": _DEADLINE_RULE,
-    "gate.network": Row(Weaker.ON, Consent.ON),
-    "gate.pass": Row(Weaker.ADDED, Consent.EACH),
-    "gate.hooks": Row(Weaker.RANKED, ranking=(("refuse", "run"), ("skip",))),
-    "gate.verified_plan": Row(Weaker.OFF),
+    "gate.network": SettingRule(WeakerChange.ON, ConsentRule.ON),
+    "gate.pass": SettingRule(WeakerChange.ADDED, ConsentRule.EACH),
+    "gate.hooks": SettingRule(WeakerChange.RANKED, ranking=(("refuse", "run"), ("skip",))),
+    "gate.verified_plan": SettingRule(WeakerChange.OFF),
     "solve.policy": _NEUTRAL_RULE,
     "solve.max_replans": _DEADLINE_RULE,
     "solve.seconds": _DEADLINE_RULE,
     "solve.memory": _NEUTRAL_RULE,
     "run.memory": _NEUTRAL_RULE,
-    "understanding.ask": Row(Weaker.RANKED, ranking=(("always",), ("run",), ("off",))),
+    "understanding.ask": SettingRule(WeakerChange.RANKED, ranking=(("always",), ("run",), ("off",))),
     "understanding.silence_seconds": _DEADLINE_RULE,
     "understanding.question_apart_seconds": _DEADLINE_RULE,
-    "understanding.milestones": Row(Weaker.OFF),
-    "tools.secret": Row(Weaker.REMOVED, globs=True),
+    "understanding.milestones": SettingRule(WeakerChange.OFF),
+    "tools.secret": SettingRule(WeakerChange.REMOVED, globs=True),
     "backends.default": _JUDGE_RULE,
     "backends.executor": _NEUTRAL_RULE,
     "backends.architect": _JUDGE_RULE,
@@ -161,7 +161,7 @@ ROWS: Final[Mapping[str, Row]] = {
 
 
 @dataclass(frozen=True)
-class Weakening:
+class WeakenedSetting:
     """A setting whose new value is weaker than its old one."""
 
     setting: str
@@ -170,7 +170,7 @@ class Weakening:
 
 
 @dataclass(frozen=True, order=True)
-class Need:
+class RequestedPermission:
     """A permission that a repository's settings request and that only the user may grant."""
 
     setting: str
@@ -178,17 +178,17 @@ class Need:
     """The requested value, as in a settings file: an entry of the list, or the whole value."""
 
 
-def weakened_settings(old: Values, new: Values) -> list[Weakening]:
+def list_weakened_settings(old: SettingValues, new: SettingValues) -> list[WeakenedSetting]:
     """Return every setting that is weaker in `new` than in `old`, in the order of `SETTING_RULES`."""
     return [
-        Weakening(name, old[name], new[name])
-        for name, row in ROWS.items()
+        WeakenedSetting(name, old[name], new[name])
+        for name, row in SETTING_RULES.items()
         if old[name] != new[name] and _is_weaker(row, old[name], new[name])
     ]
 
 
-def weakened_findings(
-    weakenings: Iterable[Weakening],
+def report_weakened_settings(
+    weakenings: Iterable[WeakenedSetting],
     path: str,
     *,
     line_of: Callable[[str], int | None],
@@ -211,52 +211,54 @@ def weakened_findings(
     ]
 
 
-def protection_needs(
-    settings: Values, *, default_level: str, written: Callable[[object], str], is_outside: Callable[[str], bool]
-) -> list[Need]:
+def find_requested_permissions(
+    settings: SettingValues, *, default_level: str, written: Callable[[object], str], is_outside: Callable[[str], bool]
+) -> list[RequestedPermission]:
     """Return the permissions that these settings request. `is_outside` tells whether a path leads out of the
     repository.
     """
-    needs: list[Need] = []
-    for name, row in ROWS.items():
+    needs: list[RequestedPermission] = []
+    for name, row in SETTING_RULES.items():
         value = settings[name]
         match row.consent:
-            case Consent.EACH:
-                needs += [Need(name, written(entry)) for entry in _entries(value)]
-            case Consent.OUTSIDE:
-                needs += [Need(name, written(entry)) for entry in _entries(value) if is_outside(str(entry))]
-            case Consent.WHOLE if value:
-                needs.append(Need(name, written(value)))
-            case Consent.ON if value is True:
-                needs.append(Need(name, "true"))
-            case Consent.ZERO if value == 0:
-                needs.append(Need(name, "0"))
-            case Consent.LOW_RANK if _rank(row, value) > _rank(row, default_level):
-                needs.append(Need(name, written(value)))
+            case ConsentRule.EACH:
+                needs += [RequestedPermission(name, written(entry)) for entry in _entries(value)]
+            case ConsentRule.OUTSIDE:
+                needs += [
+                    RequestedPermission(name, written(entry)) for entry in _entries(value) if is_outside(str(entry))
+                ]
+            case ConsentRule.WHOLE if value:
+                needs.append(RequestedPermission(name, written(value)))
+            case ConsentRule.ON if value is True:
+                needs.append(RequestedPermission(name, "true"))
+            case ConsentRule.ZERO if value == 0:
+                needs.append(RequestedPermission(name, "0"))
+            case ConsentRule.LOW_RANK if _rank(row, value) > _rank(row, default_level):
+                needs.append(RequestedPermission(name, written(value)))
     return needs
 
 
-def _is_weaker(row: Row, old: object, new: object) -> bool:
+def _is_weaker(row: SettingRule, old: object, new: object) -> bool:
     match row.weaker:
-        case Weaker.NEVER:
+        case WeakerChange.NEVER:
             return False
-        case Weaker.CHANGED:
+        case WeakerChange.CHANGED:
             return True
-        case Weaker.ADDED:
+        case WeakerChange.ADDED:
             return not _covers(_entries(old), _entries(new), globs=row.globs)
-        case Weaker.REMOVED:
+        case WeakerChange.REMOVED:
             return not _covers(_entries(new), _entries(old), globs=row.globs)
-        case Weaker.ON:
+        case WeakerChange.ON:
             return new is True
-        case Weaker.OFF:
+        case WeakerChange.OFF:
             return new is False
-        case Weaker.RANKED:
+        case WeakerChange.RANKED:
             return _rank(row, new) > _rank(row, old)
-        case Weaker.HIGHER:
+        case WeakerChange.HIGHER:
             return _number(new) > _number(old)
-        case Weaker.LOWER:
+        case WeakerChange.LOWER:
             return _number(new) < _number(old)
-        case Weaker.UNLIMITED:
+        case WeakerChange.UNLIMITED:
             limits, before = _limits(new), _limits(old)
             return any(limits.get(key, math.inf) > limit for key, limit in before.items())
 
@@ -284,13 +286,13 @@ def _limits(value: object, prefix: str = "") -> dict[str, float]:
     return {prefix: _number(value) or math.inf}
 
 
-def _rank(row: Row, value: object) -> int:
+def _rank(row: SettingRule, value: object) -> int:
     return next((index for index, group in enumerate(row.ranking) if value in group), len(row.ranking))
 
 
 def _describe_weakening(setting: str) -> str:
-    weaker = ROWS[setting].weaker
-    if weaker is Weaker.CHANGED:
+    weaker = SETTING_RULES[setting].weaker
+    if weaker is WeakerChange.CHANGED:
         return f"{setting} changed; only a person can decide whether that weakens later checks"
     return f"{setting} is weaker than in the base: {weaker.value}"
 
@@ -310,6 +312,6 @@ _AGENT_VARIABLES: Final[Mapping[str, str]] = {
 """Variables that coding agents set for the commands that they run."""
 
 
-def coding_agent_in(environment: Mapping[str, str]) -> str:
+def detect_coding_agent(environment: Mapping[str, str]) -> str:
     """Return the name of the coding agent whose shell this is, or an empty string."""
     return next((name for variable, name in _AGENT_VARIABLES.items() if environment.get(variable)), "")

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from proofstone.config.backends import Component
+from proofstone.config.backends import SettingsModel
 from proofstone.config.providers import Url
 from proofstone.config.settings import VariableName
 
@@ -29,7 +29,7 @@ _TRACES_PATH: Final = "/v1/traces"
 _SUPPORTED_PROTOCOL: Final = "http/protobuf"
 
 
-class TelemetrySettings(Component):
+class TelemetrySettings(SettingsModel):
     """Where runs are exported to as OpenTelemetry traces when they end. Without this section, and without
     OTEL_EXPORTER_OTLP_ENDPOINT in your environment, they are not exported. This section counts only in your own file.
     """
@@ -49,14 +49,14 @@ class TelemetrySettings(Component):
 
 
 @dataclass(frozen=True)
-class Collector:
+class TraceCollector:
     """A collector of traces."""
 
     url: str
     seconds: float = _DEFAULT_SECONDS
-    said_in: str = ""
+    source: str = ""
     """The file or variable that names it."""
-    ambient: bool = False
+    is_ambient: bool = False
     """Whether it comes from the environment, where it may be meant for other programs."""
 
     @property
@@ -67,13 +67,13 @@ class Collector:
 
 
 @dataclass(frozen=True)
-class Unusable:
+class UnusableCollector:
     """A collector that is configured but cannot be used."""
 
-    why: str
+    reason: str
 
 
-def traces_url(endpoint: str) -> str:
+def to_traces_url(endpoint: str) -> str:
     """Return the URL for traces. A `ValueError` says what is wrong with the endpoint."""
     parts = urlsplit(endpoint)
     _ = parts.port  # raises ValueError for an invalid port
@@ -83,30 +83,34 @@ def traces_url(endpoint: str) -> str:
     return stem if stem.endswith(_TRACES_PATH) else f"{stem}{_TRACES_PATH}"
 
 
-def collector(settings: TelemetrySettings, file: str, environ: Mapping[str, str]) -> Collector | Unusable | None:
+def choose_collector(
+    settings: TelemetrySettings, file: str, environ: Mapping[str, str]
+) -> TraceCollector | UnusableCollector | None:
     """Return the collector for the traces of runs, or None if there is none."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
     if environ.get("OTEL_TRACES_EXPORTER", "").strip().lower() == "none":
         return None
     if settings.otlp_endpoint is not None:
-        return Collector(traces_url(settings.otlp_endpoint), settings.seconds, file)
+        return TraceCollector(to_traces_url(settings.otlp_endpoint), settings.seconds, file)
     return _read_environment(settings, environ)
 
 
-def _read_environment(settings: TelemetrySettings, environ: Mapping[str, str]) -> Collector | Unusable | None:
+def _read_environment(
+    settings: TelemetrySettings, environ: Mapping[str, str]
+) -> TraceCollector | UnusableCollector | None:
     """Read OpenTelemetry's variables; the one for traces takes precedence over the general one."""
     for name, is_full_url in (("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", True), ("OTEL_EXPORTER_OTLP_ENDPOINT", False)):
         endpoint = environ.get(name, "").strip()
         if not endpoint:
             continue
         try:
-            url = traces_url(endpoint)
+            url = to_traces_url(endpoint)
         except ValueError as error:
-            return Unusable(f"{name}: {error}")
+            return UnusableCollector(f"{name}: {error}")
         if protocol := _find_unsupported_protocol(environ):
-            return Unusable(f"{name} is for {protocol}, but Proofstone supports only {_SUPPORTED_PROTOCOL}")
-        return Collector(endpoint if is_full_url else url, settings.seconds, name, ambient=True)
+            return UnusableCollector(f"{name} is for {protocol}, but Proofstone supports only {_SUPPORTED_PROTOCOL}")
+        return TraceCollector(endpoint if is_full_url else url, settings.seconds, name, is_ambient=True)
     return None
 
 
@@ -117,9 +121,9 @@ def _find_unsupported_protocol(environ: Mapping[str, str]) -> str:
     return ""
 
 
-DIRECT: Final = "direct"
-QUERY: Final = "{query}"
-URL: Final = "{url}"
+FETCH_DIRECT: Final = "direct"
+QUERY_PLACEHOLDER: Final = "{query}"
+URL_PLACEHOLDER: Final = "{url}"
 _LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _BEARER: Final = "Authorization: Bearer"
 
@@ -144,11 +148,11 @@ def _validate_template(written: str, placeholder: str) -> str:
 
 
 def _validate_search_url(written: str) -> str:
-    return _validate_template(written, QUERY) if written else written
+    return _validate_template(written, QUERY_PLACEHOLDER) if written else written
 
 
 def _validate_fetch_url(written: str) -> str:
-    return _validate_template(written, URL) if written not in ("", DIRECT) else written
+    return _validate_template(written, URL_PLACEHOLDER) if written not in ("", FETCH_DIRECT) else written
 
 
 def _validate_command_line(written: str) -> str:
@@ -163,12 +167,20 @@ def _validate_command_line(written: str) -> str:
 
 _Search = Annotated[
     str,
-    Field(strict=True, max_length=2000, title=f"a URL with `{QUERY}`: `https://search.example/?format=json&q={QUERY}`"),
+    Field(
+        strict=True,
+        max_length=2000,
+        title=f"a URL with `{QUERY_PLACEHOLDER}`: `https://search.example/?format=json&q={QUERY_PLACEHOLDER}`",
+    ),
     AfterValidator(_validate_search_url),
 ]
 _Fetch = Annotated[
     str,
-    Field(strict=True, max_length=2000, title=f"`{DIRECT}`, or a URL with `{URL}`: `https://reader.example/{URL}`"),
+    Field(
+        strict=True,
+        max_length=2000,
+        title=f"`{FETCH_DIRECT}`, or a URL with `{URL_PLACEHOLDER}`: `https://reader.example/{URL_PLACEHOLDER}`",
+    ),
     AfterValidator(_validate_fetch_url),
 ]
 _Header = Annotated[
@@ -185,13 +197,13 @@ _CommandLine = Annotated[
 _ToolName = Annotated[str, Field(strict=True, pattern=r"^[^\s\x00]*$", max_length=200, title="the name of a tool")]
 
 
-class WebSettings(Component):
+class WebSettings(SettingsModel):
     """Who searches and fetches from the web for agents. Without this section, agents have no web access. This section
     counts only in your own file.
     """
 
     search: _Search = Field(
-        default="", description=f"The URL for searches, called by GET; `{QUERY}` is replaced by the query."
+        default="", description=f"The URL for searches, called by GET; `{QUERY_PLACEHOLDER}` is replaced by the query."
     )
     search_key: VariableName | None = Field(
         default=None, description="The environment variable that holds its key. None: no key is sent."
@@ -199,8 +211,10 @@ class WebSettings(Component):
     search_header: _Header = Field(default=_BEARER, description="The header for the key.")
     fetch: _Fetch = Field(
         default="",
-        description=f"`{DIRECT}`: fetch pages from this machine, from public addresses only. Or the URL of a service "
-        f"that fetches them, called by GET; `{URL}` is the page's address, encoded if it comes after a `?`.",
+        description=f"`{FETCH_DIRECT}`: fetch pages from this machine, from public addresses only. Or the URL "
+        f"of a service "
+        f"that fetches them, called by GET; `{URL_PLACEHOLDER}` is the page's address, encoded if it comes "
+        f"after a `?`.",
     )
     fetch_key: VariableName | None = Field(
         default=None, description="The environment variable that holds the key of that service. None: no key is sent."
@@ -223,16 +237,16 @@ class WebSettings(Component):
     )
 
     @property
-    def keys(self) -> tuple[str, ...]:
+    def key_variables(self) -> tuple[str, ...]:
         """The variables that hold keys."""
         return tuple(filter(None, (self.search_key, self.fetch_key, *self.mcp_pass)))
 
-    def served_by(self, what: Literal["search", "fetch"]) -> str:
+    def describe_service(self, what: Literal["search", "fetch"]) -> str:
         """Return a description of the service, or an empty string if there is none."""
         url, tool = (self.search, self.mcp_search) if what == "search" else (self.fetch, self.mcp_fetch)
         if tool:
             return f"{tool} of {shlex.split(self.mcp)[0]}"
-        return url if url in ("", DIRECT) else urlsplit(url).netloc
+        return url if url in ("", FETCH_DIRECT) else urlsplit(url).netloc
 
     @model_validator(mode="after")
     def _validate_combinations(self) -> WebSettings:
@@ -243,7 +257,7 @@ class WebSettings(Component):
             ("search_key is for `search`, which is not set", self.search_key and not self.search),
             (
                 "fetch_key is for the service in `fetch`, which is not set",
-                self.fetch_key and self.fetch in ("", DIRECT),
+                self.fetch_key and self.fetch in ("", FETCH_DIRECT),
             ),
             (
                 "search_header is for the key in `search_key`, which is not set",

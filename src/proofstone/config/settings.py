@@ -11,8 +11,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from proofstone.common.commands import VACUOUS, is_vacuous
-from proofstone.config.backends import KINDS, ArchitectSpec, BackendSettings, BudgetSettings, Component, ExecutorSpec
+from proofstone.common.commands import VACUOUS_REASON, is_vacuous
+from proofstone.config.backends import (
+    BACKEND_KINDS,
+    ArchitectSpec,
+    BackendSettings,
+    BudgetSettings,
+    ExecutorSpec,
+    SettingsModel,
+)
 
 AllowedCalls = Literal["namespaces", "bpf", "keyring", "userfaultfd", "perf", "io_uring"]
 SandboxLevel = Literal["auto", "bubblewrap", "landlock", "plain"]
@@ -52,7 +59,7 @@ Revision = Annotated[
 ]
 
 
-class CheckSettings(Component):
+class CheckSettings(SettingsModel):
     """What `proofstone check` compares and runs."""
 
     base: Revision = Field(
@@ -91,7 +98,7 @@ class CheckSettings(Component):
     def _reject_vacuous(cls, commands: tuple[str, ...]) -> tuple[str, ...]:
         for command in commands:
             if is_vacuous(command):
-                raise ValueError(f"{command!r} {VACUOUS}")
+                raise ValueError(f"{command!r} {VACUOUS_REASON}")
         return commands
 
     large: tuple[PathGlob, ...] = Field(
@@ -100,7 +107,7 @@ class CheckSettings(Component):
     )
 
 
-class EnvironmentSettings(Component):
+class EnvironmentSettings(SettingsModel):
     """What a check sees in addition to the frozen tree."""
 
     include: tuple[InsidePath, ...] = Field(
@@ -149,7 +156,7 @@ class EnvironmentSettings(Component):
         return self
 
 
-class TestSettings(Component):
+class TestSettings(SettingsModel):
     """What is known about particular tests."""
 
     __test__ = False  # tells pytest that this is not a test class
@@ -164,7 +171,7 @@ class TestSettings(Component):
     )
 
 
-class SandboxSettings(Component):
+class SandboxSettings(SettingsModel):
     """How strongly checks are isolated from the machine."""
 
     level: SandboxLevel = Field(
@@ -219,7 +226,7 @@ class SandboxSettings(Component):
         return self
 
 
-class LimitSettings(Component):
+class LimitSettings(SettingsModel):
     """Limits on time, output and parallel work."""
 
     check_seconds: int = Field(
@@ -260,16 +267,17 @@ class LimitSettings(Component):
     )
 
 
-class GateSettings(Component):
+class GateSettings(SettingsModel):
     """How `proofstone gate` executes, reviews and commits the tasks of a plan."""
 
     executor: ExecutorSpec = Field(
         default="",
-        description=f"The backend that does the work: {KINDS}. Empty: see `--executor`.",
+        description=f"The backend that does the work: {BACKEND_KINDS}. Empty: see `--executor`.",
     )
     architect: ArchitectSpec = Field(
         default="rules",
-        description=f"The backend that reviews after the rules, which always apply: `rules` (no other), {KINDS}.",
+        description=f"The backend that reviews after the rules, which always apply: `rules` (no other), "
+        f"{BACKEND_KINDS}.",
     )
     slots: int = Field(
         default=4,
@@ -357,7 +365,7 @@ class GateSettings(Component):
     )
 
 
-class SolveSettings(Component):
+class SolveSettings(SettingsModel):
     """How `proofstone solve` pursues a goal."""
 
     policy: Literal["patient", "gradient", "grid", "naive"] = Field(
@@ -373,7 +381,7 @@ class SolveSettings(Component):
     )
 
 
-class RunSettings(Component):
+class RunSettings(SettingsModel):
     """How `proofstone run` handles a request."""
 
     memory: bool = Field(
@@ -381,7 +389,7 @@ class RunSettings(Component):
     )
 
 
-class UnderstandingSettings(Component):
+class UnderstandingSettings(SettingsModel):
     """Whether agents are asked, before and during their work, if they understand their task."""
 
     ask: Literal["off", "run", "always"] = Field(
@@ -409,7 +417,7 @@ class UnderstandingSettings(Component):
     )
 
 
-class ToolSettings(Component):
+class ToolSettings(SettingsModel):
     """What the tools of agents show."""
 
     secret: tuple[PathGlob, ...] = Field(
@@ -419,7 +427,7 @@ class ToolSettings(Component):
     )
 
 
-class Settings(Component):
+class Settings(SettingsModel):
     """All settings of one repository."""
 
     check: CheckSettings = CheckSettings()
@@ -443,8 +451,8 @@ class Settings(Component):
         return self
 
     @property
-    def backend_lines(self) -> Mapping[str, tuple[str, ...]]:
+    def backend_specs(self) -> Mapping[str, tuple[str, ...]]:
         """The backends of each role in this repository, including those of the gate's own section."""
         gate_specs = {"executor": self.gate.executor, "architect": self.gate.architect}
         gate_lines = {role: (spec,) for role, spec in gate_specs.items() if spec and role in self.gate.model_fields_set}
-        return {**gate_lines, **self.backends.lines}
+        return {**gate_lines, **self.backends.specs_by_key}

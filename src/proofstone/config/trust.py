@@ -20,18 +20,18 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from proofstone.config.backends import Component
-from proofstone.config.person import Person, is_login
-from proofstone.config.rules import ROWS, Need, Values, protection_needs
-from proofstone.config.rules import Consent as SettingConsent
+from proofstone.config.backends import SettingsModel
+from proofstone.config.rules import SETTING_RULES, RequestedPermission, SettingValues, find_requested_permissions
+from proofstone.config.rules import ConsentRule as SettingConsent
+from proofstone.config.setting_docs import list_sections
 from proofstone.config.settings import SandboxSettings, Settings
-from proofstone.config.wording import sections
+from proofstone.config.user import UserConfig, is_login_variable
 from proofstone.errors import ConfigError
 
 TRUST_FILE: Final = "trust.json"
 _PASS_SETTINGS: Final = ("environment.pass", "gate.pass")
 _VARIABLE_MEANING: Final = "checks and agents get this variable of your environment"
-MEANINGS: Final[Mapping[str, str]] = {
+PERMISSION_MEANINGS: Final[Mapping[str, str]] = {
     "environment.include": "checks read these files of your work tree, which git ignores",
     "environment.setup": "these commands run in the sandbox, with network access",
     "environment.setup_scripts": "packages run install scripts when a change touches a manifest",
@@ -50,14 +50,14 @@ MEANINGS: Final[Mapping[str, str]] = {
 """What each permission means for the user."""
 
 
-class NeedRecord(Component):
+class PermissionRecord(SettingsModel):
     """One permission that was granted."""
 
     setting: str
     value: str
 
 
-class Grant(Component):
+class Grant(SettingsModel):
     """The permissions that the user granted to one repository at one time."""
 
     repository: str
@@ -65,32 +65,32 @@ class Grant(Component):
     digest: str
     """The digest of `needs`: a repository that requests anything else needs a new grant."""
     granted_at: str
-    needs: tuple[NeedRecord, ...]
+    needs: tuple[PermissionRecord, ...]
 
     @property
-    def covered(self) -> frozenset[Need]:
-        return frozenset(Need(need.setting, need.value) for need in self.needs)
+    def permissions(self) -> frozenset[RequestedPermission]:
+        return frozenset(RequestedPermission(need.setting, need.value) for need in self.needs)
 
 
-class Grants(Component):
+class Grants(SettingsModel):
     """The content of `trust.json`."""
 
     grants: tuple[Grant, ...] = ()
 
-    def of(self, repository: Path) -> tuple[Grant, ...]:
+    def for_repository(self, repository: Path) -> tuple[Grant, ...]:
         """Return the grants of one repository."""
         return tuple(grant for grant in self.grants if grant.repository == str(repository))
 
 
 @dataclass(frozen=True)
-class Consent:
+class ConsentResult:
     """The permissions that one repository requests, and those of them that the user has not granted."""
 
-    needs: tuple[Need, ...]
-    missing: tuple[Need, ...]
+    requested: tuple[RequestedPermission, ...]
+    missing: tuple[RequestedPermission, ...]
 
 
-def trust_file(person: Person) -> Path:
+def find_trust_file(person: UserConfig) -> Path:
     """Return the file with the grants, beside the user's own settings."""
     return person.file.with_name(TRUST_FILE)
 
@@ -111,7 +111,7 @@ def load_grants(file: Path, *, checked: bool = True) -> Grants:
             hint="move the file away and grant again with `proofstone trust`",
         ) from error
     for grant in grants.grants:
-        if checked and grant.digest != digest_of(grant.covered):
+        if checked and grant.digest != compute_grant_digest(grant.permissions):
             raise ConfigError(
                 f"{file}: the grant for {grant.repository} was edited: its digest does not match",
                 hint=f"`proofstone trust --revoke {grant.repository}` removes it; `proofstone trust` grants again",
@@ -119,47 +119,49 @@ def load_grants(file: Path, *, checked: bool = True) -> Grants:
     return grants
 
 
-def digest_of(needs: Iterable[Need]) -> str:
+def compute_grant_digest(needs: Iterable[RequestedPermission]) -> str:
     """Return the digest that binds a grant to the permissions that were shown."""
     text = json.dumps(sorted([need.setting, need.value] for need in needs), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def setting_values(settings: Settings) -> Values:
+def flatten_settings(settings: Settings) -> SettingValues:
     """Return every setting by its dotted name, as plain values."""
     dumped = settings.model_dump(mode="json", by_alias=True)
-    return {setting.name: dumped[section.name][setting.key] for section in sections() for setting in section.settings}
+    return {
+        setting.name: dumped[section.name][setting.key] for section in list_sections() for setting in section.settings
+    }
 
 
-def written_value(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value as in a settings file."""
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{key} = {written_value(part)}" for key, part in value.items())
+        inside = ", ".join(f"{key} = {format_value(part)}" for key, part in value.items())
         return f"{{ {inside} }}" if inside else "{}"
     return json.dumps(value, ensure_ascii=False)
 
 
-def needs_of(settings: Settings, root: Path) -> tuple[Need, ...]:
+def list_requested_permissions(settings: Settings, root: Path) -> tuple[RequestedPermission, ...]:
     """Return the permissions that the settings of the repository at `root` request."""
 
     def is_outside(path: str) -> bool:
         return not (root / path).resolve().is_relative_to(root)
 
     default = SandboxSettings().level
-    permissions = protection_needs(
-        setting_values(settings), default_level=default, written=written_value, is_outside=is_outside
+    permissions = find_requested_permissions(
+        flatten_settings(settings), default_level=default, written=format_value, is_outside=is_outside
     )
     return tuple(permissions)
 
 
-def consent(
-    needs: Sequence[Need],
-    person: Person,
+def check_consent(
+    needs: Sequence[RequestedPermission],
+    person: UserConfig,
     grants: Sequence[Grant],
     *,
     repository: Path,
     present: Collection[str] | None = None,
-) -> Consent:
+) -> ConsentResult:
     """Return which of the requested permissions are missing.
 
     One grant must cover everything that the user's own settings do not. A variable that is not `present` in the
@@ -167,8 +169,8 @@ def consent(
     """
     trust = person.settings.trust
     if any(repository.is_relative_to(Path(folder).resolve()) for folder in trust.folders):
-        return Consent(tuple(needs), ())
-    passed = {written_value(name) for name in trust.pass_through}
+        return ConsentResult(tuple(needs), ())
+    passed = {format_value(name) for name in trust.pass_through}
     unset = set() if present is None else {need for need in needs if _is_unset(need, present)}
     required = [
         need
@@ -177,12 +179,12 @@ def consent(
         and not (need.setting in _PASS_SETTINGS and need.value in passed)
         and not (trust.weaker_sandbox and need.setting.startswith("sandbox."))
     ]
-    if any(grant.covered.issuperset(required) for grant in grants):
-        return Consent(tuple(needs), ())
-    return Consent(tuple(needs), tuple(required))
+    if any(grant.permissions.issuperset(required) for grant in grants):
+        return ConsentResult(tuple(needs), ())
+    return ConsentResult(tuple(needs), tuple(required))
 
 
-def without_needs(settings: Settings, missing: Collection[Need]) -> Settings:
+def remove_permissions(settings: Settings, missing: Collection[RequestedPermission]) -> Settings:
     """Return the settings with the protective value in place of everything that was not granted."""
     defaults = Settings()
     changed: dict[str, dict[str, object]] = {}
@@ -192,36 +194,36 @@ def without_needs(settings: Settings, missing: Collection[Need]) -> Settings:
         value = getattr(getattr(settings, section), field)
         refused = {need.value for need in missing if need.setting == name}
         new_value: object = getattr(getattr(defaults, section), field)
-        if isinstance(value, tuple) and written_value(list(value)) not in refused:
-            new_value = tuple(entry for entry in value if written_value(entry) not in refused)
+        if isinstance(value, tuple) and format_value(list(value)) not in refused:
+            new_value = tuple(entry for entry in value if format_value(entry) not in refused)
         changed.setdefault(section, {})[field] = new_value
     updates = {section: getattr(settings, section).model_copy(update=fields) for section, fields in changed.items()}
     return settings.model_copy(update=updates)
 
 
-def meaning_of(need: Need, person: Person) -> str:
+def explain_permission(need: RequestedPermission, person: UserConfig) -> str:
     """Explain a permission to the user, with a note if a variable holds one of their keys."""
-    meaning = MEANINGS[need.setting]
+    meaning = PERMISSION_MEANINGS[need.setting]
     is_key = need.setting in _PASS_SETTINGS and _holds_key(json.loads(need.value), person)
     return f"{meaning}; it holds a key of yours" if is_key else meaning
 
 
-def need_lines(needs: Iterable[Need], person: Person) -> list[str]:
+def format_permissions(needs: Iterable[RequestedPermission], person: UserConfig) -> list[str]:
     """Return one line for each permission: the setting, and what it means."""
-    rows = [(_format_setting(need), meaning_of(need, person)) for need in needs]
+    rows = [(_format_setting(need), explain_permission(need, person)) for need in needs]
     width = min(40, max((len(setting) for setting, _ in rows), default=0))
     return [f"{setting:<{width}}  {meaning}" for setting, meaning in rows]
 
 
-def _format_setting(need: Need) -> str:
-    is_list_entry = ROWS[need.setting].consent in (SettingConsent.EACH, SettingConsent.OUTSIDE)
+def _format_setting(need: RequestedPermission) -> str:
+    is_list_entry = SETTING_RULES[need.setting].consent in (SettingConsent.EACH, SettingConsent.OUTSIDE)
     return f"{need.setting} = [{need.value}]" if is_list_entry else f"{need.setting} = {need.value}"
 
 
-def _holds_key(variable: str, person: Person) -> bool:
+def _holds_key(variable: str, person: UserConfig) -> bool:
     key_variables = {provider.key_variable for provider in person.providers.values()}
-    return variable in key_variables or variable in person.settings.web.keys or is_login(variable)
+    return variable in key_variables or variable in person.settings.web.key_variables or is_login_variable(variable)
 
 
-def _is_unset(need: Need, present: Collection[str]) -> bool:
+def _is_unset(need: RequestedPermission, present: Collection[str]) -> bool:
     return need.setting in _PASS_SETTINGS and json.loads(need.value) not in present

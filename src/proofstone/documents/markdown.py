@@ -13,42 +13,42 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-Value = str | int | float | bool | None | Sequence["Value"] | Mapping[str, "Value"]
+YamlValue = str | int | float | bool | None | Sequence["YamlValue"] | Mapping[str, "YamlValue"]
 
 _SPECIAL = re.compile(r"[\\`*\[\]<>|&~$#]|(?<![^\W_])_|_(?![^\W_])")
 _YAML_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def yaml(values: Mapping[str, Value]) -> str:
+def format_yaml(values: Mapping[str, YamlValue]) -> str:
     """Return the mapping as YAML 1.2 that reads back as the same values."""
     return "\n".join(_mapping_lines(values, ""))
 
 
-def yaml_block(values: Mapping[str, Value]) -> str:
+def format_yaml_block(values: Mapping[str, YamlValue]) -> str:
     """Return the mapping as YAML in a fence that no line of it can close."""
-    return f"```yaml\n{yaml(values)}\n```"
+    return f"```yaml\n{format_yaml(values)}\n```"
 
 
-def prose(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return the text on one line, escaped so that Markdown shows it unchanged."""
-    return _SPECIAL.sub(lambda match: f"\\{match[0]}", visible(text))
+    return _SPECIAL.sub(lambda match: f"\\{match[0]}", make_visible(text))
 
 
-def code(text: str) -> str:
+def code_span(text: str) -> str:
     """Return the text as a code span, whatever backticks it contains."""
-    shown = visible(text)
+    shown = make_visible(text)
     longest = max((len(run) for run in re.findall("`+", shown)), default=0)
     fence = "`" * (longest + 1)
     padding = " " if shown.startswith("`") or shown.endswith("`") or not shown else ""
     return f"{fence}{padding}{shown}{padding}{fence}"
 
 
-def visible(text: str) -> str:
+def make_visible(text: str) -> str:
     """Return the text on one line, with invisible characters written as escapes."""
     return "".join(char if char.isprintable() else _escape_char(char) for char in " ".join(text.split()))
 
 
-def _mapping_lines(values: Mapping[str, Value], indent: str) -> Iterator[str]:
+def _mapping_lines(values: Mapping[str, YamlValue], indent: str) -> Iterator[str]:
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
             yield f"{indent}{key}:"
@@ -60,7 +60,7 @@ def _mapping_lines(values: Mapping[str, Value], indent: str) -> Iterator[str]:
             yield f"{indent}{key}: {_format_scalar(value)}"
 
 
-def _sequence_lines(values: Sequence[Value], indent: str) -> Iterator[str]:
+def _sequence_lines(values: Sequence[YamlValue], indent: str) -> Iterator[str]:
     for value in values:
         if isinstance(value, Mapping) and value:
             first, *others = _mapping_lines(value, indent + "  ")
@@ -70,7 +70,7 @@ def _sequence_lines(values: Sequence[Value], indent: str) -> Iterator[str]:
             yield f"{indent}- {_format_scalar(value)}"
 
 
-def _format_scalar(value: Value) -> str:
+def _format_scalar(value: YamlValue) -> str:
     match value:
         case None:
             return "null"
@@ -105,22 +105,22 @@ _MARKER: Final = re.compile(r"^(?:[-+=:]|\d+(?=[.)]))")
 """What could begin a list, a rule or an underlined heading; `prose` escapes everything else."""
 
 
-def quoted(text: str) -> str:
+def block_quote(text: str) -> str:
     """Return the text as a block quote. No line of it starts another block, and none ends the quote."""
-    lines = (prose(line) for line in text.strip().splitlines())
+    lines = (escape_markdown(line) for line in text.strip().splitlines())
     return "\n".join(f"> {_escape_marker(line)}".rstrip() for line in lines) or ">"
 
 
-def listed(texts: Iterable[str]) -> str:
-    return "\n".join(f"- {_escape_marker(prose(text))}" for text in texts)
+def bullet_list(texts: Iterable[str]) -> str:
+    return "\n".join(f"- {_escape_marker(escape_markdown(text))}" for text in texts)
 
 
-def named(names: Iterable[str], otherwise: str = "none") -> str:
+def join_code_spans(names: Iterable[str], otherwise: str = "none") -> str:
     """Return the names of files, commands and the like as code spans, separated by commas."""
-    return ", ".join(map(code, names)) or otherwise
+    return ", ".join(map(code_span, names)) or otherwise
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield the lines of a table whose cells are Markdown already. An empty cell becomes a dash; without rows there is
     no table.
     """
@@ -131,13 +131,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
         yield from filled
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten_line(text: str, limit: int) -> str:
     """Return the text on one line, cut to at most `most` characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
 
 
-def ranges(numbers: Iterable[int]) -> str:
+def format_ranges(numbers: Iterable[int]) -> str:
     """Return the numbers as ranges: `3, 7, 31–34`."""
     groups = groupby(enumerate(sorted(set(numbers))), key=lambda pair: pair[1] - pair[0])
     runs = ([number for _, number in group] for _, group in groups)
@@ -156,16 +156,16 @@ _UNBREAKABLE: Final = re.compile(r"\[[^\]]*\]\([^)]*\)|`[^`]*`")
 _NO_BREAK: Final = "\x00"
 
 
-def paragraph(text: str) -> str:
+def wrap_paragraph(text: str) -> str:
     return _wrap(text, "", "")
 
 
-def item(mark: str, text: str) -> str:
+def wrap_list_item(mark: str, text: str) -> str:
     return _wrap(text, mark, " " * (2 if mark.startswith("-") else len(mark)))
 
 
-def numbered(texts: Iterable[str]) -> str:
-    return "\n".join(item(f"{number}. ", text) for number, text in enumerate(texts, 1))
+def numbered_list(texts: Iterable[str]) -> str:
+    return "\n".join(wrap_list_item(f"{number}. ", text) for number, text in enumerate(texts, 1))
 
 
 def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

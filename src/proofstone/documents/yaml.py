@@ -22,7 +22,7 @@ _LONGEST_KEY: Final = 128
 _INDENT: Final = 2
 
 
-def yaml_text(values: Mapping[str, JsonValue]) -> str:
+def dump_yaml(values: Mapping[str, JsonValue]) -> str:
     return "".join(_mapping_lines(values, 0)) if values else "{}\n"
 
 

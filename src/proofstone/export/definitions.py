@@ -18,13 +18,20 @@ from proofstone.agents.roles.models.pipeline import PlannedTask
 from proofstone.agents.roles.registry import ROLES
 from proofstone.agents.roles.role import Role
 from proofstone.agents.tools.models import Tool
-from proofstone.common.models import Contract
-from proofstone.export.pipeline import BASELINE, FEATURE
-from proofstone.export.prompts import ABILITY, HISTORY, Ability, Prompt, own_prompt, prompt_of
-from proofstone.export.schemas import MOST_CORRECTIONS, ImplementationReport, Schema, schemas
+from proofstone.common.models import FrozenModel
+from proofstone.export.pipeline_tables import BASELINE_TAG, FEATURE_FOLDER
+from proofstone.export.prompts import (
+    ABILITY_BY_TOOL,
+    HISTORY_TOOLS,
+    Ability,
+    DefinitionPrompt,
+    read_own_prompt,
+    read_role_prompt,
+)
+from proofstone.export.schemas import MAX_SELF_CORRECTIONS, ImplementationReport, OutputSchema, list_schemas
 
 
-class FeatureRequest(Contract):
+class FeatureRequest(FrozenModel):
     """The input of the orchestrator."""
 
     request: str = Field(description="What the person wants, in their words.")
@@ -33,16 +40,16 @@ class FeatureRequest(Contract):
     )
 
 
-class VerificationRequest(Contract):
+class VerificationRequest(FrozenModel):
     """The input of the verifier."""
 
     task: PlannedTask = Field(description="What was to be done.")
     report: ImplementationReport = Field(description="What its author says. A claim.")
-    baseline: str = Field(description=f"The git tag that marks where the work started: `{BASELINE}`.")
+    baseline: str = Field(description=f"The git tag that marks where the work started: `{BASELINE_TAG}`.")
 
 
 @dataclass(frozen=True)
-class Anchor:
+class DefinitionAnchor:
     """What an agent must remember even when it has lost the rest of its context."""
 
     does: str
@@ -50,7 +57,7 @@ class Anchor:
 
 
 @dataclass(frozen=True)
-class Place:
+class PipelinePlace:
     """The place of an agent in the pipeline."""
 
     step: str
@@ -59,7 +66,7 @@ class Place:
     schema: str
     ends: Mapping[CompletionStatus, str]
     checks: tuple[str, ...]
-    anchor: Anchor
+    anchor: DefinitionAnchor
     instance: str = ""
     """The name that distinguishes one of several instances."""
     rules: tuple[str, ...] = ()
@@ -67,14 +74,14 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Agent:
+class AgentDefinition:
     name: str
     title: str
     summary: str
-    place: Place
-    prompt: Prompt
-    input: type[Contract]
-    schema: Schema
+    place: PipelinePlace
+    prompt: DefinitionPrompt
+    input: type[FrozenModel]
+    schema: OutputSchema
     tools: frozenset[Tool]
     """Tools of Proofstone that its prompt may mention."""
     abilities: frozenset[Ability]
@@ -82,11 +89,11 @@ class Agent:
     """Why the agent is not re-verified during its work. Empty if it is."""
 
     @property
-    def forbidden(self) -> frozenset[Ability]:
+    def missing_abilities(self) -> frozenset[Ability]:
         return frozenset(Ability) - self.abilities
 
     @property
-    def leads(self) -> bool:
+    def is_orchestrator(self) -> bool:
         return Ability.DISPATCH in self.abilities
 
 
@@ -106,8 +113,8 @@ _ROLE_OF: Final[Mapping[str, str]] = {
 }
 _EXEMPT: Final = {"adversarial-reviewer": _READS_ONCE, "knowledge-agent": _READS_ONCE}
 
-PLACES: Final[Mapping[str, Place]] = {
-    "orchestrator": Place(
+PIPELINE_PLACES: Final[Mapping[str, PipelinePlace]] = {
+    "orchestrator": PipelinePlace(
         step="0 to 9, all of them",
         inputs=("the person's request", "the `completion` of every agent's output"),
         outputs=("none: it writes no file, and what it knows is in its conversation",),
@@ -123,12 +130,14 @@ PLACES: Final[Mapping[str, Place]] = {
             "No loop ran past its budget in dispatch-patterns.md.",
             "What was committed is what `proofstone check --staged` passed; otherwise nothing was.",
         ),
-        anchor=Anchor("dispatch agents and decide by the table what follows", "write a file, search the code or judge"),
+        anchor=DefinitionAnchor(
+            "dispatch agents and decide by the table what follows", "write a file, search the code or judge"
+        ),
     ),
-    "researcher": Place(
+    "researcher": PipelinePlace(
         step="1",
         inputs=("the person's request", "the focus", "the repository"),
-        outputs=(f"`{FEATURE}/research/<focus>.yaml`", f"`{FEATURE}/research/<focus>.md` for people"),
+        outputs=(f"`{FEATURE_FOLDER}/research/<focus>.yaml`", f"`{FEATURE_FOLDER}/research/<focus>.md` for people"),
         schema="research-output",
         instance="researcher:<focus>",
         ends={
@@ -140,12 +149,14 @@ PLACES: Final[Mapping[str, Place]] = {
             "Every finding has at least one place that you have opened yourself.",
             "`source_files_examined` lists files that you opened, and no others.",
         ),
-        anchor=Anchor("look into the code with one focus and report what is there", "decide or change anything"),
+        anchor=DefinitionAnchor(
+            "look into the code with one focus and report what is there", "decide or change anything"
+        ),
     ),
-    "spec": Place(
+    "spec": PipelinePlace(
         step="2",
-        inputs=("the person's request", f"`{FEATURE}/research/*.yaml`"),
-        outputs=(f"`{FEATURE}/spec-output.yaml`", f"`{FEATURE}/feature.md` for people"),
+        inputs=("the person's request", f"`{FEATURE_FOLDER}/research/*.yaml`"),
+        outputs=(f"`{FEATURE_FOLDER}/spec-output.yaml`", f"`{FEATURE_FOLDER}/feature.md` for people"),
         schema="spec-output",
         rules=("You cannot ask the person yourself: concerns go into `pushback`, and the orchestrator asks.",),
         ends={
@@ -158,17 +169,17 @@ PLACES: Final[Mapping[str, Place]] = {
             "No id is there twice.",
             "Each concern in `pushback` has a severity of the taxonomy.",
         ),
-        anchor=Anchor("say what is wanted so that it can be tested", "decide how it is built"),
+        anchor=DefinitionAnchor("say what is wanted so that it can be tested", "decide how it is built"),
     ),
-    "designer": Place(
+    "designer": PipelinePlace(
         step="3",
         inputs=(
             "the person's request",
-            f"`{FEATURE}/spec-output.yaml`",
-            f"`{FEATURE}/research/*.yaml`",
-            f"on a revision `{FEATURE}/review-verdicts/design-*.yaml`",
+            f"`{FEATURE_FOLDER}/spec-output.yaml`",
+            f"`{FEATURE_FOLDER}/research/*.yaml`",
+            f"on a revision `{FEATURE_FOLDER}/review-verdicts/design-*.yaml`",
         ),
-        outputs=(f"`{FEATURE}/design-output.yaml`", f"`{FEATURE}/design.md` for people"),
+        outputs=(f"`{FEATURE_FOLDER}/design-output.yaml`", f"`{FEATURE_FOLDER}/design.md` for people"),
         schema="design-output",
         ends={
             _DONE: "every criterion can be met by the design, and on a revision every finding is answered.",
@@ -180,20 +191,20 @@ PLACES: Final[Mapping[str, Place]] = {
             "Every criterion of the specification was checked against the design.",
             "What is said about the code is so: the files are there.",
         ),
-        anchor=Anchor("decide how it is built, and record why", "write code or cut tasks"),
+        anchor=DefinitionAnchor("decide how it is built, and record why", "write code or cut tasks"),
     ),
-    "planner": Place(
+    "planner": PipelinePlace(
         step="4, and 6r for a new plan",
         inputs=(
-            f"`{FEATURE}/design-output.yaml`",
-            f"`{FEATURE}/spec-output.yaml`",
-            f"`{FEATURE}/review-verdicts/design-*.yaml`",
+            f"`{FEATURE_FOLDER}/design-output.yaml`",
+            f"`{FEATURE_FOLDER}/spec-output.yaml`",
+            f"`{FEATURE_FOLDER}/review-verdicts/design-*.yaml`",
             "on a new plan: what failed, and a directive",
         ),
         outputs=(
-            f"`{FEATURE}/plan-output.yaml`",
-            f"`{FEATURE}/tasks/<task-id>.yaml`, one for each task, of [`task-schema`]({{schemas}}#task-schema)",
-            f"`{FEATURE}/plan.md` for people",
+            f"`{FEATURE_FOLDER}/plan-output.yaml`",
+            f"`{FEATURE_FOLDER}/tasks/<task-id>.yaml`, one for each task, of [`task-schema`]({{schemas}}#task-schema)",
+            f"`{FEATURE_FOLDER}/plan.md` for people",
         ),
         schema="plan-output",
         ends={
@@ -208,17 +219,17 @@ PLACES: Final[Mapping[str, Place]] = {
             "Tasks that could run at the same time share no file.",
             "Every verify command fails before the task is done.",
         ),
-        anchor=Anchor("cut a design into tasks that can be proven one by one", "do the tasks"),
+        anchor=DefinitionAnchor("cut a design into tasks that can be proven one by one", "do the tasks"),
     ),
-    "implementer": Place(
+    "implementer": PipelinePlace(
         step="5, and 7f for fixes",
         inputs=(
-            f"`{FEATURE}/tasks/<task-id>.yaml`",
+            f"`{FEATURE_FOLDER}/tasks/<task-id>.yaml`",
             "the parts of design and specification that its `relevant_context` names",
         ),
         outputs=(
             "the files that the task declares",
-            f"`{FEATURE}/implementation-reports/<task-id>.yaml`",
+            f"`{FEATURE_FOLDER}/implementation-reports/<task-id>.yaml`",
         ),
         schema="implementation-report",
         instance="implementer:<task-id>",
@@ -227,7 +238,7 @@ PLACES: Final[Mapping[str, Place]] = {
             "theirs as they are.",
             "Before the first change run the verify commands and the tests nearby, and keep what they gave as "
             "`baseline`.",
-            f"What is wrong with your own work you may correct {MOST_CORRECTIONS} times; then report it as it is.",
+            f"What is wrong with your own work you may correct {MAX_SELF_CORRECTIONS} times; then report it as it is.",
         ),
         ends={
             _DONE: "`status` is `success`.",
@@ -240,16 +251,18 @@ PLACES: Final[Mapping[str, Place]] = {
             "Only files that the task declares were changed; nothing was staged or committed.",
             "To take a task back: the files are as they were at the baseline tag, and `task_type` is `revert`.",
         ),
-        anchor=Anchor("do the work of one task, with its tests", "change other files, weaken a test, stage or commit"),
+        anchor=DefinitionAnchor(
+            "do the work of one task, with its tests", "change other files, weaken a test, stage or commit"
+        ),
     ),
-    "verifier": Place(
+    "verifier": PipelinePlace(
         step="6",
         inputs=(
-            f"`{FEATURE}/tasks/<task-id>.yaml`",
-            f"`{FEATURE}/implementation-reports/<task-id>.yaml`",
-            f"the git tag `{BASELINE}`",
+            f"`{FEATURE_FOLDER}/tasks/<task-id>.yaml`",
+            f"`{FEATURE_FOLDER}/implementation-reports/<task-id>.yaml`",
+            f"the git tag `{BASELINE_TAG}`",
         ),
-        outputs=(f"`{FEATURE}/verification-reports/<task-id>.yaml`",),
+        outputs=(f"`{FEATURE_FOLDER}/verification-reports/<task-id>.yaml`",),
         schema="verification-report",
         instance="verifier:<task-id>",
         rules=("What `proofstone check` says goes before what you ran by hand, and before the implementer's report.",),
@@ -264,18 +277,18 @@ PLACES: Final[Mapping[str, Place]] = {
             "Nothing unverifiable was counted as passed.",
             "No file but the report was written.",
         ),
-        anchor=Anchor("find out by running what can be run whether one task is done", "repair what you find"),
+        anchor=DefinitionAnchor("find out by running what can be run whether one task is done", "repair what you find"),
     ),
-    "adversarial-reviewer": Place(
+    "adversarial-reviewer": PipelinePlace(
         step="3b for the design, 7 for the code",
         inputs=(
             "the scope, the focus and the round",
             "what is reviewed: the design, or the change as a diff",
-            f"for code `{FEATURE}/verification-reports/*.yaml`",
+            f"for code `{FEATURE_FOLDER}/verification-reports/*.yaml`",
         ),
         outputs=(
-            f"`{FEATURE}/review-verdicts/<scope>-<focus>-r<round>.yaml`",
-            f"`{FEATURE}/review-findings/<scope>-<focus>-r<round>.md` for people",
+            f"`{FEATURE_FOLDER}/review-verdicts/<scope>-<focus>-r<round>.yaml`",
+            f"`{FEATURE_FOLDER}/review-findings/<scope>-<focus>-r<round>.md` for people",
         ),
         schema="review-findings",
         instance="adversarial-reviewer:<focus>",
@@ -289,15 +302,17 @@ PLACES: Final[Mapping[str, Place]] = {
             "Every finding names a place and shows how it goes wrong.",
             "`completion.severity` is that of the gravest finding.",
         ),
-        anchor=Anchor("look for what must not be let through", "change what you review, or approve to be agreeable"),
+        anchor=DefinitionAnchor(
+            "look for what must not be let through", "change what you review, or approve to be agreeable"
+        ),
     ),
-    "knowledge-agent": Place(
+    "knowledge-agent": PipelinePlace(
         step="8, and 8b for the evidence bundle",
-        inputs=(f"all outputs in `{FEATURE}`", "how the run ended", "the commit, if there is one"),
+        inputs=(f"all outputs in `{FEATURE_FOLDER}`", "how the run ended", "the commit, if there is one"),
         outputs=(
-            f"`{FEATURE}/knowledge-output.yaml`",
-            f"`{FEATURE}/decisions.yaml`, to which it only adds",
-            f"`{FEATURE}/evidence-bundle.md` in step 8b",
+            f"`{FEATURE_FOLDER}/knowledge-output.yaml`",
+            f"`{FEATURE_FOLDER}/decisions.yaml`, to which it only adds",
+            f"`{FEATURE_FOLDER}/evidence-bundle.md` in step 8b",
         ),
         schema="knowledge-output",
         ends={
@@ -310,69 +325,71 @@ PLACES: Final[Mapping[str, Place]] = {
             "No instruction file was changed: a change to one is proposed in `updates`, for a person to approve.",
             "The bundle states only what outputs and commands show; the confidence is the orchestrator's.",
         ),
-        anchor=Anchor("write down what the next run should know", "change code, instructions or earlier decisions"),
+        anchor=DefinitionAnchor(
+            "write down what the next run should know", "change code, instructions or earlier decisions"
+        ),
     ),
 }
 
 
-def agents(roles: Mapping[str, Role] = ROLES) -> tuple[Agent, ...]:
+def build_agents(roles: Mapping[str, Role] = ROLES) -> tuple[AgentDefinition, ...]:
     """Return the agents in the order of the pipeline."""
-    return tuple(_build_agent(name, roles) for name in PLACES)
+    return tuple(_build_agent(name, roles) for name in PIPELINE_PLACES)
 
 
-def _build_agent(name: str, roles: Mapping[str, Role]) -> Agent:
+def _build_agent(name: str, roles: Mapping[str, Role]) -> AgentDefinition:
     if name in _ROLE_OF:
         return _from_role(name, roles[_ROLE_OF[name]], roles)
     return {"orchestrator": _build_orchestrator, "verifier": _build_verifier}[name](roles)
 
 
-def _from_role(name: str, role: Role, roles: Mapping[str, Role]) -> Agent:
+def _from_role(name: str, role: Role, roles: Mapping[str, Role]) -> AgentDefinition:
     """Build an agent from a role. It writes its outputs itself, which the runtime does for the role."""
-    own = {ABILITY[tool] for tool in role.tools if tool not in HISTORY}
-    return Agent(
+    own = {ABILITY_BY_TOOL[tool] for tool in role.tools if tool not in HISTORY_TOOLS}
+    return AgentDefinition(
         name=name,
         title=_title(name),
         summary=role.title,
-        place=PLACES[name],
-        prompt=prompt_of(role),
+        place=PIPELINE_PLACES[name],
+        prompt=read_role_prompt(role),
         input=role.input,
-        schema=_find_schema(PLACES[name], roles),
+        schema=_find_schema(PIPELINE_PLACES[name], roles),
         tools=role.tools,
         abilities=frozenset(own | {Ability.EDIT}),
         exempt=_EXEMPT.get(name, ""),
     )
 
 
-def _build_orchestrator(roles: Mapping[str, Role]) -> Agent:
-    return Agent(
+def _build_orchestrator(roles: Mapping[str, Role]) -> AgentDefinition:
+    return AgentDefinition(
         name="orchestrator",
         title="Orchestrator",
         summary="Takes a feature through the pipeline, and decides by fixed rules what follows",
-        place=PLACES["orchestrator"],
-        prompt=own_prompt("orchestrator"),
+        place=PIPELINE_PLACES["orchestrator"],
+        prompt=read_own_prompt("orchestrator"),
         input=FeatureRequest,
-        schema=_find_schema(PLACES["orchestrator"], roles),
-        tools=frozenset({Tool.READ, Tool.RUN, *HISTORY}),
+        schema=_find_schema(PIPELINE_PLACES["orchestrator"], roles),
+        tools=frozenset({Tool.READ, Tool.RUN, *HISTORY_TOOLS}),
         abilities=frozenset({Ability.DISPATCH, Ability.READ, Ability.RUN}),
     )
 
 
-def _build_verifier(roles: Mapping[str, Role]) -> Agent:
-    return Agent(
+def _build_verifier(roles: Mapping[str, Role]) -> AgentDefinition:
+    return AgentDefinition(
         name="verifier",
         title="Verifier",
         summary="Finds out by running the checks whether one task is done",
-        place=PLACES["verifier"],
-        prompt=own_prompt("verifier"),
+        place=PIPELINE_PLACES["verifier"],
+        prompt=read_own_prompt("verifier"),
         input=VerificationRequest,
-        schema=_find_schema(PLACES["verifier"], roles),
+        schema=_find_schema(PIPELINE_PLACES["verifier"], roles),
         tools=roles["architect"].tools,
         abilities=frozenset({Ability.READ, Ability.SEARCH, Ability.RUN, Ability.EDIT}),
     )
 
 
-def _find_schema(place: Place, roles: Mapping[str, Role]) -> Schema:
-    return next(schema for schema in schemas(roles) if schema.name == place.schema)
+def _find_schema(place: PipelinePlace, roles: Mapping[str, Role]) -> OutputSchema:
+    return next(schema for schema in list_schemas(roles) if schema.name == place.schema)
 
 
 def _title(name: str) -> str:

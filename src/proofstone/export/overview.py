@@ -7,24 +7,24 @@ from typing import Final, NamedTuple
 
 from proofstone.agents.roles.registry import ROLES
 from proofstone.common.models import Severity
-from proofstone.documents.markdown import markdown_table, paragraph
-from proofstone.export.definitions import agents
-from proofstone.export.pipeline import (
-    AT_ONCE,
+from proofstone.documents.markdown import markdown_table, wrap_paragraph
+from proofstone.export.definitions import build_agents
+from proofstone.export.pipeline_tables import (
     BUDGETS,
-    FEATURE,
+    FEATURE_FOLDER,
+    MAX_PARALLEL_AGENTS,
     REPLANS,
     RESEARCHERS,
     RESEARCHERS_NEEDED,
     REVIEWERS,
     STEPS,
-    diagram,
+    build_diagram,
 )
 from proofstone.export.prompts import Host
-from proofstone.export.schemas import schemas, schemas_page
-from proofstone.gate.rules.machine import POLICY
+from proofstone.export.schemas import build_schemas_page, list_schemas
+from proofstone.gate.rules.state_machine import RETRY_POLICIES
 
-RULES: Final = """1. Follow the workflow of the orchestrator step by step; leave none out.
+PIPELINE_RULES: Final = """1. Follow the workflow of the orchestrator step by step; leave none out.
 2. The mode decides what happens at the approval gates: `autonomous` takes the default and records it, `interactive`
    asks.
 3. Every output is of its schema, and every decision is made from outputs and commands.
@@ -32,32 +32,34 @@ RULES: Final = """1. Follow the workflow of the orchestrator step by step; leave
 5. Nothing is committed that `proofstone check --staged` has not passed."""
 
 
-def artifacts(host: Host) -> str:
+def build_artifacts_table(host: Host) -> str:
     rows = (
         ("Agents", f"`{host.agents}/`"),
         ("Schemas", f"`{host.references}/schemas.md`"),
         ("Dispatch patterns and budgets", f"`{host.references}/dispatch-patterns.md`"),
         ("Severities", f"`{host.references}/severity-taxonomy.md`"),
-        ("Outputs of a run", f"`{FEATURE}/`"),
+        ("Outputs of a run", f"`{FEATURE_FOLDER}/`"),
     )
     return markdown_table(("what", "where"), rows)
 
 
-def roster(host: Host) -> str:
+def build_roster(host: Host) -> str:
     """Return a table of the agents, with links from a page in the root of the export."""
-    rows = [(f"[{agent.name}]({host.file(agent.name)})", agent.place.step, agent.summary) for agent in agents()]
+    rows = [
+        (f"[{agent.name}]({host.agent_path(agent.name)})", agent.place.step, agent.summary) for agent in build_agents()
+    ]
     return markdown_table(("agent", "step", "what it does"), rows)
 
 
-def overview(host: Host, how_to_begin: str) -> str:
+def build_overview(host: Host, how_to_begin: str) -> str:
     """Return the overview page for people."""
     return _OVERVIEW.format(
         begin=how_to_begin,
-        diagram=diagram(),
-        roster=roster(host),
-        artifacts=artifacts(host),
-        limits=paragraph(f"{host.limits} {_NOT_ENFORCED}"),
-        intro=paragraph(_INTRO.format(name=host.name)),
+        diagram=build_diagram(),
+        roster=build_roster(host),
+        artifacts=build_artifacts_table(host),
+        limits=wrap_paragraph(f"{host.limits} {_NOT_ENFORCED}"),
+        intro=wrap_paragraph(_INTRO.format(name=host.name)),
     )
 
 
@@ -112,47 +114,47 @@ In Proofstone's own runtime the same roles work with limits that are enforced: `
 """
 
 
-class Grade(NamedTuple):
+class SeverityGrade(NamedTuple):
     means: str
     then: str
 
 
-GRADES: Final[Mapping[Severity, Grade]] = {
-    Severity.BLOCKER: Grade(
+SEVERITY_GRADES: Final[Mapping[Severity, SeverityGrade]] = {
+    Severity.BLOCKER: SeverityGrade(
         "harm that must never be let through: a hole, loss of data, a promise of the product that is broken",
         "the run halts. It goes on only when it is put right and reviewed anew; nobody waives it",
     ),
-    Severity.CRITICAL: Grade(
+    Severity.CRITICAL: SeverityGrade(
         "wrong, and must be put right before anything rests on it",
         "a revision, and a new round. Still open in the end: confidence low, no commit",
     ),
-    Severity.MAJOR: Grade(
+    Severity.MAJOR: SeverityGrade(
         "should be put right; the work serves its purpose without",
         "a revision where several stand together; otherwise a known issue",
     ),
-    Severity.MINOR: Grade("may stay as it is", "a known issue"),
+    Severity.MINOR: SeverityGrade("may stay as it is", "a known issue"),
 }
 
 
-def references() -> dict[str, str]:
+def build_references() -> dict[str, str]:
     """Return the reference pages by topic."""
     return {
-        "schemas": schemas_page(schemas(ROLES)),
-        "dispatch-patterns": dispatch_patterns(),
-        "severity-taxonomy": severity_taxonomy(),
+        "schemas": build_schemas_page(list_schemas(ROLES)),
+        "dispatch-patterns": build_dispatch_patterns(),
+        "severity-taxonomy": build_severity_taxonomy(),
     }
 
 
-def dispatch_patterns() -> str:
+def build_dispatch_patterns() -> str:
     steps = {pattern: ", ".join(step.id for step in STEPS if step.pattern == pattern) for pattern in "ABC"}
     budgets = markdown_table(("loop", "at most", "then"), BUDGETS)
     rows = (
-        (f"`{failure}`", policy_row.retries, policy_row.then or "a person is asked")
-        for failure, policy_row in POLICY.items()
+        (f"`{failure}`", policy_row.retries, policy_row.directive or "a person is asked")
+        for failure, policy_row in RETRY_POLICIES.items()
     )
     policy = markdown_table(("failure", "further attempts", "what the next attempt is told"), rows)
     return _PATTERNS.format(
-        at_once=AT_ONCE,
+        at_once=MAX_PARALLEL_AGENTS,
         researchers=RESEARCHERS,
         needed=RESEARCHERS_NEEDED,
         reviewers=REVIEWERS,
@@ -163,8 +165,8 @@ def dispatch_patterns() -> str:
     )
 
 
-def severity_taxonomy() -> str:
-    rows = ((severity.capitalize(), f"`{severity}`", *GRADES[severity]) for severity in Severity)
+def build_severity_taxonomy() -> str:
+    rows = ((severity.capitalize(), f"`{severity}`", *SEVERITY_GRADES[severity]) for severity in Severity)
     return _SEVERITIES.format(rows=markdown_table(("severity", "written", "means", "then"), rows))
 
 

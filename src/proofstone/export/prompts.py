@@ -29,7 +29,7 @@ class Ability(StrEnum):
     WEB = "look on the web"
 
 
-ABILITY: Final[Mapping[Tool, Ability]] = {
+ABILITY_BY_TOOL: Final[Mapping[Tool, Ability]] = {
     Tool.READ: Ability.READ,
     Tool.LIST: Ability.SEARCH,
     Tool.GLOB: Ability.SEARCH,
@@ -49,7 +49,7 @@ ABILITY: Final[Mapping[Tool, Ability]] = {
 """The ability that replaces each tool of Proofstone. Elsewhere only a shell reads the history, and a memory consists of
 files.
 """
-HISTORY: Final = (Tool.GIT_LOG, Tool.GIT_SHOW, Tool.GIT_DIFF)
+HISTORY_TOOLS: Final = (Tool.GIT_LOG, Tool.GIT_SHOW, Tool.GIT_DIFF)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Host:
     name: str
     tools: Mapping[Ability, tuple[str, ...]]
     """The tool names that its files list."""
-    also: Mapping[Ability, tuple[str, ...]]
+    other_tool_names: Mapping[Ability, tuple[str, ...]]
     """Further names for these tools."""
     agents: str
     """The folder of the agents, relative to the root of the export."""
@@ -67,10 +67,10 @@ class Host:
     limits: str
     """How strictly the program keeps an agent to its tools."""
 
-    def file(self, agent: str) -> str:
+    def agent_path(self, agent: str) -> str:
         return f"{self.agents}/{agent}{self.suffix}"
 
-    def named(self, abilities: Collection[Ability]) -> list[str]:
+    def list_tools(self, abilities: Collection[Ability]) -> list[str]:
         """Return the program's tool names for the abilities, in order."""
         return [name for ability in Ability if ability in abilities for name in self.tools[ability]]
 
@@ -84,7 +84,7 @@ definition says.
 _EXPORTED_NAMES: Final[Mapping[str, str]] = {"executor": "implementer", "specifier": "spec agent"}
 
 
-class Place(StrEnum):
+class PromptSection(StrEnum):
     GIVEN = "given"
     WORK = "work"
     MORE_WORK = "more work"
@@ -94,22 +94,22 @@ class Place(StrEnum):
     RULES = "rules"
 
 
-_PART_BY_HEADING: Final[Mapping[str, Place]] = {
-    "What you are given": Place.GIVEN,
-    "How to work": Place.WORK,
-    "Pushback": Place.MORE_WORK,
-    "What a challenge is": Place.MORE_WORK,
-    "What is looked up": Place.MORE_WORK,
-    "What will be judged": Place.JUDGED,
-    "Your answer": Place.ANSWER,
-    "How your words are taken": Place.RULES,
-    "Tools": Place.RULES,
-    "The answer": Place.RULES,
+_PART_BY_HEADING: Final[Mapping[str, PromptSection]] = {
+    "What you are given": PromptSection.GIVEN,
+    "How to work": PromptSection.WORK,
+    "Pushback": PromptSection.MORE_WORK,
+    "What a challenge is": PromptSection.MORE_WORK,
+    "What is looked up": PromptSection.MORE_WORK,
+    "What will be judged": PromptSection.JUDGED,
+    "Your answer": PromptSection.ANSWER,
+    "How your words are taken": PromptSection.RULES,
+    "Tools": PromptSection.RULES,
+    "The answer": PromptSection.RULES,
 }
 
 
 @dataclass(frozen=True)
-class Prompt:
+class DefinitionPrompt:
     purpose: str
     given: str
     work: str
@@ -118,39 +118,41 @@ class Prompt:
     rules: tuple[str, ...]
 
 
-def prompt_of(role: Role) -> Prompt:
-    return taken_apart(role.instructions)
+def read_role_prompt(role: Role) -> DefinitionPrompt:
+    return split_prompt(role.instructions)
 
 
-def own_prompt(name: str) -> Prompt:
+def read_own_prompt(name: str) -> DefinitionPrompt:
     """Return the prompt of an agent that is not a role of the product: a file here, with the rules that all agents
     share.
     """
     own = (files("proofstone.export") / "prompts" / f"{name}.md").read_text(encoding="utf-8")
     common = (files("proofstone.agents.roles") / "prompts" / "common.md").read_text(encoding="utf-8")
-    return taken_apart(f"{own.rstrip()}\n\n{common}")
+    return split_prompt(f"{own.rstrip()}\n\n{common}")
 
 
-def taken_apart(text: str) -> Prompt:
+def split_prompt(text: str) -> DefinitionPrompt:
     purpose, *rest = _HEADING.split(text)
-    bodies: dict[Place, list[str]] = {place: [] for place in Place}
+    bodies: dict[PromptSection, list[str]] = {place: [] for place in PromptSection}
     for heading, body in zip(rest[::2], rest[1::2], strict=True):
         place = _PART_BY_HEADING.get(heading)
         if place is None:
             raise InternalError(f"a prompt has the heading {heading!r}, which has no place in a definition")
-        bodies[place].append(f"### {heading}\n\n{body.strip()}" if place is Place.MORE_WORK else body.strip())
-    rules = [rule for body in bodies[Place.RULES] for rule in _list_items(body) if _ENGINE_ANSWER_MARK not in rule]
-    return Prompt(
-        purpose=renamed(purpose.strip()),
-        given=renamed("\n\n".join(bodies[Place.GIVEN])),
-        work=renamed("\n\n".join((*bodies[Place.WORK], *bodies[Place.MORE_WORK]))),
-        judged=renamed("\n\n".join(bodies[Place.JUDGED])),
-        answer=renamed("\n\n".join(bodies[Place.ANSWER])),
-        rules=tuple(map(renamed, rules)),
+        bodies[place].append(f"### {heading}\n\n{body.strip()}" if place is PromptSection.MORE_WORK else body.strip())
+    rules = [
+        rule for body in bodies[PromptSection.RULES] for rule in _list_items(body) if _ENGINE_ANSWER_MARK not in rule
+    ]
+    return DefinitionPrompt(
+        purpose=rename_roles(purpose.strip()),
+        given=rename_roles("\n\n".join(bodies[PromptSection.GIVEN])),
+        work=rename_roles("\n\n".join((*bodies[PromptSection.WORK], *bodies[PromptSection.MORE_WORK]))),
+        judged=rename_roles("\n\n".join(bodies[PromptSection.JUDGED])),
+        answer=rename_roles("\n\n".join(bodies[PromptSection.ANSWER])),
+        rules=tuple(map(rename_roles, rules)),
     )
 
 
-def renamed(text: str) -> str:
+def rename_roles(text: str) -> str:
     """Replace the names of roles that have another name among the exported agents."""
     return re.sub(r"\b(executor|specifier)\b", lambda name: _EXPORTED_NAMES[name[0]], text)
 

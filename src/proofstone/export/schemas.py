@@ -21,32 +21,32 @@ from typing import Any, Final, Literal
 from pydantic import Field
 from ruamel.yaml import YAML
 
-from proofstone.agents.models import Completion, Output, OutputHeader
+from proofstone.agents.models import Completion, OutputHeader, RoleOutput
 from proofstone.agents.roles.models.gate import ExecutorResult
-from proofstone.agents.roles.models.payload import Line, Part
+from proofstone.agents.roles.models.payload import AnswerPart, ShortText
 from proofstone.agents.roles.models.pipeline import PlannedTask
 from proofstone.agents.roles.role import Role
-from proofstone.common.models import Contract, Phase, Verdict
+from proofstone.common.models import FrozenModel, Phase, Verdict
 from proofstone.documents.markdown import markdown_table
 from proofstone.errors import InternalError
-from proofstone.export.prompts import renamed
+from proofstone.export.prompts import rename_roles
 
-MOST_CORRECTIONS = 2
+MAX_SELF_CORRECTIONS = 2
 """Corrections within one attempt, before the work is handed over as it is."""
 
 
-class RanCheck(Part):
+class RanCheck(AnswerPart):
     """One command and its result, as the agent reports it."""
 
-    check_name: Line
-    command: Line
+    check_name: ShortText
+    command: ShortText
     verdict: Verdict
     exit_code: int | None = None
     output_snippet: str = Field(default="", max_length=500, description="The lines that matter.")
 
 
-class SelfCheck(Part):
-    attempts: int = Field(ge=0, le=MOST_CORRECTIONS, description="How often you corrected your own work.")
+class SelfCheck(AnswerPart):
+    attempts: int = Field(ge=0, le=MAX_SELF_CORRECTIONS, description="How often you corrected your own work.")
     passed: bool
 
 
@@ -56,11 +56,11 @@ class ImplementationReport(ExecutorResult):
     completion: Completion
     task_type: Literal["code", "documentation", "revert"]
     baseline: tuple[RanCheck, ...] = Field(description="What checks gave before you changed anything.")
-    changes: tuple[Line, ...] = Field(default=(), description="One line for each file: what changed, and why.")
+    changes: tuple[ShortText, ...] = Field(default=(), description="One line for each file: what changed, and why.")
     self_check: SelfCheck
 
 
-class EvidenceGate(Part):
+class EvidenceGate(AnswerPart):
     total_checks: int = Field(ge=0)
     passed: int = Field(ge=0)
     failed: int = Field(ge=0)
@@ -68,7 +68,7 @@ class EvidenceGate(Part):
     gate_status: Literal["passed", "failed"]
 
 
-class ProofstoneCheck(Part):
+class ProofstoneCheck(AnswerPart):
     ran: bool
     exit_code: int | None = Field(default=None, description="0: passed; 1: failed or unverifiable; 2: bad input.")
     why_not: str = Field(default="", description="If it did not run, why.")
@@ -79,17 +79,17 @@ class CascadeResult(RanCheck):
     phase: Literal[Phase.BASELINE, Phase.AFTER]
 
 
-class VerificationReport(Output):
+class VerificationReport(RoleOutput):
     """The answer of a verifier."""
 
-    task_id: Line
+    task_id: ShortText
     evidence_gate: EvidenceGate
     proofstone_check: ProofstoneCheck = Field(
         description="What `proofstone check` said. It decides; the rest explains."
     )
     findings: tuple[CascadeResult, ...] = Field(min_length=1, description="Every check that was run, or could not be.")
-    regressions: tuple[Line, ...] = Field(default=(), description="What passed on the baseline and fails now.")
-    baseline_cross_check: tuple[Line, ...] = Field(
+    regressions: tuple[ShortText, ...] = Field(default=(), description="What passed on the baseline and fails now.")
+    baseline_cross_check: tuple[ShortText, ...] = Field(
         default=(), description="Where the implementer's own baseline differs from what you saw."
     )
 
@@ -106,7 +106,7 @@ _INDENT: Final = "  "
 _Schema = Mapping[str, Any]
 
 
-def typed_yaml(contract: type[Contract], named: Mapping[str, str], omit: Collection[str] = ()) -> str:
+def write_typed_yaml(contract: type[FrozenModel], named: Mapping[str, str], omit: Collection[str] = ()) -> str:
     """Write a contract as typed YAML. `named` maps contracts that have a schema of their own to its name; `omit`
     lists fields to leave out.
     """
@@ -211,69 +211,69 @@ def _indent_as_item(lines: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Schema:
+class OutputSchema:
     name: str
-    contract: type[Contract]
+    contract: type[FrozenModel]
     purpose: str
     producer: str
     consumers: str
 
 
-def schemas(roles: Mapping[str, Role]) -> tuple[Schema, ...]:
+def list_schemas(roles: Mapping[str, Role]) -> tuple[OutputSchema, ...]:
     """Return the schemas in the order of the pipeline."""
     return (
-        Schema("completion-contract", Completion, "How an agent says it has ended", "all agents", "orchestrator"),
-        Schema(
+        OutputSchema("completion-contract", Completion, "How an agent says it has ended", "all agents", "orchestrator"),
+        OutputSchema(
             "research-output",
             roles["researcher"].output,
             "What is there, with where it can be seen",
             "researcher",
             "spec, designer",
         ),
-        Schema(
+        OutputSchema(
             "spec-output",
             roles["specifier"].output,
             "What is wanted, so that it can be tested",
             "spec",
             "designer, planner, implementer, verifier",
         ),
-        Schema(
+        OutputSchema(
             "design-output",
             roles["designer"].output,
             "How it is to be built, decision by decision",
             "designer",
             "planner, implementer, adversarial-reviewer",
         ),
-        Schema(
+        OutputSchema(
             "plan-output",
             roles["planner"].output,
             "The tasks, their risks, and the risk of the whole",
             "planner",
             "orchestrator, implementer, verifier",
         ),
-        Schema("task-schema", PlannedTask, "One task of the plan", "planner", "implementer, verifier"),
-        Schema(
+        OutputSchema("task-schema", PlannedTask, "One task of the plan", "planner", "implementer, verifier"),
+        OutputSchema(
             "implementation-report",
             ImplementationReport,
             "What was done, and what its author saw",
             "implementer",
             "verifier",
         ),
-        Schema(
+        OutputSchema(
             "verification-report",
             VerificationReport,
             "What running the checks gave",
             "verifier",
             "orchestrator, adversarial-reviewer",
         ),
-        Schema(
+        OutputSchema(
             "review-findings",
             roles["reviewer"].output,
             "What must not be let through, and a verdict",
             "adversarial-reviewer",
             "orchestrator, designer, planner, knowledge-agent",
         ),
-        Schema(
+        OutputSchema(
             "knowledge-output",
             roles["knowledge"].output,
             "What the next run should know",
@@ -283,37 +283,37 @@ def schemas(roles: Mapping[str, Role]) -> tuple[Schema, ...]:
     )
 
 
-def schema_text(known: Sequence[Schema], contract: type[Contract], omit: Sequence[str] = ()) -> str:
+def write_schema(known: Sequence[OutputSchema], contract: type[FrozenModel], omit: Sequence[str] = ()) -> str:
     """Write a contract as typed YAML that refers to the other schemas by name."""
     named = {schema.contract.__name__: schema.name for schema in known if schema.contract is not contract}
-    return renamed(typed_yaml(contract, named, omit))
+    return rename_roles(write_typed_yaml(contract, named, omit))
 
 
 @cache
-def examples() -> Mapping[str, Mapping[str, Any]]:
+def read_examples() -> Mapping[str, Mapping[str, Any]]:
     """Return one payload for each schema."""
     text = (files("proofstone.export") / "examples.yaml").read_text(encoding="utf-8")
     payloads: Mapping[str, Mapping[str, Any]] = YAML(typ="safe", pure=True).load(text)
     return payloads
 
 
-def schemas_page(known: Sequence[Schema]) -> str:
+def build_schemas_page(known: Sequence[OutputSchema]) -> str:
     rows = (
         (f"[`{schema.name}`](#{schema.name})", schema.producer, schema.consumers, schema.purpose) for schema in known
     )
     table = markdown_table(("schema", "written by", "read by", "what it is"), rows)
-    head = _HEAD.format(table=table, header=schema_text((), OutputHeader))
+    head = _HEAD.format(table=table, header=write_schema((), OutputHeader))
     return "\n".join((head, *(_section(schema, known) for schema in known)))
 
 
-def _section(schema: Schema, known: Sequence[Schema]) -> str:
+def _section(schema: OutputSchema, known: Sequence[OutputSchema]) -> str:
     return _SECTION.format(
         name=schema.name,
         purpose=schema.purpose,
         producer=schema.producer,
         consumers=schema.consumers,
-        schema=schema_text(known, schema.contract),
-        example=_yaml(examples()[schema.name]),
+        schema=write_schema(known, schema.contract),
+        example=_yaml(read_examples()[schema.name]),
     )
 
 

@@ -18,12 +18,18 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from proofstone.documents.markdown import paragraph
-from proofstone.export.definitions import Agent, agents
-from proofstone.export.overview import RULES, artifacts, overview, references, roster
-from proofstone.export.page import page
-from proofstone.export.pipeline import diagram
-from proofstone.export.plan_gate import OVERVIEW, plan_gate
+from proofstone.documents.markdown import wrap_paragraph
+from proofstone.export.agent_page import build_page
+from proofstone.export.definitions import AgentDefinition, build_agents
+from proofstone.export.overview import (
+    PIPELINE_RULES,
+    build_artifacts_table,
+    build_overview,
+    build_references,
+    build_roster,
+)
+from proofstone.export.pipeline_tables import build_diagram
+from proofstone.export.plan_gate_pages import OVERVIEW, build_plan_gate_pages
 from proofstone.export.prompts import Ability, Host
 
 CLAUDE_HOST: Final = Host(
@@ -36,7 +42,7 @@ CLAUDE_HOST: Final = Host(
         Ability.RUN: ("Bash",),
         Ability.WEB: ("WebSearch", "WebFetch"),
     },
-    also={Ability.DISPATCH: ("Task",), Ability.EDIT: ("MultiEdit", "NotebookEdit")},
+    other_tool_names={Ability.DISPATCH: ("Task",), Ability.EDIT: ("MultiEdit", "NotebookEdit")},
     agents=".claude/agents",
     suffix=".md",
     references=".claude/references",
@@ -44,31 +50,32 @@ CLAUDE_HOST: Final = Host(
     "commands it runs is up to the agent and to what you permit. So these limits are advice, not a lock.",
 )
 
-COMMAND: Final = ".claude/commands/feature-workflow.md"
-CLAUDE_NEXT: Final = (
+CLAUDE_COMMAND_PATH: Final = ".claude/commands/feature-workflow.md"
+CLAUDE_NEXT_STEPS: Final = (
     "commit the files, or copy `.claude` into your repository; a session that is running must be started anew",
     "in Claude Code: /feature-workflow, and what you want built",
     "before you accept what comes of it: proofstone check",
 )
 
 
-def claude_files() -> dict[str, str]:
+def build_claude_files() -> dict[str, str]:
     """Return the files by path."""
     return {
         **{
-            CLAUDE_HOST.file(agent.name): _claude_front_matter(_claude_fields(agent)) + page(agent, CLAUDE_HOST)
-            for agent in agents()
+            CLAUDE_HOST.agent_path(agent.name): _claude_front_matter(_claude_fields(agent))
+            + build_page(agent, CLAUDE_HOST)
+            for agent in build_agents()
         },
-        **{f"{CLAUDE_HOST.references}/{topic}.md": text for topic, text in references().items()},
-        COMMAND: _claude_command(),
+        **{f"{CLAUDE_HOST.references}/{topic}.md": text for topic, text in build_references().items()},
+        CLAUDE_COMMAND_PATH: _claude_command(),
     }
 
 
-def _claude_fields(agent: Agent) -> dict[str, str]:
+def _claude_fields(agent: AgentDefinition) -> dict[str, str]:
     return {
         "name": agent.name,
         "description": f"{agent.summary}. For the feature pipeline, step {agent.place.step}.",
-        "tools": ", ".join(CLAUDE_HOST.named(agent.abilities)),
+        "tools": ", ".join(CLAUDE_HOST.list_tools(agent.abilities)),
         "model": "inherit",
     }
 
@@ -87,7 +94,9 @@ def _claude_command() -> str:
         "argument-hint": "what you want built; say `interactive` to be asked at the gates",
     }
     return _claude_front_matter(fields) + _COMMAND.format(
-        rules=RULES, artifacts=artifacts(CLAUDE_HOST), orchestrator=CLAUDE_HOST.file("orchestrator")
+        rules=PIPELINE_RULES,
+        artifacts=build_artifacts_table(CLAUDE_HOST),
+        orchestrator=CLAUDE_HOST.agent_path("orchestrator"),
     )
 
 
@@ -125,7 +134,7 @@ COPILOT_HOST: Final = Host(
         Ability.RUN: ("execute",),
         Ability.WEB: ("web",),
     },
-    also={
+    other_tool_names={
         Ability.DISPATCH: ("runSubagent",),
         Ability.READ: ("read_file",),
         Ability.SEARCH: ("grep_search", "semantic_search", "file_search", "list_dir", "get_errors"),
@@ -140,8 +149,8 @@ COPILOT_HOST: Final = Host(
     "commands it runs is up to the agent and to what you permit. So these limits are advice, not a lock.",
 )
 
-PROMPT: Final = ".github/prompts/feature-workflow.prompt.md"
-COPILOT_NEXT: Final = (
+COPILOT_PROMPT_PATH: Final = ".github/prompts/feature-workflow.prompt.md"
+COPILOT_NEXT_STEPS: Final = (
     "commit the files, or copy `.github` into your repository",
     "in the chat: /feature-workflow, and what you want built; or choose the agent `orchestrator`",
     "before you accept what comes of it: proofstone check",
@@ -154,30 +163,31 @@ _FIRST_STEPS: Final = """1. Put `.github` into the root of your repository.
 Each agent can also be chosen by itself."""
 
 
-def copilot_files() -> dict[str, str]:
+def build_copilot_files() -> dict[str, str]:
     """Return the files by path."""
     return {
         **{
-            COPILOT_HOST.file(agent.name): _copilot_front_matter(_copilot_fields(agent)) + page(agent, COPILOT_HOST)
-            for agent in agents()
+            COPILOT_HOST.agent_path(agent.name): _copilot_front_matter(_copilot_fields(agent))
+            + build_page(agent, COPILOT_HOST)
+            for agent in build_agents()
         },
         **{
             f"{COPILOT_HOST.references}/{topic}.md": _reference_front_matter(topic) + text
-            for topic, text in references().items()
+            for topic, text in build_references().items()
         },
-        PROMPT: _copilot_prompt(),
-        "README.md": overview(COPILOT_HOST, _FIRST_STEPS),
+        COPILOT_PROMPT_PATH: _copilot_prompt(),
+        "README.md": build_overview(COPILOT_HOST, _FIRST_STEPS),
     }
 
 
-def _copilot_fields(agent: Agent) -> dict[str, object]:
+def _copilot_fields(agent: AgentDefinition) -> dict[str, object]:
     fields: dict[str, object] = {
         "name": agent.name,
         "description": f"{agent.summary}. For the feature pipeline, step {agent.place.step}.",
-        "tools": COPILOT_HOST.named(agent.abilities),
+        "tools": COPILOT_HOST.list_tools(agent.abilities),
     }
-    if agent.leads:
-        fields["agents"] = [other.name for other in agents() if other is not agent and not other.leads]
+    if agent.is_orchestrator:
+        fields["agents"] = [other.name for other in build_agents() if other is not agent and not other.is_orchestrator]
         fields["disable-model-invocation"] = True
     return fields
 
@@ -208,7 +218,9 @@ def _copilot_prompt() -> str:
         "agent": "orchestrator",
         "argument-hint": "what you want built",
     }
-    return _copilot_front_matter(fields) + _PROMPT.format(rules=RULES, artifacts=artifacts(COPILOT_HOST))
+    return _copilot_front_matter(fields) + _PROMPT.format(
+        rules=PIPELINE_RULES, artifacts=build_artifacts_table(COPILOT_HOST)
+    )
 
 
 _PROMPT: Final = """# Feature Development Pipeline
@@ -236,14 +248,14 @@ Nothing said means `autonomous`.
 GENERIC_HOST: Final = Host(
     name="any coding agent",
     tools=dict.fromkeys(Ability, ()),
-    also={},
+    other_tool_names={},
     agents="agents",
     suffix=".md",
     references="agents",
     limits="Nothing here keeps an agent to these limits unless your program does: they are advice, not a lock.",
 )
 
-GENERIC_NEXT: Final = (
+GENERIC_NEXT_STEPS: Final = (
     "put `AGENTS.md`, `agents/` and `plan-gate/` into the root of your repository; if it has an AGENTS.md, add this "
     "one's text to it",
     "tell your agent: build this with the feature pipeline, and what you want built",
@@ -251,21 +263,21 @@ GENERIC_NEXT: Final = (
 )
 
 
-def generic_files() -> dict[str, str]:
+def build_generic_files() -> dict[str, str]:
     """Return the files by path."""
     return {
         "AGENTS.md": _AGENTS.format(
-            rules=RULES,
-            artifacts=artifacts(GENERIC_HOST),
-            roster=roster(GENERIC_HOST),
-            diagram=diagram(),
-            limits=paragraph(f"{GENERIC_HOST.limits} {_CHECK}"),
-            orchestrator=GENERIC_HOST.file("orchestrator"),
+            rules=PIPELINE_RULES,
+            artifacts=build_artifacts_table(GENERIC_HOST),
+            roster=build_roster(GENERIC_HOST),
+            diagram=build_diagram(),
+            limits=wrap_paragraph(f"{GENERIC_HOST.limits} {_CHECK}"),
+            orchestrator=GENERIC_HOST.agent_path("orchestrator"),
             plan_gate=OVERVIEW,
         ),
-        **{GENERIC_HOST.file(agent.name): page(agent, GENERIC_HOST) for agent in agents()},
-        **{f"{GENERIC_HOST.references}/{topic}.md": text for topic, text in references().items()},
-        **plan_gate(GENERIC_HOST),
+        **{GENERIC_HOST.agent_path(agent.name): build_page(agent, GENERIC_HOST) for agent in build_agents()},
+        **{f"{GENERIC_HOST.references}/{topic}.md": text for topic, text in build_references().items()},
+        **build_plan_gate_pages(GENERIC_HOST),
     }
 
 
@@ -311,16 +323,16 @@ A plan that was written by hand or by the planner can be put through the plan ga
 """
 
 
-class Kind(NamedTuple):
+class ExportTarget(NamedTuple):
     name: str
     """The name of the program."""
-    files: Callable[[], dict[str, str]]
+    build_files: Callable[[], dict[str, str]]
     next: tuple[str, ...]
     """The next steps for the user."""
 
 
-KINDS: Final[Mapping[str, Kind]] = {
-    "copilot": Kind(COPILOT_HOST.name, copilot_files, COPILOT_NEXT),
-    "claude": Kind(CLAUDE_HOST.name, claude_files, CLAUDE_NEXT),
-    "generic": Kind(GENERIC_HOST.name, generic_files, GENERIC_NEXT),
+EXPORT_TARGETS: Final[Mapping[str, ExportTarget]] = {
+    "copilot": ExportTarget(COPILOT_HOST.name, build_copilot_files, COPILOT_NEXT_STEPS),
+    "claude": ExportTarget(CLAUDE_HOST.name, build_claude_files, CLAUDE_NEXT_STEPS),
+    "generic": ExportTarget(GENERIC_HOST.name, build_generic_files, GENERIC_NEXT_STEPS),
 }

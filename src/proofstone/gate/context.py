@@ -19,34 +19,34 @@ from typing import Final
 from pydantic import JsonValue
 
 from proofstone.agents.executors.context import Architect, Executor
-from proofstone.agents.gate_agents import thinks
+from proofstone.agents.gate_agents import uses_model
 from proofstone.agents.roles.models.gate import FailureType
-from proofstone.agents.spending import Meter
-from proofstone.check.context import World
+from proofstone.agents.spending import SpendingMeter
+from proofstone.check.context import RunContext
 from proofstone.common.models import Budget, Finding
-from proofstone.config.backends import works_alone
+from proofstone.config.backends import is_coding_agent
 from proofstone.config.settings import GateSettings
 from proofstone.errors import LedgerError
 from proofstone.faults import fault_point
 from proofstone.gate.models import (
     TASK_EVENTS,
+    AttemptExecuted,
     AttemptFailed,
-    Executed,
     GateSetup,
     Override,
-    Step,
     TaskEvent,
     TaskRecord,
+    TaskStep,
 )
-from proofstone.gate.request import Watching, Word, WordKind
-from proofstone.gate.rules.direction import directed
-from proofstone.gate.rules.machine import GateError, apply
+from proofstone.gate.request import GateObserver, UserCommand, UserCommandKind
+from proofstone.gate.rules.direction import add_direction
+from proofstone.gate.rules.state_machine import GateError, apply_task_event
 from proofstone.ledger import Ledger
 from proofstone.ledger.models import ApprovalRow, EventRow, OverrideRow
-from proofstone.ledger.schema import Stored
+from proofstone.ledger.schema import StoredRow
 from proofstone.plans.models import Plan
-from proofstone.runtime.rules import worked_ms
-from proofstone.supervision.rules.amendments import Amendment, amended
+from proofstone.runtime.rules import count_work_ms
+from proofstone.supervision.rules.amendments import Amendment, amend_plan
 
 _TASK: Final = "task."
 _RUN: Final = "run."
@@ -56,17 +56,17 @@ _GATE: Final = "task"
 
 
 @dataclass
-class Journal:
+class GateJournal:
     """The events of a run, and the state that follows from them."""
 
     ledger: Ledger
     run_id: str
     plan: Plan
     records: dict[str, TaskRecord] = field(default_factory=dict)
-    steps: dict[str, list[Step]] = field(default_factory=dict)
-    frozen: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+    steps: dict[str, list[TaskStep]] = field(default_factory=dict)
+    freeze_findings: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     """Findings from freezing each task's work tree."""
-    run_events: list[Stored[EventRow]] = field(default_factory=list)
+    run_events: list[StoredRow[EventRow]] = field(default_factory=list)
     """Events of the run as a whole."""
     amendments: tuple[Amendment, ...] = ()
     """Amendments of the plan since the run began. `plan` includes them."""
@@ -74,7 +74,7 @@ class Journal:
     """Row numbers of the user commands that were applied."""
 
     @classmethod
-    def opened(cls, ledger: Ledger, run_id: str, plan: Plan) -> Journal:
+    def open(cls, ledger: Ledger, run_id: str, plan: Plan) -> GateJournal:
         """Open the journal with everything that the ledger has about the run."""
         journal = cls(ledger, run_id, plan)
         for task in plan.tasks:
@@ -98,13 +98,13 @@ class Journal:
 
     def _amend(self, amendment: Amendment) -> None:
         self.amendments = (*self.amendments, amendment)
-        self.plan = amended(self.plan, (amendment,))
+        self.plan = amend_plan(self.plan, (amendment,))
 
-    def happened(self, task_id: str, event: TaskEvent, *, word: int | None = None) -> TaskRecord:
+    def record_event(self, task_id: str, event: TaskEvent, *, word: int | None = None) -> TaskRecord:
         """Record the event, if it is allowed in the current state, and return the new record of the task."""
         if isinstance(event, AttemptFailed):
             event = self._add_direction(self.records[task_id], event)
-        after = apply(self.records[task_id], event)
+        after = apply_task_event(self.records[task_id], event)
         payload: dict[str, JsonValue] = {"event": event.model_dump(mode="json"), "state": after.state.value}
         if word is not None:
             payload["word"] = word
@@ -122,7 +122,7 @@ class Journal:
         if type.startswith(_RUN):
             self.run_events += self.ledger.read(EventRow, after=seq - 1, limit=1)
 
-    def say(self, task_id: str, word: Word) -> None:
+    def record_command(self, task_id: str, word: UserCommand) -> None:
         """Record a person's command, for the process that drives the run."""
         if word.override is not None:
             self.ledger.append(
@@ -148,33 +148,35 @@ class Journal:
             )
         )
 
-    def unheard(self) -> Iterator[tuple[int, str, Word]]:
+    def pending_commands(self) -> Iterator[tuple[int, str, UserCommand]]:
         """Yield the commands that were not applied yet, with their row numbers, oldest first."""
-        pending: list[tuple[int, str, Word]] = []
+        pending: list[tuple[int, str, UserCommand]] = []
         for approval in self.ledger.read(ApprovalRow, run_id=self.run_id, gate=_GATE):
             row = approval.row
             if row.task_id in self.records:
-                pending.append((approval.seq, row.task_id, Word(WordKind(row.option), row.decided_by, row.reason)))
+                pending.append(
+                    (approval.seq, row.task_id, UserCommand(UserCommandKind(row.option), row.decided_by, row.reason))
+                )
         for stored in self.ledger.read(OverrideRow, run_id=self.run_id):
             override = Override.model_validate(stored.row.payload["override"])
-            word = Word(WordKind(stored.row.action), stored.row.decided_by, stored.row.reason, override)
+            word = UserCommand(UserCommandKind(stored.row.action), stored.row.decided_by, stored.row.reason, override)
             pending.append((stored.seq, stored.row.task_id, word))
         return iter(
             sorted((entry for entry in pending if entry[0] not in self._applied_commands), key=lambda entry: entry[0])
         )
 
-    def heard(self, seq: int, why: str) -> None:
+    def mark_applied(self, seq: int, why: str) -> None:
         """Mark a command as applied without an event of its own."""
         self.note(_COMMAND_APPLIED, word=seq, reason=why)
         self._applied_commands.add(seq)
 
-    def events(self, task_id: str) -> list[TaskEvent]:
+    def read_events(self, task_id: str) -> list[TaskEvent]:
         """Return the events of a task, in order."""
         rows = self.ledger.read(EventRow, run_id=self.run_id, task_id=task_id)
         return [TASK_EVENTS.validate_python(row.row.payload["event"]) for row in rows if row.row.type.startswith(_TASK)]
 
     @property
-    def recent(self) -> frozenset[str]:
+    def recently_judged(self) -> frozenset[str]:
         """Tasks that were judged since a person last resumed the run."""
         last_resume = max((event.seq for event in self.run_events if event.row.type == "run.resumed"), default=0)
         return frozenset(
@@ -183,79 +185,79 @@ class Journal:
             if any(step.seq > last_resume and step.kind in ("failed", "checked") for step in steps)
         )
 
-    def has_word(self, task_id: str) -> bool:
+    def has_pending_command(self, task_id: str) -> bool:
         """Whether a command about the task is pending."""
-        return any(task == task_id for _, task, _ in self.unheard())
+        return any(task == task_id for _, task, _ in self.pending_commands())
 
-    def is_set_aside(self, task_id: str) -> bool:
+    def has_pending_override(self, task_id: str) -> bool:
         """Whether a command to skip or force the task is pending."""
-        return any(task == task_id and word.override is not None for _, task, word in self.unheard())
+        return any(task == task_id and word.override is not None for _, task, word in self.pending_commands())
 
-    def is_done(self, task_id: str) -> int | None:
+    def find_done_command(self, task_id: str) -> int | None:
         """Return the row number of the pending command that says that a person has finished the task."""
         last = max((step.seq for step in self.steps[task_id] if step.kind == "started"), default=0)
-        for seq, task, word in self.unheard():
-            if task == task_id and word.kind is WordKind.DONE and seq > last:
+        for seq, task, word in self.pending_commands():
+            if task == task_id and word.kind is UserCommandKind.DONE and seq > last:
                 return seq
         return None
 
     def _add_direction(self, record: TaskRecord, event: AttemptFailed) -> AttemptFailed:
         """Add the controller's direction to a failure, so that a resumed run continues the same way."""
         minutes = GateSetup.model_validate(self.run_events[0].row.payload).minutes
-        failure = directed(event.failure, record, elapsed_ms=self._compute_worked_ms(), minutes=minutes)
+        failure = add_direction(event.failure, record, elapsed_ms=self._compute_worked_ms(), minutes=minutes)
         return event.model_copy(update={"failure": failure})
 
     def _compute_worked_ms(self) -> int:
         marks = [(event.seq, event.ts, event.row.type) for event in self.run_events]
         marks += [(step.seq, step.at, step.kind) for steps in self.steps.values() for step in steps]
-        return worked_ms(((at, type) for _, at, type in sorted(marks)), datetime.now(UTC))
+        return count_work_ms(((at, type) for _, at, type in sorted(marks)), datetime.now(UTC))
 
-    def _load_event(self, stored: Stored[EventRow]) -> None:
+    def _load_event(self, stored: StoredRow[EventRow]) -> None:
         row = stored.row
         event = TASK_EVENTS.validate_python(row.payload["event"])
         if row.task_id is not None:
             try:
-                after = apply(self.records[row.task_id], event)
+                after = apply_task_event(self.records[row.task_id], event)
             except GateError as error:
                 raise LedgerError(
                     f"run {self.run_id}: row {stored.seq} of the ledger is not possible: {error}"
                 ) from error
             self._add(stored, after, event)
 
-    def _add(self, stored: Stored[EventRow], after: TaskRecord, event: TaskEvent) -> None:
+    def _add(self, stored: StoredRow[EventRow], after: TaskRecord, event: TaskEvent) -> None:
         self.records[after.id] = after
         self.steps[after.id].append(
-            Step(seq=stored.seq, at=stored.ts, attempt=after.attempt, kind=event.kind, state=after.state)
+            TaskStep(seq=stored.seq, at=stored.ts, attempt=after.attempt, kind=event.kind, state=after.state)
         )
-        if isinstance(event, Executed):
-            self.frozen[after.id] = event.findings
+        if isinstance(event, AttemptExecuted):
+            self.freeze_findings[after.id] = event.findings
         if isinstance(seq := stored.row.payload.get("word"), int):
             self._applied_commands.add(seq)
 
 
 @dataclass(frozen=True)
-class GateWorld:
+class GateContext:
     """Everything that a run of the gate needs; chosen in `app`."""
 
-    world: World
+    context: RunContext
     """The context of the run's base. Its settings apply to the end: no task can loosen the checks of another. Each
     check gets its own context, see `at`.
     """
     setup: GateSetup
     plan_file: Path
-    journal: Journal
+    journal: GateJournal
     executor: Executor
     architect: Architect | None
     """The architect besides the rules, which always judge."""
-    watching: Watching
-    wait: bool
+    observer: GateObserver
+    waits_for_person: bool
     """Wait for a person who executes a task."""
     minutes: float
-    meter: Meter = field(default_factory=lambda: Meter(Budget()))
+    meter: SpendingMeter = field(default_factory=lambda: SpendingMeter(Budget()))
     """What agents have spent."""
     terminal: threading.Lock | None = None
     """Locked by the task that talks to the person at the terminal; None if there is no terminal."""
-    started: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=time.monotonic)
 
     @property
     def plan(self) -> Plan:
@@ -263,46 +265,46 @@ class GateWorld:
         return self.journal.plan
 
     @property
-    def gate(self) -> GateSettings:
-        return self.world.settings.gate
+    def settings(self) -> GateSettings:
+        return self.context.settings.gate
 
-    def at(self, commit: str, task_id: str, attempt: int, scratch: Path) -> World:
+    def context_at(self, commit: str, task_id: str, attempt: int, scratch: Path) -> RunContext:
         """Return the context for the checks of an attempt, on top of `commit`."""
         scratch.mkdir(mode=0o700, parents=True)
-        world = self.world
+        world = self.context
         return replace(
             world,
             task_id=task_id,
             attempt=attempt,
             base_commit=commit,
-            base_tree=world.store.git().tree_of(commit),
+            base_tree=world.store.git().find_tree(commit),
             notes=(),
             scratch=scratch,
-            progress=self.watching.checks(task_id),
+            progress=self.observer.on_checks_started(task_id),
         )
 
     def executor_seconds(self, record: TaskRecord) -> float:
-        usual = self.gate.agent_seconds if thinks(self.executor.spec) else self.gate.executor_seconds
-        return max(usual, self.gate.executor_seconds_max) if _timed_out_before(record) else usual
+        usual = self.settings.agent_seconds if uses_model(self.executor.spec) else self.settings.executor_seconds
+        return max(usual, self.settings.executor_seconds_max) if _timed_out_before(record) else usual
 
     def verify_seconds(self, record: TaskRecord) -> float:
-        longest = max(self.gate.verify_seconds, self.gate.verify_seconds_max)
-        return longest if _timed_out_before(record) else self.gate.verify_seconds
+        longest = max(self.settings.verify_seconds, self.settings.verify_seconds_max)
+        return longest if _timed_out_before(record) else self.settings.verify_seconds
 
     def architect_seconds(self, record: TaskRecord) -> float:
-        is_alone = self.architect is not None and works_alone(self.architect.spec)
-        usual = self.gate.agent_seconds if is_alone else self.gate.architect_seconds
-        return max(usual, self.gate.architect_seconds_max) if _timed_out_before(record) else usual
+        is_alone = self.architect is not None and is_coding_agent(self.architect.spec)
+        usual = self.settings.agent_seconds if is_alone else self.settings.architect_seconds
+        return max(usual, self.settings.architect_seconds_max) if _timed_out_before(record) else usual
 
-    def at_the_terminal(self, wanted: bool) -> AbstractContextManager[object]:
+    def lock_terminal(self, wanted: bool) -> AbstractContextManager[object]:
         """Lock the terminal, so that only one question is open at a time and an answer belongs to it."""
         return self.terminal if wanted and self.terminal is not None else nullcontext()
 
     @property
-    def budget(self) -> str:
+    def budget_stop_reason(self) -> str:
         """Why the budget is exhausted, or ""."""
-        spent = (time.monotonic() - self.started) / 60
-        return self.meter.stopped or (
+        spent = (time.monotonic() - self.started_at) / 60
+        return self.meter.stop_reason or (
             f"the run's {self.minutes:g} minutes are used up" if spent >= self.minutes else ""
         )
 

@@ -12,13 +12,19 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, TypeAdapter
 
-from proofstone.agents.roles.models.gate import ArchitectVerdict, ExecutorResult, Failure, Reason, TaskState
-from proofstone.common.models import Budget, Confidence, Contract, Finding, Spent, Verdict
-from proofstone.ledger.models import BegunSetup
+from proofstone.agents.roles.models.gate import (
+    ArchitectVerdict,
+    AttemptFailure,
+    ExecutorResult,
+    FailureReason,
+    TaskState,
+)
+from proofstone.common.models import Budget, BudgetUsage, Confidence, Finding, FrozenModel, Verdict
+from proofstone.ledger.models import RunConfig
 from proofstone.plans.models import Plan
 
 
-class VerifyRun(Contract):
+class VerifyRun(FrozenModel):
     """The result of a verify command that Proofstone ran."""
 
     command: str
@@ -29,7 +35,7 @@ class VerifyRun(Contract):
     artifact: str | None = None
 
 
-class CriterionLink(Contract):
+class CriterionLink(FrozenModel):
     """A done criterion, and the check that shows that it is met."""
 
     criterion: str
@@ -42,7 +48,7 @@ class CriterionLink(Contract):
         return self.check is None
 
 
-class Evidence(Contract):
+class Evidence(FrozenModel):
     """What Proofstone observed about one tree, as far as the gate needs it."""
 
     tree: str
@@ -52,7 +58,7 @@ class Evidence(Contract):
     passing: tuple[str, ...]
     """Distinct checks that passed, without trivial ones."""
     large: bool
-    failing: tuple[Reason, ...]
+    failing: tuple[FailureReason, ...]
     """Required checks that failed or could not be verified, and findings that block."""
     regressions: tuple[str, ...]
     undeclared: tuple[str, ...]
@@ -73,7 +79,7 @@ class OverrideAction(StrEnum):
     FORCE = "force"
 
 
-class Override(Contract):
+class Override(FrozenModel):
     """A person's decision to bypass the gate for one task. Proofstone never commits such a task."""
 
     action: OverrideAction
@@ -83,7 +89,7 @@ class Override(Contract):
     at: str
 
 
-class Started(Contract):
+class AttemptStarted(FrozenModel):
     """An attempt began."""
 
     kind: Literal["started"] = "started"
@@ -93,7 +99,7 @@ class Started(Contract):
     """The tree of the work tree at the start: that of the base, or what the last attempt left."""
 
 
-class Executed(Contract):
+class AttemptExecuted(FrozenModel):
     """The executor reported that it is finished, and its work tree was frozen."""
 
     kind: Literal["executed"] = "executed"
@@ -105,7 +111,7 @@ class Executed(Contract):
     duration_ms: int = 0
 
 
-class Checked(Contract):
+class AttemptChecked(FrozenModel):
     """The checks ran on the exact tree that may be committed, on top of this commit."""
 
     kind: Literal["checked"] = "checked"
@@ -116,38 +122,38 @@ class Checked(Contract):
     """The verdict of the rules."""
 
 
-class Approved(Contract):
+class AttemptApproved(FrozenModel):
     """All architects approved the attempt."""
 
     kind: Literal["approved"] = "approved"
     verdicts: tuple[ArchitectVerdict, ...]
 
 
-class Asked(Contract):
+class ReviewEscalated(FrozenModel):
     """An architect did not decide and asked for a person. Nobody else is asked about this attempt."""
 
     kind: Literal["asked"] = "asked"
     verdict: ArchitectVerdict
 
 
-class Moved(Contract):
+class BranchMoved(FrozenModel):
     """The branch moved since the checks ran, so the task is checked again on top of `onto`."""
 
     kind: Literal["moved"] = "moved"
     onto: str
 
 
-class AttemptFailed(Contract):
+class AttemptFailed(FrozenModel):
     """The attempt failed."""
 
     kind: Literal["failed"] = "failed"
-    failure: Failure
+    failure: AttemptFailure
     tree: str | None = None
     """What the attempt left, from which the next one continues."""
     claim: ExecutorResult | None = None
 
 
-class Blocked(Contract):
+class TaskBlocked(FrozenModel):
     """The task cannot continue without a person."""
 
     kind: Literal["blocked"] = "blocked"
@@ -156,11 +162,11 @@ class Blocked(Contract):
     """What the attempt left nevertheless."""
 
 
-POLICY: Final = "gate:policy"
+GATE_POLICY: Final = "gate:policy"
 """The value of `Retried.by` for an attempt that the gate itself repeats. No person can have this name."""
 
 
-class Retried(Contract):
+class TaskRetried(FrozenModel):
     """Another attempt may begin."""
 
     kind: Literal["retried"] = "retried"
@@ -169,14 +175,14 @@ class Retried(Contract):
     note: str = ""
 
 
-class Overridden(Contract):
+class TaskOverridden(FrozenModel):
     """A person bypassed the gate for this task."""
 
     kind: Literal["overridden"] = "overridden"
     override: Override
 
 
-class Confirmed(Contract):
+class TaskConfirmed(FrozenModel):
     """A person did, looked at or decided what a checkpoint asks for, or finished a task themselves."""
 
     kind: Literal["confirmed"] = "confirmed"
@@ -186,7 +192,7 @@ class Confirmed(Contract):
     """The person's own commit, in place of a task that they did themselves."""
 
 
-class Committed(Contract):
+class TaskCommitted(FrozenModel):
     """The verified commit was published on the branch."""
 
     kind: Literal["committed"] = "committed"
@@ -195,31 +201,31 @@ class Committed(Contract):
 
 
 TaskEvent = Annotated[
-    Started
-    | Executed
-    | Checked
-    | Approved
-    | Asked
-    | Moved
+    AttemptStarted
+    | AttemptExecuted
+    | AttemptChecked
+    | AttemptApproved
+    | ReviewEscalated
+    | BranchMoved
     | AttemptFailed
-    | Blocked
-    | Retried
-    | Overridden
-    | Confirmed
-    | Committed,
+    | TaskBlocked
+    | TaskRetried
+    | TaskOverridden
+    | TaskConfirmed
+    | TaskCommitted,
     Field(discriminator="kind"),
 ]
 TASK_EVENTS: TypeAdapter[TaskEvent] = TypeAdapter(TaskEvent)
 
 
-class TaskRecord(Contract):
+class TaskRecord(FrozenModel):
     """The state of one task: the sum of its events."""
 
     id: str
     checkpoint: bool = False
     state: TaskState = TaskState.PENDING
     attempt: int = 0
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[AttemptFailure, ...] = ()
     base_commit: str | None = None
     tree: str | None = None
     """The latest tree of the work tree."""
@@ -243,7 +249,7 @@ class TaskRecord(Contract):
     """What a person wants the next attempt to do differently."""
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether tasks that depend on this one may start."""
         if self.state is TaskState.APPROVED:
             return self.commit is not None or self.checkpoint
@@ -264,7 +270,7 @@ class RunOutcome(StrEnum):
     BUDGET_EXHAUSTED = "budget_exhausted"
 
 
-class Step(Contract):
+class TaskStep(FrozenModel):
     """An event of a task with its time."""
 
     seq: int = 0
@@ -277,11 +283,11 @@ class Step(Contract):
     """State of the task after the event."""
 
 
-class TaskView(Contract):
+class TaskView(FrozenModel):
     """A task as `proofstone status` shows it."""
 
     record: TaskRecord
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TaskStep, ...] = ()
     waits_for: tuple[str, ...] = ()
     """Unfinished tasks that this one depends on."""
     asks: str = ""
@@ -291,7 +297,7 @@ class TaskView(Contract):
     confidence: Confidence | None = None
 
 
-class RunView(Contract):
+class RunView(FrozenModel):
     """A run as `proofstone status` shows it."""
 
     run_id: str
@@ -314,17 +320,17 @@ class RunView(Contract):
     tasks: tuple[TaskView, ...]
     must_haves: tuple[MustHaveResult, ...] = ()
     warnings: tuple[str, ...] = ()
-    spent: Spent = Spent()
+    spent: BudgetUsage = BudgetUsage()
     """What agents have spent so far."""
     budget: Budget = Budget()
     ledger: str
 
-    def task(self, id: str) -> TaskView:
+    def get_task(self, id: str) -> TaskView:
         """Return the view of the task with this id."""
         return next(task for task in self.tasks if task.record.id == id)
 
 
-class MustHaveResult(Contract):
+class MustHaveResult(FrozenModel):
     """The result for one of the plan's must-haves, checked after the last task."""
 
     what: str
@@ -333,7 +339,7 @@ class MustHaveResult(Contract):
     detail: str = ""
 
 
-class TaskReport(Contract):
+class TaskReport(FrozenModel):
     """A task in the report of a run."""
 
     id: str
@@ -342,13 +348,13 @@ class TaskReport(Contract):
     attempts: int
     confidence: Confidence | None
     commit: str | None
-    failures: tuple[Failure, ...]
+    failures: tuple[AttemptFailure, ...]
     concerns: tuple[str, ...] = ()
     override: Override | None = None
     asks: str = ""
 
 
-class GateReport(Contract):
+class GateReport(FrozenModel):
     """The document of `proofstone gate --json`."""
 
     run_id: str
@@ -372,10 +378,10 @@ class GateReport(Contract):
 RunView.model_rebuild()
 
 
-Hooks = Literal["refuse", "run", "skip"]
+HookMode = Literal["refuse", "run", "skip"]
 
 
-class GateSetup(BegunSetup):
+class GateSetup(RunConfig):
     """What a run of the gate was started with."""
 
     command: Literal["gate"] = "gate"
@@ -391,7 +397,7 @@ class GateSetup(BegunSetup):
     """What agents may spend."""
     slots: int
     minutes: float
-    hooks: Hooks
+    hooks: HookMode
     skipped_hooks: tuple[str, ...] = ()
     sign: bool
     author_name: str
@@ -404,6 +410,6 @@ class GateSetup(BegunSetup):
     notes: tuple[str, ...] = ()
 
     @property
-    def about(self) -> str:
+    def subject(self) -> str:
         """The plan that this run is about."""
         return self.plan_path

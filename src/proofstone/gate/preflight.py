@@ -6,20 +6,34 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from proofstone.agents.executors.choosing import architect_from, executor_from
-from proofstone.agents.gate_agents import is_agent
-from proofstone.check.context import World
-from proofstone.common.text import slug
+from proofstone.agents.executors.selection import build_architect, build_executor
+from proofstone.agents.gate_agents import is_agent_spec
+from proofstone.check.context import RunContext
+from proofstone.common.text import slugify
 from proofstone.errors import InputError, RepositoryError
 from proofstone.gate.models import GateSetup
-from proofstone.gate.rules.pages import MARK, aside_name, state_name, summaries_of, summary_name
-from proofstone.git.commit import Identity, Intent, free_branch, position, refuse_bad_name, standing_on, write_commit
-from proofstone.git.pending import OWN_FILES, hooks_of
+from proofstone.gate.rules.pages import (
+    PAGE_MARK,
+    list_summary_patterns,
+    name_state_page,
+    name_summary_page,
+    name_temporary_page,
+)
+from proofstone.git.commit import (
+    CommitIdentity,
+    CommitIntent,
+    find_branch_tip,
+    find_free_branch,
+    find_work_trees,
+    validate_branch_name,
+    write_commit,
+)
+from proofstone.git.pending_commit import OWN_FOLDER_PATTERN, find_commit_hooks
 from proofstone.git.repository import Repository
 from proofstone.plans.models import Plan
 
 
-def branch_and_base(
+def choose_branch_and_base(
     repository: Repository, plan: Plan, plan_path: Path, wanted: str | None, promised: Collection[str]
 ) -> tuple[str, str]:
     """Return the branch for the commits, and the commit that the first one follows."""
@@ -27,9 +41,9 @@ def branch_and_base(
     if wanted is None:
         title = plan.title if plan.title != plan_path.name else plan_path.stem
         text = "-".join(part for part in (plan.phase, plan.plan) if part) or title
-        return free_branch(repository, f"proofstone/{slug(text)}", head, promised=promised), head
-    refuse_bad_name(repository, wanted)
-    return wanted, position(repository, wanted) or head
+        return find_free_branch(repository, f"proofstone/{slugify(text)}", head, promised=promised), head
+    validate_branch_name(repository, wanted)
+    return wanted, find_branch_tip(repository, wanted) or head
 
 
 def refuse_unfinished_plans(plan: Plan, plan_path: Path) -> None:
@@ -40,7 +54,7 @@ def refuse_unfinished_plans(plan: Plan, plan_path: Path) -> None:
                 f"{plan_path.name}: depends_on names {name!r}, which is not the name of a plan",
                 hint="write a name like 03-01",
             )
-        if not any(list(plan_path.parent.glob(pattern)) for pattern in summaries_of(name)):
+        if not any(list(plan_path.parent.glob(pattern)) for pattern in list_summary_patterns(name)):
             raise InputError(
                 f"{plan_path.name}: depends on the plan {name}, which is not finished: it has no SUMMARY.md",
                 hint=f"run that plan first, or remove it from depends_on; there is no {name}-SUMMARY.md near this plan",
@@ -49,11 +63,11 @@ def refuse_unfinished_plans(plan: Plan, plan_path: Path) -> None:
 
 def refuse_foreign_pages(plan_path: Path, plan: Plan) -> None:
     """Raise InputError rather than overwrite a page that somebody else wrote, or that a task will write."""
-    for page in pages(plan_path):
+    for page in list_pages(plan_path):
         for task in plan.tasks:
             if any(str(page).endswith(f"/{path}") for path in task.files):
                 raise InputError(f"{plan_path}:{task.line}: {page.name} is written by Proofstone, not by a task")
-        if page.is_dir() or (page.is_file() and MARK not in page.read_text("utf-8", "replace")):
+        if page.is_dir() or (page.is_file() and PAGE_MARK not in page.read_text("utf-8", "replace")):
             raise InputError(
                 f"{page}: was not written by Proofstone, and a run would overwrite it",
                 hint="move the file, or put the plan into its own folder",
@@ -67,8 +81,8 @@ def refuse_dirty(repository: Repository, branch: str, plan_path: Path, *, allowe
     checked out, no change may be in the way of updating its files, not even in Proofstone's own pages.
     """
     own_paths: set[str] = set()
-    if standing_on(repository, branch):
-        tracked = [page for page in pages(plan_path) if is_tracked(repository, page)]
+    if find_work_trees(repository, branch):
+        tracked = [page for page in list_pages(plan_path) if is_tracked(repository, page)]
         if tracked:
             raise RepositoryError(
                 f"{tracked[0]}: is tracked by git, but a run rewrites it while it commits to {branch}",
@@ -77,10 +91,10 @@ def refuse_dirty(repository: Repository, branch: str, plan_path: Path, *, allowe
     elif allowed:
         return
     else:
-        own_paths = {path.lstrip("/") for path in own_files(repository, plan_path)}
+        own_paths = {path.lstrip("/") for path in list_own_files(repository, plan_path)}
         if plan_path.is_relative_to(repository.root):
             own_paths.add(str(plan_path.relative_to(repository.root)))
-    listed = repository.git.records("diff", "--name-only", "-z", "HEAD")
+    listed = repository.git.run_records("diff", "--name-only", "-z", "HEAD")
     changed = [
         path
         for path in (path_bytes.decode("utf-8", "backslashreplace") for path_bytes in listed)
@@ -96,17 +110,17 @@ def refuse_dirty(repository: Repository, branch: str, plan_path: Path, *, allowe
         )
 
 
-def refuse_unusable(setup: GateSetup) -> None:
+def validate_agents(setup: GateSetup) -> None:
     """Raise an error if the executor or the architect does not exist."""
-    if not is_agent(setup.executor):
-        executor_from(setup.executor)
-    if not is_agent(setup.architect):
-        architect_from(setup.architect)
+    if not is_agent_spec(setup.executor):
+        build_executor(setup.executor)
+    if not is_agent_spec(setup.architect):
+        build_architect(setup.architect)
 
 
-def hooks_left_out(repository: Repository, wanted: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def list_skipped_hooks(repository: Repository, wanted: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the hooks that will not run, and notes about them. Raise InputError if the person has not decided."""
-    hooks = hooks_of(repository)
+    hooks = find_commit_hooks(repository)
     unsupported = tuple(name for name in hooks.runnable if name != "pre-commit")
     if wanted == "refuse" and hooks.runnable:
         raise InputError(
@@ -123,9 +137,9 @@ def hooks_left_out(repository: Repository, wanted: str) -> tuple[tuple[str, ...]
     return left_out, (f"hooks of the repository that are not run: {', '.join(left_out)}",) if left_out else ()
 
 
-def can_sign(world: World, who: Identity) -> bool:
+def can_sign(world: RunContext, who: CommitIdentity) -> bool:
     """Try to sign before anything is executed, because a failure at the first commit would come too late."""
-    intent = Intent(world.base_tree, world.base_commit, "Whether this can be signed\n", who, "0 +0000")
+    intent = CommitIntent(world.base_tree, world.base_commit, "Whether this can be signed\n", who, "0 +0000")
     try:
         write_commit(world.store, intent, sign=True)
     except RepositoryError as error:
@@ -133,28 +147,31 @@ def can_sign(world: World, who: Identity) -> bool:
     return True
 
 
-def untracked(repository: Repository, plan_path: Path) -> list[str]:
+def list_untracked(repository: Repository, plan_path: Path) -> list[str]:
     """Return the untracked files that are not Proofstone's own."""
-    listed = repository.git.records("ls-files", "-z", "--others", "--exclude-standard")
-    own_paths = {path.lstrip("/") for path in own_files(repository, plan_path)}
+    listed = repository.git.run_records("ls-files", "-z", "--others", "--exclude-standard")
+    own_paths = {path.lstrip("/") for path in list_own_files(repository, plan_path)}
     names = [path_bytes.decode("utf-8", "backslashreplace") for path_bytes in listed]
     return [name for name in names if name not in own_paths and repository.root / name != plan_path]
 
 
 def is_tracked(repository: Repository, path: Path) -> bool:
-    return path.is_relative_to(repository.root) and bool(repository.git.out("ls-files", "-z", "--", path))
+    return path.is_relative_to(repository.root) and bool(repository.git.run_output("ls-files", "-z", "--", path))
 
 
-def own_files(repository: Repository, plan_path: Path) -> list[str]:
+def list_own_files(repository: Repository, plan_path: Path) -> list[str]:
     """Return the files that Proofstone writes into the work tree, as patterns from its root."""
     folder = plan_path.parent
     if not folder.is_relative_to(repository.root):
-        return [OWN_FILES]
+        return [OWN_FOLDER_PATTERN]
     folder_path = folder.relative_to(repository.root)
-    names = [page.name for page in pages(plan_path)]
-    return [OWN_FILES, *(f"/{folder_path / name}" for page in names for name in (page, aside_name(page, "*")))]
+    names = [page.name for page in list_pages(plan_path)]
+    return [
+        OWN_FOLDER_PATTERN,
+        *(f"/{folder_path / name}" for page in names for name in (page, name_temporary_page(page, "*"))),
+    ]
 
 
-def pages(plan_path: Path) -> tuple[Path, Path]:
+def list_pages(plan_path: Path) -> tuple[Path, Path]:
     """Return the paths of STATE.md and SUMMARY.md."""
-    return plan_path.with_name(state_name(plan_path.name)), plan_path.with_name(summary_name(plan_path.name))
+    return plan_path.with_name(name_state_page(plan_path.name)), plan_path.with_name(name_summary_page(plan_path.name))

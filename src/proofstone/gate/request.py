@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from proofstone.check.context import Progress
-from proofstone.common.models import Spent
+from proofstone.common.models import BudgetUsage
 from proofstone.gate.models import Override, RunView
-from proofstone.runtime.context import Within
+from proofstone.runtime.context import ParentRun
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class GateRequest:
     budget: tuple[str, ...] = ()
     """What agents may spend, if not as the settings say: `usd=5`, `task.tokens=200000`."""
     require_sandbox: bool = False
-    verified: bool = False
+    requires_verified_plan: bool = False
     """Refuse a plan that has not passed the plan gate, even if the settings do not require it."""
     heldout_files: Path | None = None
     """A folder whose files are copied over the tree only for the plan's held-out commands."""
-    wait: bool = True
+    waits_for_person: bool = True
     """Wait for a person who executes a task, instead of stopping."""
-    within: Within | None = None
+    parent_run: ParentRun | None = None
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ class ResumeRequest:
     minutes: float | None = None
     budget: tuple[str, ...] = ()
     """What agents may spend in total from now on. What they have spent already counts."""
-    wait: bool = True
+    waits_for_person: bool = True
 
 
-class WordKind(StrEnum):
+class UserCommandKind(StrEnum):
     """What a user command does."""
 
     DONE = "done"
@@ -68,35 +68,35 @@ class WordKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Word:
+class UserCommand:
     """A command of a person about one task of a run."""
 
-    kind: WordKind
+    kind: UserCommandKind
     by: str
     text: str = ""
     override: Override | None = None
 
 
-class Watching(Protocol):
+class GateObserver(Protocol):
     """Observes a run. An observer decides nothing."""
 
-    def began(self, view: RunView) -> None: ...
+    def on_run_started(self, view: RunView) -> None: ...
 
-    def changed(self, view: RunView, task: str) -> None:
+    def on_task_changed(self, view: RunView, task: str) -> None:
         """The state of the task changed."""
 
-    def said(self, task: str, line: str) -> None:
+    def on_message(self, task: str, line: str) -> None:
         """Show a line to the person."""
 
-    def output(self, task: str, data: bytes) -> None:
+    def on_output(self, task: str, data: bytes) -> None:
         """Receive output of the executor. Called from the executor's thread."""
 
-    def doing(self, task: str, line: str) -> None:
+    def on_activity(self, task: str, line: str) -> None:
         """Receive what the task's agent does between two turns. Called from the agent's thread."""
 
-    def checks(self, task: str) -> Progress:
+    def on_checks_started(self, task: str) -> Progress:
         """Return the progress observer for the checks of the task."""
         ...
 
-    def spending(self, spent: Spent) -> None:
+    def on_spending(self, spent: BudgetUsage) -> None:
         """Receive what the run's agents have spent so far. Called from their threads."""

@@ -18,42 +18,42 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from proofstone.agents.roles.models.gate import ArchitectDecision, TaskState, Waiting
+from proofstone.agents.roles.models.gate import ArchitectDecision, PendingReview, TaskState
 from proofstone.faults import fault_point
-from proofstone.gate.checking import Checking, Tip, tip_of
-from proofstone.gate.commands import heed
-from proofstone.gate.context import GateWorld
-from proofstone.gate.executing import Execution, LeftError
-from proofstone.gate.finishing import finished, keep_patch, write_state
+from proofstone.gate.architect_review import ArchitectReviewer, describe_escalation, make_rejection
+from proofstone.gate.attempt_checks import AttemptChecker, BranchTip, find_run_tip
+from proofstone.gate.commands import apply_commands
+from proofstone.gate.context import GateContext
+from proofstone.gate.execution import AttemptRunner, AttemptStoppedError
+from proofstone.gate.finish import finish_run, save_patch, write_state_page
 from proofstone.gate.models import (
-    POLICY,
-    Approved,
+    GATE_POLICY,
+    AttemptApproved,
+    AttemptExecuted,
     AttemptFailed,
-    Blocked,
-    Committed,
-    Executed,
+    AttemptStarted,
+    BranchMoved,
     GateReport,
-    Moved,
-    Retried,
     RunView,
-    Started,
+    TaskBlocked,
+    TaskCommitted,
     TaskEvent,
     TaskRecord,
+    TaskRetried,
 )
-from proofstone.gate.reviewing import Reviewing, asked_in_words, rejected
-from proofstone.gate.rules.machine import delays, halted, may_retry, startable, starts_clean
-from proofstone.gate.rules.passing import NAME as RULES
-from proofstone.gate.rules.passing import unmet_by_architects
-from proofstone.gate.rules.position import UNDER_WAY
-from proofstone.gate.view import view_of
-from proofstone.git.commit import BranchMovedError, CheckedOutError, contains, publish
-from proofstone.git.merge import Merged, merge
+from proofstone.gate.rules.pass_rule import RULES_ARCHITECT as RULES
+from proofstone.gate.rules.pass_rule import find_unmet_by_architects
+from proofstone.gate.rules.progress import ACTIVE_STATES
+from proofstone.gate.rules.state_machine import can_retry, find_halt_reason, find_startable, needs_delay, starts_clean
+from proofstone.gate.view import build_run_view
+from proofstone.git.commit import BranchMovedError, CheckedOutError, branch_contains, publish_commit
+from proofstone.git.merge import CleanMerge, merge_trees
 from proofstone.ledger.models import StepStatus, TelemetryRow
 from proofstone.plans.models import Plan
 
 _TICK = 0.25
 
-Reported = TaskEvent | Waiting
+StageResult = TaskEvent | PendingReview
 
 
 class _Stage(NamedTuple):
@@ -67,15 +67,15 @@ class _Stage(NamedTuple):
 class GateRun:
     """Drives a run of the gate."""
 
-    def __init__(self, gate: GateWorld) -> None:
+    def __init__(self, gate: GateContext) -> None:
         self.gate = gate
         self.journal = gate.journal
-        self.execution = Execution(gate)
-        self.checking = Checking(gate)
-        self.reviewing = Reviewing(gate)
+        self.execution = AttemptRunner(gate)
+        self.checking = AttemptChecker(gate)
+        self.reviewing = ArchitectReviewer(gate)
         # Two beyond the executors: one check at a time, and one architect.
         self._pool = ThreadPoolExecutor(gate.setup.slots + 2, thread_name_prefix="gate")
-        self._stages: dict[Future[Reported], _Stage] = {}
+        self._stages: dict[Future[StageResult], _Stage] = {}
         self._check_queue: deque[str] = deque()
         """Tasks that wait for their check, first come, first served."""
         self._questions: dict[str, str] = {}
@@ -88,13 +88,13 @@ class GateRun:
 
     def view(self) -> RunView:
         gate = self.gate
-        spent = gate.meter.spent()
-        return view_of(
-            gate.setup, self.journal, home=gate.world.home, running=True, questions=self._questions, spent=spent
+        spent = gate.meter.get_spent()
+        return build_run_view(
+            gate.setup, self.journal, home=gate.context.home, running=True, questions=self._questions, spent=spent
         )
 
     def run(self) -> GateReport:
-        self.gate.watching.began(self.view())
+        self.gate.observer.on_run_started(self.view())
         self._show()
         fault_point("gate.started")
         try:
@@ -105,9 +105,11 @@ class GateRun:
                 self._shut_down()
         except BaseException as error:
             self.journal.note("run.interrupted", reason=str(error) or "interrupted")
-            write_state(self.gate.plan_file, self.view().model_copy(update={"running": False, "interrupted": True}))
+            write_state_page(
+                self.gate.plan_file, self.view().model_copy(update={"running": False, "interrupted": True})
+            )
             raise
-        return finished(self.gate, self._tip().commit, budget)
+        return finish_run(self.gate, self._tip().commit, budget)
 
     # The loop
 
@@ -115,9 +117,11 @@ class GateRun:
         """Loop until nothing more can be done without a person. Return the reason if the budget ended it."""
         while True:
             records = self.journal.records
-            if all(record.finished for record in records.values()) or halted(self.plan, records, self.journal.recent):
+            if all(record.is_finished for record in records.values()) or find_halt_reason(
+                self.plan, records, self.journal.recently_judged
+            ):
                 return ""
-            if budget := self.gate.budget:
+            if budget := self.gate.budget_stop_reason:
                 return budget
             self._apply_commands()
             self._start_executors()
@@ -148,25 +152,25 @@ class GateRun:
 
     def _is_budget_stop(self, error: BaseException) -> bool:
         """Whether an agent stopped because its budget is exhausted. The run stops, and can be resumed with another."""
-        return isinstance(error, LeftError) and bool(self.gate.budget)
+        return isinstance(error, AttemptStoppedError) and bool(self.gate.budget_stop_reason)
 
-    def _handle_result(self, task_id: str, result: Reported) -> None:
+    def _handle_result(self, task_id: str, result: StageResult) -> None:
         """Record the result and continue with the task, unless a person's command changed it meanwhile."""
         before = self.journal.records[task_id]
         if self._apply_commands(only=task_id) and self.journal.records[task_id] is not before:
-            if isinstance(result, Executed | AttemptFailed | Blocked) and result.tree is not None:
-                keep_patch(self.gate, before.model_copy(update={"tree": result.tree}))
+            if isinstance(result, AttemptExecuted | AttemptFailed | TaskBlocked) and result.tree is not None:
+                save_patch(self.gate, before.model_copy(update={"tree": result.tree}))
             return
-        if isinstance(result, Waiting):
+        if isinstance(result, PendingReview):
             self._questions[task_id] = result.question
-            keep_patch(self.gate, before)
+            save_patch(self.gate, before)
             self._show(task_id)
             return
-        is_execution = isinstance(result, Executed | AttemptFailed | Blocked)
-        word = self.journal.is_done(task_id) if is_execution else None
+        is_execution = isinstance(result, AttemptExecuted | AttemptFailed | TaskBlocked)
+        word = self.journal.find_done_command(task_id) if is_execution else None
         self._record(task_id, result, word=word)
-        if is_execution and self.execution.by_person and self.journal.records[task_id].tree is not None:
-            self.execution.clear(task_id)
+        if is_execution and self.execution.is_by_person and self.journal.records[task_id].tree is not None:
+            self.execution.clear_work_tree(task_id)
         self._advance(task_id)
 
     def _advance(self, task_id: str) -> None:
@@ -177,20 +181,20 @@ class GateRun:
                 self._check_queue.append(task_id)
             case TaskState.REVIEWING:
                 self._review(record)
-            case TaskState.APPROVED if not record.finished:
+            case TaskState.APPROVED if not record.is_finished:
                 self._commit(record)
             case TaskState.FAILED:
                 self._after_failure(record)
 
     def _record(self, task_id: str, event: TaskEvent, *, word: int | None = None) -> None:
-        self.journal.happened(task_id, event, word=word)
+        self.journal.record_event(task_id, event, word=word)
         self._show(task_id)
 
     def _show(self, task_id: str | None = None) -> None:
         view = self.view()
-        write_state(self.gate.plan_file, view)
+        write_state_page(self.gate.plan_file, view)
         if task_id is not None:
-            self.gate.watching.changed(view, task_id)
+            self.gate.observer.on_task_changed(view, task_id)
 
     def _continue_tasks(self) -> None:
         """Continue where an earlier process stopped. Recorded work is not done again."""
@@ -202,7 +206,7 @@ class GateRun:
     def _shut_down(self) -> None:
         """Stop all work when the loop has ended. It starts again when the run is resumed."""
         if self._stages:
-            self.gate.world.cancel.set()
+            self.gate.context.cancel.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _apply_commands(self, only: str | None = None) -> bool:
@@ -212,14 +216,14 @@ class GateRun:
         def hears(task_id: str) -> bool:
             return task_id == only if only is not None else task_id not in busy
 
-        changed = heed(self.journal, hears, self.gate.world.repository, self.gate.setup)
+        changed = apply_commands(self.journal, hears, self.gate.context.repository, self.gate.setup)
         for task_id in changed:
             self._questions.pop(task_id, None)
             if task_id in self._check_queue:
                 self._check_queue.remove(task_id)
             record = self.journal.records[task_id]
             if record.override is not None and record.settled_by is None:
-                keep_patch(self.gate, record)
+                save_patch(self.gate, record)
             self._show(task_id)
             self._advance(task_id)
         return bool(changed)
@@ -233,45 +237,49 @@ class GateRun:
         for task in self.plan.tasks:  # attempts that an earlier process began, or that wait for a person
             if records[task.id].state is TaskState.EXECUTING and task.id not in running and len(running) < slots:
                 running |= self._execute(task.id)
-        occupied = {id for id, record in records.items() if record.state in UNDER_WAY} | set(self._not_before)
-        for task_id in startable(self.plan, records, running, occupied, slots):
+        occupied = {id for id, record in records.items() if record.state in ACTIVE_STATES} | set(self._not_before)
+        for task_id in find_startable(self.plan, records, running, occupied, slots):
             self._begin(task_id)
             self._execute(task_id)
 
     def _begin(self, task_id: str) -> None:
         record = self.journal.records[task_id]
         attempt, tip = record.attempt + 1, self._tip().commit
-        continues = self.execution.by_person or not starts_clean(attempt)
+        continues = self.execution.is_by_person or not starts_clean(attempt)
         tree = self._rebase_tree(record, tip) if continues else None
         if tree is None:
-            if record.tree is not None and self.execution.by_person:
-                keep_patch(self.gate, record)
-            tree = self.gate.world.store.git().tree_of(tip)
-        self._record(task_id, Started(attempt=attempt, base_commit=tip, tree=tree))
+            if record.tree is not None and self.execution.is_by_person:
+                save_patch(self.gate, record)
+            tree = self.gate.context.store.git().find_tree(tip)
+        self._record(task_id, AttemptStarted(attempt=attempt, base_commit=tip, tree=tree))
 
     def _rebase_tree(self, record: TaskRecord, tip: str) -> str | None:
         """Merge what the last attempt left onto the tip. Return None if it left nothing or conflicts."""
         if record.base_commit is None or record.tree is None:
             return None
-        merged = merge(self.gate.world.store, base_commit=record.base_commit, tip=tip, tree=record.tree)
-        return merged.tree if isinstance(merged, Merged) else None
+        merged = merge_trees(self.gate.context.store, base_commit=record.base_commit, tip=tip, tree=record.tree)
+        return merged.tree if isinstance(merged, CleanMerge) else None
 
     def _execute(self, task_id: str) -> set[str]:
         """Start the task and return its id in a set; an empty set if it waits for a person."""
-        if self.execution.by_person and not self.gate.wait and self.journal.is_done(task_id) is None:
-            self.execution.prepare(self.journal.records[task_id])
+        if (
+            self.execution.is_by_person
+            and not self.gate.waits_for_person
+            and self.journal.find_done_command(task_id) is None
+        ):
+            self.execution.prepare_work_tree(self.journal.records[task_id])
             return set()
-        task, record = self.plan.task(task_id), self.journal.records[task_id]
-        self._submit(task_id, "execute", lambda: self.execution.attempt(task, record))
+        task, record = self.plan.get_task(task_id), self.journal.records[task_id]
+        self._submit(task_id, "execute", lambda: self.execution.run_attempt(task, record))
         return {task_id}
 
     def _after_failure(self, record: TaskRecord) -> None:
-        if not may_retry(record):
-            keep_patch(self.gate, record)
+        if not can_retry(record):
+            save_patch(self.gate, record)
             return
-        if delays(record.failures):
-            self._not_before[record.id] = time.monotonic() + self.gate.gate.retry_delay_seconds
-        self._record(record.id, Retried(by=POLICY))
+        if needs_delay(record.failures):
+            self._not_before[record.id] = time.monotonic() + self.gate.settings.retry_delay_seconds
+        self._record(record.id, TaskRetried(by=GATE_POLICY))
 
     # Checks, architects, the commit
 
@@ -279,20 +287,20 @@ class GateRun:
         if not self._check_queue or any(stage.name == "check" for stage in self._stages.values()):
             return
         task_id = self._check_queue.popleft()
-        task, record, onto = self.plan.task(task_id), self.journal.records[task_id], self._tip().commit
-        findings = self.journal.frozen.get(task_id, ())
+        task, record, onto = self.plan.get_task(task_id), self.journal.records[task_id], self._tip().commit
+        findings = self.journal.freeze_findings.get(task_id, ())
         self._submit(task_id, "check", lambda: self.checking.check(task, record, onto, findings))
 
     def _review(self, record: TaskRecord) -> None:
         """Let the architect judge, once for each attempt. The rules have judged with the checks already."""
-        task, architect = self.plan.task(record.id), self.gate.architect
+        task, architect = self.plan.get_task(record.id), self.gate.architect
         rules = [verdict for verdict in record.verdicts if verdict.by == RULES]
         if record.evidence is not None and any(rule.verdict is not ArchitectDecision.APPROVED for rule in rules):
-            self._handle_result(record.id, rejected(record, unmet_by_architects(record.evidence, rules)))
+            self._handle_result(record.id, make_rejection(record, find_unmet_by_architects(record.evidence, rules)))
         elif record.asked is not None:
-            self._questions[record.id] = asked_in_words(record.asked)
+            self._questions[record.id] = describe_escalation(record.asked)
         elif architect is None or len(record.verdicts) > len(rules):
-            self._handle_result(record.id, Approved(verdicts=record.verdicts))
+            self._handle_result(record.id, AttemptApproved(verdicts=record.verdicts))
         else:
             self._submit(record.id, "review", lambda: self.reviewing.review(task, record, architect))
 
@@ -300,15 +308,15 @@ class GateRun:
         """Move the branch to the verified commit, if the branch still points to its parent."""
         if record.evidence is None or record.candidate is None:
             raise AssertionError(f"{record.id} has nothing to commit")
-        world, setup = self.gate.world, self.gate.setup
+        world, setup = self.gate.context, self.gate.setup
         fault_point("gate.before-publish")
         tip = self._tip()
-        is_published = contains(world.repository, setup.branch, record.candidate)
+        is_published = branch_contains(world.repository, setup.branch, record.candidate)
         if not is_published and record.evidence.base_commit != tip.commit:
             self._queue_again(record, tip)
             return
         try:
-            publish(world.store, setup.branch, record.candidate, expected=tip.position)
+            publish_commit(world.store, setup.branch, record.candidate, expected=tip.position)
         except BranchMovedError:
             self._queue_again(record, self._tip())
             return
@@ -317,21 +325,21 @@ class GateRun:
             self._show(record.id)
             return
         fault_point("gate.after-publish")
-        self._record(record.id, Committed(commit=record.candidate, tree=record.evidence.tree))
+        self._record(record.id, TaskCommitted(commit=record.candidate, tree=record.evidence.tree))
 
-    def _queue_again(self, record: TaskRecord, tip: Tip) -> None:
+    def _queue_again(self, record: TaskRecord, tip: BranchTip) -> None:
         """Queue the task for another check, before all others, because other tasks were committed first."""
-        self._record(record.id, Moved(onto=tip.commit))
+        self._record(record.id, BranchMoved(onto=tip.commit))
         self._check_queue.appendleft(record.id)
 
-    def _tip(self) -> Tip:
-        return tip_of(self.gate.world.repository, self.gate.setup, self.journal)
+    def _tip(self) -> BranchTip:
+        return find_run_tip(self.gate.context.repository, self.gate.setup, self.journal)
 
-    def _submit(self, task: str, name: str, work: Callable[[], Reported]) -> None:
+    def _submit(self, task: str, name: str, work: Callable[[], StageResult]) -> None:
         attempt = self.journal.records[task].attempt
         agents = {"execute": self.gate.setup.executor, "check": "engine", "review": self.gate.setup.architect}
         step = TelemetryRow(
-            run_id=self.gate.world.run_id,
+            run_id=self.gate.context.run_id,
             step=f"{task}/{name}",
             agent=agents[name],
             started_at=_now(),
@@ -339,9 +347,9 @@ class GateRun:
         )
         self._stages[self._pool.submit(self._run_timed, step, work)] = _Stage(task, name)
 
-    def _run_timed(self, step: TelemetryRow, work: Callable[[], Reported]) -> Reported:
+    def _run_timed(self, step: TelemetryRow, work: Callable[[], StageResult]) -> StageResult:
         """Do the work, with a telemetry row when it begins and one when it ends."""
-        ledger = self.gate.world.ledger
+        ledger = self.gate.context.ledger
         ledger.append(step)
         result = work()
         status = StepStatus.NEEDS_REVISION if isinstance(result, AttemptFailed) else StepStatus.DONE

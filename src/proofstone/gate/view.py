@@ -7,26 +7,26 @@ from pathlib import Path
 
 from proofstone.agents.executors.people import HumanArchitect, HumanExecutor
 from proofstone.agents.roles.models.gate import TaskState
-from proofstone.agents.spending import on_record, spent_so_far
-from proofstone.common.models import Budget, Spent
+from proofstone.agents.spending import list_spending, read_dispatch_records
+from proofstone.common.models import Budget, BudgetUsage
 from proofstone.errors import InputError, LedgerError
-from proofstone.gate.context import Journal
-from proofstone.gate.executing import work_folder
+from proofstone.gate.architect_review import describe_escalation
+from proofstone.gate.context import GateJournal
+from proofstone.gate.execution import locate_work_folder
 from proofstone.gate.models import GateSetup, MustHaveResult, OverrideAction, RunOutcome, RunView, TaskView
-from proofstone.gate.reviewing import asked_in_words
-from proofstone.gate.rules.machine import escalation, ready, waiting_for
-from proofstone.gate.rules.passing import confidence
+from proofstone.gate.rules.pass_rule import rate_task_confidence
+from proofstone.gate.rules.state_machine import explain_escalation, find_unfinished_dependencies, is_ready
 from proofstone.ledger import Ledger
 from proofstone.ledger.artifacts import ArtifactStore
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.models import EventRow
 from proofstone.plans.models import Plan, PlanTask
-from proofstone.plans.reading import read_plan
+from proofstone.plans.parser import read_plan
 
 _BUDGET = "run.budget"
 
 
-def setup_of(ledger: Ledger, run_id: str) -> GateSetup:
+def read_gate_setup(ledger: Ledger, run_id: str) -> GateSetup:
     """Return what the run was started with."""
     for stored in ledger.read(EventRow, run_id=run_id, type="run.started"):
         if stored.row.payload.get("command") == "gate":
@@ -34,7 +34,7 @@ def setup_of(ledger: Ledger, run_id: str) -> GateSetup:
     raise InputError(f"{run_id}: is not a run of `proofstone gate`", hint="`proofstone runs` lists them")
 
 
-def plan_of(setup: GateSetup, artifacts: ArtifactStore) -> Plan:
+def load_gate_plan(setup: GateSetup, artifacts: ArtifactStore) -> Plan:
     """Return the plan as it was when the run began."""
     text = artifacts.read(setup.plan_artifact).decode("utf-8")
     plan, _ = read_plan(text, setup.plan_path)
@@ -43,14 +43,14 @@ def plan_of(setup: GateSetup, artifacts: ArtifactStore) -> Plan:
     return plan
 
 
-def view_of(
+def build_run_view(
     setup: GateSetup,
-    journal: Journal,
+    journal: GateJournal,
     *,
     home: Path,
     running: bool,
     questions: Mapping[str, str] | None = None,
-    spent: Spent | None = None,
+    spent: BudgetUsage | None = None,
 ) -> RunView:
     """Build the view of a run. `spent` is what agents spent, if that is known without reading the ledger."""
     events = journal.run_events
@@ -85,68 +85,68 @@ def view_of(
         ),
         warnings=_list_warnings(setup, journal),
         spent=spent if spent is not None else _sum_spending(journal, last.row),
-        budget=budget_of(setup, journal),
+        budget=find_run_budget(setup, journal),
         ledger=str(ledger_path(home)),
     )
 
 
-def budget_of(setup: GateSetup, journal: Journal) -> Budget:
+def find_run_budget(setup: GateSetup, journal: GateJournal) -> Budget:
     """Return what agents may spend: as the run began, or as a person changed it since."""
     budgets = [event.row.payload["budget"] for event in journal.run_events if event.row.type == _BUDGET]
     return Budget.model_validate(budgets[-1]) if budgets else setup.budget
 
 
-def _sum_spending(journal: Journal, last: EventRow) -> Spent:
+def _sum_spending(journal: GateJournal, last: EventRow) -> BudgetUsage:
     """Return the amount from the end of the run, else the sum over all dispatches."""
     if "spent" in last.payload:
-        return Spent.model_validate(last.payload["spent"])
-    recorded = on_record(journal.ledger, journal.run_id)
-    return sum((amount for _, _, amount in spent_so_far(recorded)), Spent())
+        return BudgetUsage.model_validate(last.payload["spent"])
+    recorded = read_dispatch_records(journal.ledger, journal.run_id)
+    return sum((amount for _, _, amount in list_spending(recorded)), BudgetUsage())
 
 
 def _view_task(
-    setup: GateSetup, journal: Journal, task: PlanTask, home: Path, question: str, *, running: bool
+    setup: GateSetup, journal: GateJournal, task: PlanTask, home: Path, question: str, *, running: bool
 ) -> TaskView:
     record = journal.records[task.id]
-    folder = work_folder(home, journal.run_id, task.id) / "files"
-    by_person = setup.executor == HumanExecutor.spec and not record.finished
+    folder = locate_work_folder(home, journal.run_id, task.id) / "files"
+    by_person = setup.executor == HumanExecutor.spec and not record.is_finished
     is_approved = record.evidence is not None and record.state is TaskState.APPROVED
     return TaskView(
         record=record,
         steps=tuple(journal.steps[task.id]),
-        waits_for=waiting_for(task, journal.records) if record.state is TaskState.PENDING else (),
+        waits_for=find_unfinished_dependencies(task, journal.records) if record.state is TaskState.PENDING else (),
         asks=question or _find_question(setup, journal, task, running=running),
         work_tree=str(folder) if by_person and folder.is_dir() else None,
-        confidence=confidence(record.evidence, record.verdicts) if is_approved and record.evidence else None,
+        confidence=rate_task_confidence(record.evidence, record.verdicts) if is_approved and record.evidence else None,
     )
 
 
-def _find_question(setup: GateSetup, journal: Journal, task: PlanTask, *, running: bool) -> str:
+def _find_question(setup: GateSetup, journal: GateJournal, task: PlanTask, *, running: bool) -> str:
     """Return the open question for a person about the task, or ""."""
     record = journal.records[task.id]
-    if record.checkpoint and ready(task, journal.records):
+    if record.checkpoint and is_ready(task, journal.records):
         return task.prompt or task.name
     if record.state is TaskState.EXECUTING and setup.executor == HumanExecutor.spec:
         return "do the task, then report that it is done"
     if record.state is TaskState.REVIEWING and record.asked is not None:
-        return asked_in_words(record.asked)
-    if record.state is TaskState.APPROVED and not record.finished and not running:
+        return describe_escalation(record.asked)
+    if record.state is TaskState.APPROVED and not record.is_finished and not running:
         return f"it is approved but not committed yet: `proofstone resume {journal.run_id}` tries again"
     by_person = setup.architect == HumanArchitect.spec or not running
     if record.state is TaskState.REVIEWING and by_person:
         return f"review it (.proofstone/{journal.run_id}/{task.id}.patch), and approve or reject it"
-    if record.state in (TaskState.SKIPPED, TaskState.FORCED) and not record.finished:
+    if record.state in (TaskState.SKIPPED, TaskState.FORCED) and not record.is_finished:
         return f"commit it yourself to {setup.branch}, then say that it is done"
-    return escalation(record)
+    return explain_escalation(record)
 
 
-def _list_warnings(setup: GateSetup, journal: Journal) -> tuple[str, ...]:
+def _list_warnings(setup: GateSetup, journal: GateJournal) -> tuple[str, ...]:
     descriptions = {
         OverrideAction.SKIP: "was skipped and is unverified",
         OverrideAction.FORCE: "was FORCED past the gate",
     }
     override_warnings = [
-        f"{journal.plan.task(id).name} ({id}) {descriptions[record.override.action]}: {record.override.reason} "
+        f"{journal.plan.get_task(id).name} ({id}) {descriptions[record.override.action]}: {record.override.reason} "
         f"({record.override.by}, {record.override.at})"
         for id, record in journal.records.items()
         if record.override is not None

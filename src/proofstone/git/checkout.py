@@ -18,9 +18,17 @@ from pathlib import Path
 
 from proofstone.errors import RepositoryError
 from proofstone.faults import fault_point
-from proofstone.git.objects import GITLINK, Held, in_tree, sound_tree, verify_objects
-from proofstone.git.program import Git, GitFailedError, readable
-from proofstone.git.snapshot import Entry, Snapshot, difference, discard_index, fetch_missing, files_named, set_entries
+from proofstone.git.objects import GITLINK, GitEntry, list_tree, verify_objects, write_intact_tree
+from proofstone.git.program import Git, GitCommandError, decode_path
+from proofstone.git.snapshot import (
+    Snapshot,
+    TreeDifference,
+    compare_trees,
+    discard_index,
+    fetch_missing,
+    read_files_named,
+    write_index_entries,
+)
 from proofstone.git.store import Store
 from proofstone.machine.files import write_alternates
 
@@ -48,13 +56,13 @@ def check_out(store: Store, tree: str, folder: Path, *, verified: bool = True, w
     temporary, files, index = folder / "files.new", folder / "files", folder / "index"
     temporary.mkdir()
     git = store.git(work_tree=temporary, index=index)
-    entries = in_tree(git, tree)
-    attributes = files_named(git, entries, b".gitattributes").values()
+    entries = list_tree(git, tree)
+    attributes = read_files_named(git, entries, b".gitattributes").values()
     settings = ("checkout.workers=0", "checkout.thresholdForParallelism=500")
-    git = replace(git, settings=(*settings, *store.without_personal_smudge(attributes)))
+    git = replace(git, settings=(*settings, *store.settings_without_personal_filters(attributes)))
     try:
         git.run("read-tree", "--reset", "-u", tree)
-    except GitFailedError as error:
+    except GitCommandError as error:
         reason = error.stderr.splitlines()[-1] if error.stderr else error.message
         raise RepositoryError(
             f"the tree {tree[:12]} cannot be checked out: {reason}",
@@ -77,33 +85,33 @@ def _remove_bytecode(files: Path) -> None:
             shutil.rmtree(cached)
 
 
-def _fill_submodules(git: Git, root: Path, files: Path, tree: Sequence[Held]) -> list[str]:
+def _fill_submodules(git: Git, root: Path, files: Path, tree: Sequence[GitEntry]) -> list[str]:
     """Check out each submodule at its recorded commit, from the user's own clone. Return those that are not
     initialised.
     """
     empty: list[str] = []
-    for commit, path in ((entry.thing, entry.path) for entry in tree if entry.mode == GITLINK):
+    for commit, path in ((entry.object_id, entry.path) for entry in tree if entry.mode == GITLINK):
         theirs, ours = root / os.fsdecode(path), files / os.fsdecode(path)
         ours.mkdir(parents=True, exist_ok=True)
         if not (theirs / ".git").exists():
-            empty.append(readable(path))
+            empty.append(decode_path(path))
             continue
         inside = replace(Git(theirs), variables={"PATH": git.variables["PATH"]})
-        if inside.maybe("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}") is None:
+        if inside.try_line("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}") is None:
             raise RepositoryError(
-                f"{readable(path)}: the submodule's commit {commit[:12]} is not in its clone",
-                hint=f"git submodule update --init -- {readable(path)}",
+                f"{decode_path(path)}: the submodule's commit {commit[:12]} is not in its clone",
+                hint=f"git submodule update --init -- {decode_path(path)}",
             )
-        inner_tree = inside.tree_of(commit)
-        is_partial = inside.maybe("config", "--get-regexp", r"^remote\..*\.promisor$") is not None
+        inner_tree = inside.find_tree(commit)
+        is_partial = inside.try_line("config", "--get-regexp", r"^remote\..*\.promisor$") is not None
         if is_partial:
             fetch_missing(inside, inner_tree)
-        git_dir = Path(inside.line("rev-parse", "--absolute-git-dir"))
+        git_dir = Path(inside.run_line("rev-parse", "--absolute-git-dir"))
         index = files.parent / f"index-{commit[:12]}"
         inner = replace(inside, directory=ours, git_dir=git_dir, work_tree=ours, index=index)
         inner.run("read-tree", "--reset", "-u", inner_tree)
-        below = _fill_submodules(inner, theirs, ours, in_tree(inner, inner_tree))
-        empty += [f"{readable(path)}/{further}" for further in below]
+        below = _fill_submodules(inner, theirs, ours, list_tree(inner, inner_tree))
+        empty += [f"{decode_path(path)}/{further}" for further in below]
     return empty
 
 
@@ -139,17 +147,17 @@ def write_minimal_git(store: Store, checkout: Checkout, commit: str, folder: Pat
 _REGULAR_FILE = "100644"
 
 
-def with_base_files(store: Store, snapshot: Snapshot, paths: set[bytes]) -> str:
+def restore_base_files(store: Store, snapshot: Snapshot, paths: set[bytes]) -> str:
     """Return the snapshot's tree with these paths as they are in the base."""
     restored = [entry for entry in snapshot.entries if entry.path in paths]
     entries = [_base_entry(entry) for entry in restored]
-    return sound_tree(store, snapshot.tree, lambda: _write_tree(store, snapshot.tree, entries))
+    return write_intact_tree(store, snapshot.tree, lambda: _write_tree(store, snapshot.tree, entries))
 
 
-def with_contents(store: Store, tree: str, contents: Mapping[bytes, bytes]) -> str:
+def replace_contents(store: Store, tree: str, contents: Mapping[bytes, bytes]) -> str:
     """Return the tree with these files holding these bytes. A file that the tree does not have is added."""
     git = store.git()
-    modes = {entry.path: entry.mode for entry in in_tree(git, tree)}
+    modes = {entry.path: entry.mode for entry in list_tree(git, tree)}
 
     def write() -> str:
         blobs = {
@@ -158,15 +166,15 @@ def with_contents(store: Store, tree: str, contents: Mapping[bytes, bytes]) -> s
         }
         return _write_tree(store, tree, [(_file_mode(modes.get(path)), blob, path) for path, blob in blobs.items()])
 
-    return sound_tree(store, tree, write)
+    return write_intact_tree(store, tree, write)
 
 
-def candidate(store: Store, snapshot: Snapshot, paths: set[bytes]) -> Snapshot:
+def restore_paths(store: Store, snapshot: Snapshot, paths: set[bytes]) -> Snapshot:
     """Return the snapshot with these paths restored from the base: from here on it is what is checked and may be
     committed.
     """
-    tree = with_base_files(store, snapshot, paths)
-    return replace(snapshot, tree=tree, entries=tuple(difference(store.git(), snapshot.base, tree)))
+    tree = restore_base_files(store, snapshot, paths)
+    return replace(snapshot, tree=tree, entries=tuple(compare_trees(store.git(), snapshot.base, tree)))
 
 
 def _file_mode(known: str | None) -> str:
@@ -174,7 +182,7 @@ def _file_mode(known: str | None) -> str:
     return known if known and known.startswith("100") else _REGULAR_FILE
 
 
-def _base_entry(entry: Entry) -> tuple[str, str, bytes]:
+def _base_entry(entry: TreeDifference) -> tuple[str, str, bytes]:
     return (entry.old_mode if entry.old_mode != "000000" else "0", entry.old_blob, entry.path)
 
 
@@ -183,13 +191,13 @@ def _write_tree(store: Store, tree: str, entries: Sequence[tuple[str, str, bytes
     git = store.git(index=index)
     try:
         git.run("read-tree", tree)
-        set_entries(git, entries)
-        return git.line("write-tree")
+        write_index_entries(git, entries)
+        return git.run_line("write-tree")
     finally:
         discard_index(index)
 
 
-def shown_diff(git: Git, old: str, new: str, hidden: Sequence[str], most: int) -> str:
+def render_diff(git: Git, old: str, new: str, hidden: Sequence[str], most: int) -> str:
     """Return the diff between two trees as text of at most about `most` characters, without its middle if it is longer.
 
     For the files in `hidden`, only the fact that they changed is shown.
@@ -198,6 +206,6 @@ def shown_diff(git: Git, old: str, new: str, hidden: Sequence[str], most: int) -
     magic_git = replace(git, variables={**git.variables, "GIT_LITERAL_PATHSPECS": "0"})
     exclusions = [f":(top,exclude,literal){path}" for path in hidden]
     limits = ("--", ":/", *exclusions) if exclusions else ()
-    text = readable(magic_git.out("diff-tree", "-p", old, new, *limits))
+    text = decode_path(magic_git.run_output("diff-tree", "-p", old, new, *limits))
     text = "".join((text, *(f"[{path} changed; it may hold secrets and is not shown]\n" for path in hidden)))
     return text if len(text) <= most else f"{text[: most // 2]}\n[...]\n{text[-most // 2 :]}"

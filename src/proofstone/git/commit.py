@@ -24,9 +24,9 @@ from proofstone.common.models import ChangeKind
 from proofstone.errors import InputError, RepositoryError
 from proofstone.faults import fault_point
 from proofstone.git.objects import GITLINK, SYMLINK
-from proofstone.git.program import Git, GitFailedError, readable
+from proofstone.git.program import Git, GitCommandError, decode_path
 from proofstone.git.repository import Repository
-from proofstone.git.snapshot import Entry, difference, discard_index, raw_entries, set_entries
+from proofstone.git.snapshot import TreeDifference, compare_trees, discard_index, parse_raw_diff, write_index_entries
 from proofstone.git.store import Store
 
 
@@ -34,10 +34,10 @@ class CheckedOutError(RepositoryError):
     """The branch is checked out, and moving it would lose changes there."""
 
 
-def standing_on(repository: Repository, branch: str) -> list[Git]:
+def find_work_trees(repository: Repository, branch: str) -> list[Git]:
     """Return the work trees that have the branch checked out. One whose folder is gone has nothing to lose."""
     work_trees = []
-    for block in repository.git.out("worktree", "list", "--porcelain", "-z").split(b"\0\0"):
+    for block in repository.git.run_output("worktree", "list", "--porcelain", "-z").split(b"\0\0"):
         fields = dict(line.partition(b" ")[::2] for line in block.split(b"\0"))
         folder = Path(os.fsdecode(fields.get(b"worktree", b"")))
         if fields.get(b"branch") == os.fsencode(f"refs/heads/{branch}") and os.path.lexists(folder / ".git"):
@@ -45,11 +45,11 @@ def standing_on(repository: Repository, branch: str) -> list[Git]:
     return work_trees
 
 
-def bring_along(store: Store, git: Git, branch: str, old: str, new: str) -> None:
+def update_work_tree(store: Store, git: Git, branch: str, old: str, new: str) -> None:
     """Move index and files from the old tree to the new one under git's own lock, or raise an error
     and change nothing.
     """
-    changed = difference(git, old, new)
+    changed = compare_trees(git, old, new)
     already_staged, staged = _compare_index(git, old, changed)
     scratch = store.folder / f"index.standing-{secrets.token_hex(4)}"
     try:
@@ -60,31 +60,31 @@ def bring_along(store: Store, git: Git, branch: str, old: str, new: str) -> None
     if lost := sorted(staged | (suspects - {entry.path for entry in up_to_date})):
         raise CheckedOutError(
             f"{git.directory}: the branch {branch} is checked out here, and these files would be lost: "
-            f"{', '.join(readable(path) for path in lost[:5])}{' …' if len(lost) > 5 else ''}",
+            f"{', '.join(decode_path(path) for path in lost[:5])}{' …' if len(lost) > 5 else ''}",
             hint="commit, stash or move them, or choose another branch for the work",
         )
     try:
         _update_index(git, up_to_date)
         git.run("read-tree", "-m", "-u", old, new)
-    except GitFailedError as error:
+    except GitCommandError as error:
         reason = error.stderr.splitlines()[0] if error.stderr else error.message
         raise CheckedOutError(
             f"{git.directory}: the branch {branch} is checked out here and cannot be moved: {reason}", hint=error.hint
         ) from error
 
 
-def take_back(git: Git, branch: str, old: str, new: str) -> None:
+def restore_work_tree(git: Git, branch: str, old: str, new: str) -> None:
     """Restore the old tree after the branch could not be moved, unless somebody has just committed the new one."""
     if git.run("diff-index", "--cached", "--quiet", f"refs/heads/{branch}", accept=range(256)).returncode != 0:
         git.run("read-tree", "-m", "-u", new, old)
 
 
-def _compare_index(git: Git, old: str, changed: Sequence[Entry]) -> tuple[set[bytes], set[bytes]]:
+def _compare_index(git: Git, old: str, changed: Sequence[TreeDifference]) -> tuple[set[bytes], set[bytes]]:
     """Return the paths whose index entry differs from the old tree: those that match the new tree already, and the
     others.
     """
     new_entries = {(entry.path, entry.mode, entry.blob) for entry in changed}
-    entries = raw_entries(git.records("diff-index", "--cached", "-z", "--raw", "--no-renames", old))
+    entries = parse_raw_diff(git.run_records("diff-index", "--cached", "-z", "--raw", "--no-renames", old))
     already = {entry.path for entry in entries if (entry.path, entry.mode, entry.blob) in new_entries}
     return already, {entry.path for entry in entries} - already
 
@@ -95,16 +95,16 @@ def _find_dirty(git: Git, scratch: Path) -> list[bytes]:
     Files that the user marked as `assume-unchanged` or `skip-worktree` are hidden here; git itself reports them if they
     have to change.
     """
-    index = git.directory / git.line("rev-parse", "--git-path", "index")
+    index = git.directory / git.run_line("rev-parse", "--git-path", "index")
     if not index.is_file():
         return []
     shutil.copy2(index, scratch)  # keep the time: git reads a file again only if it is not older than the index
     copy = replace(git, index=scratch)
     copy.run("update-index", "-q", "--refresh", accept=(0, 1))
-    return copy.records("diff-files", "-z", "--name-only", "--ignore-submodules=all")
+    return copy.run_records("diff-files", "-z", "--name-only", "--ignore-submodules=all")
 
 
-def _find_blocked(root: Path, changed: Sequence[Entry]) -> list[bytes]:
+def _find_blocked(root: Path, changed: Sequence[TreeDifference]) -> list[bytes]:
     """Return new paths where a file lies that is not in the old tree.
 
     Git would refuse to overwrite most such files, but not ignored ones.
@@ -128,7 +128,7 @@ def _is_blocked(root: Path, path: bytes, deleted: set[bytes]) -> bool:
     return os.path.lexists(place)
 
 
-def _is_up_to_date(git: Git, entry: Entry) -> bool:
+def _is_up_to_date(git: Git, entry: TreeDifference) -> bool:
     """Return whether the file already matches the new tree."""
     place = git.directory / os.fsdecode(entry.path)
     if entry.kind is ChangeKind.DELETED:
@@ -139,19 +139,21 @@ def _is_up_to_date(git: Git, entry: Entry) -> bool:
     if entry.mode == SYMLINK:
         if not stat.S_ISLNK(mode):
             return False
-        blob = git.out("hash-object", "--stdin", stdin=os.fsencode(place.readlink()))
+        blob = git.run_output("hash-object", "--stdin", stdin=os.fsencode(place.readlink()))
     else:
         if not stat.S_ISREG(mode) or bool(mode & stat.S_IXUSR) != (entry.mode == "100755"):
             return False
-        blob = git.out("hash-object", b"--path=" + entry.path, "--", place)
+        blob = git.run_output("hash-object", b"--path=" + entry.path, "--", place)
     return blob.decode("ascii").strip() == entry.blob
 
 
-def _update_index(git: Git, up_to_date: Sequence[Entry]) -> None:
+def _update_index(git: Git, up_to_date: Sequence[TreeDifference]) -> None:
     """Record the files that already match in the index, so that git finds nothing to overwrite."""
     if not up_to_date:
         return
-    set_entries(git, [(e.mode if e.kind is not ChangeKind.DELETED else "0", e.blob, e.path) for e in up_to_date])
+    write_index_entries(
+        git, [(e.mode if e.kind is not ChangeKind.DELETED else "0", e.blob, e.path) for e in up_to_date]
+    )
     git.run("update-index", "-q", "--refresh", accept=(0, 1))
 
 
@@ -179,7 +181,7 @@ class BranchMovedError(RepositoryError):
 
 
 @dataclass(frozen=True)
-class Identity:
+class CommitIdentity:
     """The name and email of an author."""
 
     name: str
@@ -187,20 +189,20 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Intent:
+class CommitIntent:
     """Everything that a commit consists of."""
 
     tree: str
     parent: str
     message: str
-    author: Identity
+    author: CommitIdentity
     date: str
     """The date in the form `<unix seconds> +0000`."""
 
 
-def identity(repository: Repository) -> Identity:
+def read_identity(repository: Repository) -> CommitIdentity:
     """Return the identity that the user commits with. Raise `InputError` if none is configured."""
-    author = configured_identity(repository)
+    author = find_identity(repository)
     if author is None:
         raise InputError(
             f"{repository.root}: git has no name and email for your commits",
@@ -209,19 +211,19 @@ def identity(repository: Repository) -> Identity:
     return author
 
 
-def configured_identity(repository: Repository) -> Identity | None:
+def find_identity(repository: Repository) -> CommitIdentity | None:
     """Return the identity that git is configured with, if any; it is never guessed from the machine's name."""
     variables = {name: os.environ[name] for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL") if name in os.environ}
     git = repository.git
     strict_git = replace(git, settings=("user.useConfigOnly=true",), variables={**git.variables, **variables})
-    line = strict_git.maybe("var", "GIT_AUTHOR_IDENT")
+    line = strict_git.try_line("var", "GIT_AUTHOR_IDENT")
     if line is None:
         return None
     name, _, rest = line.rpartition(" <")
-    return Identity(name, rest.partition(">")[0])
+    return CommitIdentity(name, rest.partition(">")[0])
 
 
-def write_commit(store: Store, intent: Intent, *, sign: bool) -> str:
+def write_commit(store: Store, intent: CommitIntent, *, sign: bool) -> str:
     """Write the commit to the private store and return its id. With `sign`, sign it as the user has configured."""
     git = _with_store_objects(store, store.repository.git) if sign else store.git()
     author, when = intent.author, f"@{intent.date}"
@@ -238,8 +240,8 @@ def write_commit(store: Store, intent: Intent, *, sign: bool) -> str:
     )
     args = ("commit-tree", *(("-S",) if sign else ()), "-p", intent.parent, "-F", "-", intent.tree)
     try:
-        return git.out(*args, stdin=intent.message.encode()).decode("ascii").strip()
-    except GitFailedError as error:
+        return git.run_output(*args, stdin=intent.message.encode()).decode("ascii").strip()
+    except GitCommandError as error:
         if not sign:
             raise
         raise RepositoryError(
@@ -248,7 +250,7 @@ def write_commit(store: Store, intent: Intent, *, sign: bool) -> str:
         ) from error
 
 
-def ref_of(branch: str) -> str:
+def to_ref(branch: str) -> str:
     """Return the full ref of a branch.
 
     A name that is a full ref already stays as it is: git does not list it as a branch, so a run can keep hidden work
@@ -257,34 +259,34 @@ def ref_of(branch: str) -> str:
     return branch if branch.startswith("refs/") else f"refs/heads/{branch}"
 
 
-def contains(repository: Repository, branch: str, commit: str) -> bool:
+def branch_contains(repository: Repository, branch: str, commit: str) -> bool:
     """Return whether the branch is at the commit, or has it in its history."""
-    result = repository.git.run("merge-base", "--is-ancestor", commit, ref_of(branch), accept=range(256))
+    result = repository.git.run("merge-base", "--is-ancestor", commit, to_ref(branch), accept=range(256))
     return result.returncode == 0
 
 
-def refuse_bad_name(repository: Repository, wanted: str) -> None:
+def validate_branch_name(repository: Repository, wanted: str) -> None:
     """Raise `InputError` if git does not allow the name for a branch."""
-    if repository.git.maybe("check-ref-format", f"refs/heads/{wanted}") is None or wanted.startswith("-"):
+    if repository.git.try_line("check-ref-format", f"refs/heads/{wanted}") is None or wanted.startswith("-"):
         raise InputError(
             f"{wanted}: git does not allow this name for a branch",
             hint="use letters, digits, dashes and single slashes, such as proofstone/my-change",
         )
 
 
-def free_branch(repository: Repository, wanted: str, at: str, *, promised: Collection[str] = ()) -> str:
+def find_free_branch(repository: Repository, wanted: str, at: str, *, promised: Collection[str] = ()) -> str:
     """Return a branch name for work on top of `at`: one that is unused, or whose history `at` contains.
 
     `promised` holds names that other runs will use.
     """
-    refuse_bad_name(repository, wanted)
-    output = repository.git.out("for-each-ref", "--format=%(refname)", "refs/heads")
+    validate_branch_name(repository, wanted)
+    output = repository.git.run_output("for-each-ref", "--format=%(refname)", "refs/heads")
     taken = {os.fsdecode(line).removeprefix("refs/heads/") for line in output.splitlines()}
     names = (name for name in _candidate_names(_avoid_existing_branch(wanted, taken)) if name not in promised)
     return next(name for name in names if _is_free(repository, name, taken, at))
 
 
-def publish(store: Store, branch: str, commit: str, *, expected: str | None) -> None:
+def publish_commit(store: Store, branch: str, commit: str, *, expected: str | None) -> None:
     """Copy the commit into the user's repository and move the branch to it.
 
     `expected` is the current position of the branch, or None if it must not exist yet. Only one commit to a repository
@@ -297,7 +299,7 @@ def publish(store: Store, branch: str, commit: str, *, expected: str | None) -> 
 
 def _publish(store: Store, branch: str, commit: str, expected: str | None) -> None:
     repository = store.repository
-    if contains(repository, branch, commit):
+    if branch_contains(repository, branch, commit):
         return
     _refuse_moved(repository, branch, expected)
     _refuse_unrelated(store, branch, commit, expected)
@@ -307,14 +309,14 @@ def _publish(store: Store, branch: str, commit: str, expected: str | None) -> No
     new = _tree_of(repository.git, commit)
     updated: list[Git] = []
     try:
-        for work_tree in standing_on(repository, branch):
-            bring_along(store, work_tree, branch, old, new)
+        for work_tree in find_work_trees(repository, branch):
+            update_work_tree(store, work_tree, branch, old, new)
             updated.append(work_tree)
         fault_point("commit.before-ref")
         _move_branch(store, branch, commit, expected)
     except RepositoryError:
         for work_tree in updated:
-            take_back(work_tree, branch, old, new)
+            restore_work_tree(work_tree, branch, old, new)
         raise
     fault_point("commit.after-ref")
 
@@ -328,13 +330,13 @@ def _describe_commit(commit: str | None) -> str:
     return commit[:12] if commit else "no such branch"
 
 
-def position(repository: Repository, branch: str) -> str | None:
+def find_branch_tip(repository: Repository, branch: str) -> str | None:
     """Return the commit at the tip of a branch, or None if there is no such branch."""
-    return repository.git.maybe("rev-parse", "--verify", "--quiet", f"{ref_of(branch)}^{{commit}}")
+    return repository.git.try_line("rev-parse", "--verify", "--quiet", f"{to_ref(branch)}^{{commit}}")
 
 
 def _refuse_moved(repository: Repository, branch: str, expected: str | None) -> None:
-    actual = position(repository, branch)
+    actual = find_branch_tip(repository, branch)
     if actual != expected:
         raise BranchMovedError(branch, expected, actual)
 
@@ -356,24 +358,24 @@ def _copy_objects(store: Store, commit: str, expected: str | None) -> None:
     user_git = store.repository.git
     combined = _with_store_objects(store, user_git)
     known_revisions = [expected] if expected else ["--branches", "--tags", "--remotes", "HEAD"]
-    object_list = combined.out("rev-list", "--objects", commit, "--not", *known_revisions)
-    pack = combined.out("pack-objects", "--stdout", "-q", stdin=object_list)
+    object_list = combined.run_output("rev-list", "--objects", commit, "--not", *known_revisions)
+    pack = combined.run_output("pack-objects", "--stdout", "-q", stdin=object_list)
     replace(user_git, settings=_DURABLE_SETTINGS).run("unpack-objects", "-q", stdin=pack)
 
 
 def _tree_of(git: Git, commit: str | None) -> str:
     """Return the tree of a commit, or the empty tree if there is no commit."""
-    return git.tree_of(commit) if commit else git.line("mktree")
+    return git.find_tree(commit) if commit else git.run_line("mktree")
 
 
 def _move_branch(store: Store, branch: str, commit: str, expected: str | None) -> None:
     repository = store.repository
-    subject = repository.git.line("log", "-1", "--format=%s", commit)
+    subject = repository.git.run_line("log", "-1", "--format=%s", commit)
     git = replace(repository.git, settings=_DURABLE_SETTINGS)
     try:
-        git.run("update-ref", "-m", f"proofstone: {subject}", ref_of(branch), commit, expected or "0" * len(commit))
-    except GitFailedError:
-        if contains(repository, branch, commit):
+        git.run("update-ref", "-m", f"proofstone: {subject}", to_ref(branch), commit, expected or "0" * len(commit))
+    except GitCommandError:
+        if branch_contains(repository, branch, commit):
             return
         _refuse_moved(repository, branch, expected)
         raise

@@ -22,22 +22,22 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from proofstone.errors import RepositoryError
-from proofstone.git.program import Git, GitFailedError, readable, words_of
+from proofstone.git.program import Git, GitCommandError, decode_path, split_record
 from proofstone.git.store import Store
-from proofstone.machine.files import discard
+from proofstone.machine.files import remove_path
 
 GITLINK = "160000"
 SYMLINK = "120000"
 
 
-class Held(NamedTuple):
+class GitEntry(NamedTuple):
     """An entry of a tree or an index."""
 
     mode: str
-    thing: str
+    object_id: str
     """The id of the blob; for a submodule, of its commit."""
     path: bytes
-    mark: str = ""
+    status: str = ""
     """The status letter of `git ls-files -t`."""
 
     @property
@@ -45,33 +45,33 @@ class Held(NamedTuple):
         return self.mode.startswith("100")
 
     @property
-    def left_out(self) -> bool:
+    def is_left_out(self) -> bool:
         """Whether the entry is marked as left out by a sparse checkout."""
-        return self.mark == "S"
+        return self.status == "S"
 
 
-def in_tree(git: Git, tree: str) -> list[Held]:
+def list_tree(git: Git, tree: str) -> list[GitEntry]:
     """Return the entries of a tree, recursively."""
     entries = []
-    for record in git.records_of("ls-tree", "-r", "-z", tree):
+    for record in git.run_cached_records("ls-tree", "-r", "-z", tree):
         meta, _, path = record.partition(b"\t")
-        mode, _, object_id = words_of(meta, 3, "ls-tree")
-        entries.append(Held(mode, object_id, path))
+        mode, _, object_id = split_record(meta, 3, "ls-tree")
+        entries.append(GitEntry(mode, object_id, path))
     return entries
 
 
-def in_index(git: Git) -> list[Held]:
+def list_index(git: Git) -> list[GitEntry]:
     """Return the entries of git's index."""
     entries = []
-    for record in git.records("ls-files", "-z", "-t", "--stage"):
+    for record in git.run_records("ls-files", "-z", "-t", "--stage"):
         meta, _, path = record.partition(b"\t")
-        mark, mode, object_id, _stage = words_of(meta, 4, "ls-files")
-        entries.append(Held(mode, object_id, path, mark))
+        mark, mode, object_id, _stage = split_record(meta, 4, "ls-files")
+        entries.append(GitEntry(mode, object_id, path, mark))
     return entries
 
 
 _MAX_DIGITS = 20
-LARGEST = 4 << 20
+MAX_BLOB_BYTES = 4 << 20
 """Larger blobs are not read into memory; nothing that looks inside files needs them."""
 
 
@@ -83,9 +83,9 @@ class BlobReader:
 
     def read(self, blob: str) -> bytes | None:
         """Return the blob's bytes, or None if it is larger than `MAX_BLOB_BYTES` or not a blob."""
-        return self.measured(blob)[1]
+        return self.read_with_size(blob)[1]
 
-    def measured(self, blob: str) -> tuple[int, bytes | None]:
+    def read_with_size(self, blob: str) -> tuple[int, bytes | None]:
         """Return the blob's size, however large it is, and its bytes."""
         if self._process.stdin is None or self._process.stdout is None:
             raise AssertionError("opened with pipes")
@@ -99,14 +99,14 @@ class BlobReader:
             raise RepositoryError(f"the object {blob} is missing from the repository", hint="run `git fsck`")
         size = _parse_size(header[2])
         content = self._read_content(size)
-        return size, content if header[1] == b"blob" and size <= LARGEST else None
+        return size, content if header[1] == b"blob" and size <= MAX_BLOB_BYTES else None
 
     def _read_content(self, size: int) -> bytes:
         """Read `size` bytes and the newline after them, but keep no more than the limit."""
         stream = self._process.stdout
         if stream is None:
             raise AssertionError("opened with pipes")
-        content = stream.read(size) if size <= LARGEST else b""
+        content = stream.read(size) if size <= MAX_BLOB_BYTES else b""
         remaining = size - len(content)
         while remaining:
             chunk = stream.read(min(remaining, 1 << 20))
@@ -125,7 +125,7 @@ def _parse_size(text: bytes) -> int:
 
 
 @contextmanager
-def blob_reader(git: Git) -> Iterator[BlobReader]:
+def open_blob_reader(git: Git) -> Iterator[BlobReader]:
     """Open a reader of blobs and close it at the end."""
     with git.start("cat-file", "--batch") as process:
         try:
@@ -136,20 +136,20 @@ def blob_reader(git: Git) -> Iterator[BlobReader]:
                     process.stdin.close()
 
 
-def gitlinks(git: Git, tree: str) -> list[bytes]:
+def list_submodules(git: Git, tree: str) -> list[bytes]:
     """Return the paths of the submodules of a tree."""
-    return [entry.path for entry in in_tree(git, tree) if entry.mode == GITLINK]
+    return [entry.path for entry in list_tree(git, tree) if entry.mode == GITLINK]
 
 
-def file_at(git: Git, commit: str, path: str) -> bytes | None:
+def read_file_at(git: Git, commit: str, path: str) -> bytes | None:
     """Return a file's bytes in a commit, or None if the commit has no such file."""
     result = git.run("cat-file", "blob", f"{commit}:{path}", accept=range(256))
     return result.stdout if result.returncode == 0 else None
 
 
-def tree_files(git: Git, tree: str) -> dict[bytes, str]:
+def list_tree_files(git: Git, tree: str) -> dict[bytes, str]:
     """Return every file of the tree with its blob. Submodules are left out."""
-    return {entry.path: entry.thing for entry in in_tree(git, tree) if entry.mode != GITLINK}
+    return {entry.path: entry.object_id for entry in list_tree(git, tree) if entry.mode != GITLINK}
 
 
 _GITLINK, _SYMLINK = b"160000", b"120000"
@@ -160,9 +160,9 @@ def verify_objects(git: Git, files: Path, object_format: str) -> None:
     that its id promises.
     """
     for blob, path in list(_find_altered(git, os.fsencode(files), object_format)):
-        if _blob_id(git.out("cat-file", "blob", blob), object_format) != blob:
+        if _blob_id(git.run_output("cat-file", "blob", blob), object_format) != blob:
             raise RepositoryError(
-                f"{readable(path)}: the object {blob[:12]} does not hold what its name promises: it is damaged, or "
+                f"{decode_path(path)}: the object {blob[:12]} does not hold what its name promises: it is damaged, or "
                 "somebody overwrote it",
                 hint="`git fsck` lists such objects; fetch them again from an intact clone",
             )
@@ -170,7 +170,7 @@ def verify_objects(git: Git, files: Path, object_format: str) -> None:
 
 def _find_altered(git: Git, root: bytes, object_format: str) -> Iterator[tuple[str, bytes]]:
     """Yield files whose bytes differ from their blob: because of a conversion, or because the blob is damaged."""
-    for record in git.records("ls-files", "-z", "--stage"):
+    for record in git.run_records("ls-files", "-z", "--stage"):
         meta, _, path = record.partition(b"\t")
         mode, blob, _stage = meta.split()
         if mode == _GITLINK:
@@ -204,7 +204,9 @@ _is_loose_path: Final = re.compile(r"[0-9a-f]{2}/(?:[0-9a-f]{38}|[0-9a-f]{62})")
 _CHUNK_BYTES: Final = 1 << 20
 
 
-def sound_tree(store: Store, base: str, write: Callable[[], str], *, forget: Callable[[], object] | None = None) -> str:
+def write_intact_tree(
+    store: Store, base: str, write: Callable[[], str], *, forget: Callable[[], object] | None = None
+) -> str:
     """Return the tree that `write` creates, with every object in which it differs from `base` present and intact.
 
     If an object is missing or damaged, damaged objects are removed, `forget` drops cached state about them, and `write`
@@ -214,7 +216,7 @@ def sound_tree(store: Store, base: str, write: Callable[[], str], *, forget: Cal
         tree = write()
         names = _list_new_objects(store, base, tree)
         damaged = _remove_damaged(store, names) or _count_missing(store, names)
-    except GitFailedError:
+    except GitCommandError:
         damaged = _remove_damaged(store, _list_all_objects(store))
         if not damaged:
             raise
@@ -229,7 +231,7 @@ def sound_tree(store: Store, base: str, write: Callable[[], str], *, forget: Cal
     return tree
 
 
-def is_whole_index(index: Path, object_format: str) -> bool:
+def is_intact_index(index: Path, object_format: str) -> bool:
     """Return whether an index ends with the digest of its content, as git writes it."""
     content = index.read_bytes()
     state = hashlib.new(object_format, usedforsecurity=False)
@@ -239,8 +241,10 @@ def is_whole_index(index: Path, object_format: str) -> bool:
 
 def _list_new_objects(store: Store, base: str, tree: str) -> list[str]:
     """Return the blobs and trees that `tree` has and `base` has not."""
-    records = store.git().records("diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", "--full-index", base, tree)
-    fields = [words_of(record, 5, "diff-tree") for record in records[::2]]
+    records = store.git().run_records(
+        "diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", "--full-index", base, tree
+    )
+    fields = [split_record(record, 5, "diff-tree") for record in records[::2]]
     names = {field[3] for field in fields if field[1] != GITLINK and field[4] != "D"}
     return [*names, tree]
 
@@ -251,7 +255,9 @@ def _list_all_objects(store: Store) -> list[str]:
 
 def _count_missing(store: Store, names: Iterable[str]) -> int:
     """Count the objects that neither the store nor the user's repository has."""
-    output = store.git().out("cat-file", "--batch-check", stdin="".join(f"{name}\n" for name in names).encode("ascii"))
+    output = store.git().run_output(
+        "cat-file", "--batch-check", stdin="".join(f"{name}\n" for name in names).encode("ascii")
+    )
     return sum(line.endswith(b" missing") for line in output.splitlines())
 
 
@@ -268,7 +274,7 @@ def _remove_damaged(store: Store, names: Iterable[str]) -> int:
             and os.path.lexists(path)
             and not _is_intact(path, name, store.repository.object_format)
         ):
-            discard(path)
+            remove_path(path)
             damaged += 1
     return damaged
 

@@ -24,27 +24,27 @@ from typing import Final
 
 from proofstone.errors import MachineError, RepositoryError
 
-MOST_BYTES: Final = 64 << 20
-QUESTION_BYTES: Final = 500
+CACHE_BYTES: Final = 64 << 20
+CACHE_KEY_BYTES: Final = 500
 """The approximate size of a cache key."""
 _IS_ID: Final = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})(?:\^\{tree\})?").fullmatch
 
 
-def is_id(word: str) -> bool:
+def is_object_id(word: str) -> bool:
     """Return whether the word is a full object id, or the tree of one: neither a branch nor an abbreviation."""
     return _IS_ID(word) is not None
 
 
-class Kept:
+class AnswerCache:
     """A cache of git's answers, up to a maximum size; the least recently used go first."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
+    def __init__(self, most: int = CACHE_BYTES) -> None:
         self._most = most
         self._size = 0
         self._answers: OrderedDict[Hashable, bytes] = OrderedDict()
         self._lock = threading.Lock()
 
-    def answer(self, question: Hashable, ask: Callable[[], bytes]) -> bytes:
+    def lookup(self, question: Hashable, ask: Callable[[], bytes]) -> bytes:
         """Return the cached answer, or call `ask` and cache its result. A failure is not cached."""
         with self._lock:
             if question in self._answers:
@@ -54,10 +54,10 @@ class Kept:
         with self._lock:
             if question not in self._answers:
                 self._answers[question] = answer
-                self._size += len(answer) + QUESTION_BYTES
+                self._size += len(answer) + CACHE_KEY_BYTES
             while self._size > self._most:
                 _, oldest = self._answers.popitem(last=False)
-                self._size -= len(oldest) + QUESTION_BYTES
+                self._size -= len(oldest) + CACHE_KEY_BYTES
         return answer
 
 
@@ -105,7 +105,7 @@ def git_environment() -> dict[str, str]:
     }
 
 
-class GitFailedError(RepositoryError):
+class GitCommandError(RepositoryError):
     """Git ended with an error; `stderr` is its output."""
 
     def __init__(self, args: Sequence[str], code: int, stderr: str) -> None:
@@ -176,31 +176,31 @@ class Git:
                 raise RepositoryError(f"{self.directory}: there is no such directory") from error
             raise MachineError("git is not installed", hint="apt install git, or see `proofstone doctor`") from error
         if result.returncode not in accept:
-            raise GitFailedError([_text(a) for a in args], result.returncode, _text(result.stderr))
+            raise GitCommandError([_text(a) for a in args], result.returncode, _text(result.stderr))
         return result
 
-    def out(self, *args: str | bytes | Path, stdin: bytes | None = None) -> bytes:
+    def run_output(self, *args: str | bytes | Path, stdin: bytes | None = None) -> bytes:
         return self.run(*args, stdin=stdin).stdout
 
-    def line(self, *args: str | bytes | Path) -> str:
+    def run_line(self, *args: str | bytes | Path) -> str:
         """Return the output as one line of text. Paths keep bytes that are not UTF-8 as surrogates."""
-        return os.fsdecode(self.out(*args)).removesuffix("\n")
+        return os.fsdecode(self.run_output(*args)).removesuffix("\n")
 
-    def maybe(self, *args: str | bytes | Path) -> str | None:
+    def try_line(self, *args: str | bytes | Path) -> str | None:
         """Return the same as `line`, or None if git fails."""
         result = self.run(*args, accept=range(256))
         return os.fsdecode(result.stdout).removesuffix("\n") if result.returncode == 0 else None
 
-    def records(self, *args: str | bytes | Path, stdin: bytes | None = None) -> list[bytes]:
+    def run_records(self, *args: str | bytes | Path, stdin: bytes | None = None) -> list[bytes]:
         """Return the NUL-terminated records of a `-z` command."""
-        return _split_records(self.out(*args, stdin=stdin))
+        return _split_records(self.run_output(*args, stdin=stdin))
 
     # Cached calls about objects.
 
-    def tree_of(self, commit: str) -> str:
+    def find_tree(self, commit: str) -> str:
         return self._run_cached("rev-parse", f"{commit}^{{tree}}").decode("ascii").strip()
 
-    def records_of(self, *args: str) -> list[bytes]:
+    def run_cached_records(self, *args: str) -> list[bytes]:
         """Return the records of a `-z` command whose last words name objects and whose output depends on
         nothing else.
         """
@@ -209,13 +209,13 @@ class Git:
     def _run_cached(self, *args: str) -> bytes:
         """Run the command once and cache the output, if the objects are named by their ids."""
         revisions = [word for word in args[1:] if not word.startswith("-")]
-        if not all(map(is_id, revisions)):
-            return self.out(*args)
+        if not all(map(is_object_id, revisions)):
+            return self.run_output(*args)
         place = (self.directory, self.git_dir, self.settings, tuple(sorted(self.variables.items())))
-        return _CACHE.answer((place, args), lambda: self.out(*args))
+        return _CACHE.lookup((place, args), lambda: self.run_output(*args))
 
 
-_CACHE: Final = Kept()
+_CACHE: Final = AnswerCache()
 
 
 def _split_records(output: bytes) -> list[bytes]:
@@ -226,7 +226,7 @@ def _text(value: str | bytes | Path) -> str:
     return os.fsdecode(value) if not isinstance(value, bytes) else value.decode("utf-8", "backslashreplace")
 
 
-def words_of(record: bytes, count: int, command: str) -> list[str]:
+def split_record(record: bytes, count: int, command: str) -> list[str]:
     """Split a record of `git <command>` into exactly `count` words. Raise `RepositoryError` for any other record."""
     words = record.split()
     if len(words) != count or not record.isascii():
@@ -234,6 +234,6 @@ def words_of(record: bytes, count: int, command: str) -> list[str]:
     return [word.decode("ascii") for word in words]
 
 
-def readable(path: bytes) -> str:
+def decode_path(path: bytes) -> str:
     r"""Return a path for people and JSON: bytes that are not UTF-8 appear as `\\xNN`."""
     return path.decode("utf-8", "backslashreplace")

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from proofstone.errors import InputError, RepositoryError
 from proofstone.faults import fault_point
-from proofstone.git.program import Git, GitFailedError
-from proofstone.machine.facts import search_outside
-from proofstone.machine.files import path_too_long, read_alternates
+from proofstone.git.program import Git, GitCommandError
+from proofstone.machine.facts import path_outside_work_tree
+from proofstone.machine.files import path_too_long_error, read_alternates
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Repository:
     """The git directory that all work trees share; it differs from `git_dir` in a linked work tree."""
     search: str
     """The PATH for programs that Proofstone itself starts: it contains no folder of the work tree."""
-    stands_for: Path | None = None
+    stands_in_for: Path | None = None
     """For a task's private work tree: the root of the user's repository, for which its files are meant.
 
     The git directory is elsewhere then, and any `.git` inside the work tree is ignored.
@@ -44,7 +44,7 @@ class Repository:
 
     @cached_property
     def git(self) -> Git:
-        if self.stands_for is None:
+        if self.stands_in_for is None:
             return self.git_in(self.root)
         return Git(self.root, git_dir=self.git_dir, work_tree=self.root, variables={"PATH": self.search})
 
@@ -66,31 +66,31 @@ class Repository:
 
     @cached_property
     def object_format(self) -> str:
-        return self.git.maybe("rev-parse", "--show-object-format") or "sha1"
+        return self.git.try_line("rev-parse", "--show-object-format") or "sha1"
 
     @cached_property
     def branch(self) -> str | None:
         """The full name of the branch that was checked out when this was first read; None for a detached HEAD."""
-        ref = self.git.maybe("symbolic-ref", "--quiet", "HEAD")
+        ref = self.git.try_line("symbolic-ref", "--quiet", "HEAD")
         return ref if ref is not None and ref.startswith("refs/heads/") else None
 
     @cached_property
     def tags(self) -> str:
         """Every tag, as lines of `packed-refs`."""
-        return os.fsdecode(self.git.out("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"))
+        return os.fsdecode(self.git.run_output("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags"))
 
     @cached_property
     def is_partial(self) -> bool:
         """Whether objects may be missing because the clone was filtered."""
-        return self.git.maybe("config", "--get-regexp", r"^remote\..*\.promisor$") is not None
+        return self.git.try_line("config", "--get-regexp", r"^remote\..*\.promisor$") is not None
 
     def resolve_base(self, revision: str) -> tuple[str, str]:
         """Return the commit and the tree of the base. A repository without a commit has nothing to compare with."""
         if revision.startswith("-"):
             raise InputError(f"--base {revision}: a revision does not start with a dash")
-        commit = self.git.maybe("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        commit = self.git.try_line("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if commit is None:
-            if self.git.maybe("rev-parse", "--verify", "--quiet", "HEAD") is None:
+            if self.git.try_line("rev-parse", "--verify", "--quiet", "HEAD") is None:
                 raise RepositoryError(
                     f"{self.root}: the repository has no commit yet, so there is no baseline to compare with",
                     hint="make a first commit: git add -A && git commit -m 'First commit'",
@@ -99,10 +99,10 @@ class Repository:
                 f"--base {revision}: there is no such revision in {self.root}",
                 hint="use a branch, tag or commit; `git log --oneline` lists commits",
             )
-        return commit, self.git.tree_of(commit)
+        return commit, self.git.find_tree(commit)
 
 
-def repository_around(directory: Path) -> Path | None:
+def find_repository_root(directory: Path) -> Path | None:
     """Return the top of the work tree that contains the directory, or None."""
     try:
         return open_repository(directory).root
@@ -120,7 +120,7 @@ def _is_folder(path: Path) -> bool:
         return False
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            raise path_too_long(path) from error
+            raise path_too_long_error(path) from error
         return False
 
 
@@ -130,11 +130,11 @@ def open_repository(directory: Path) -> Repository:
         raise InputError(
             f"{directory}: there is no such directory", hint="--repo names a directory of a git repository"
         )
-    search = search_outside(directory)
+    search = path_outside_work_tree(directory)
     git = Git(directory, variables={"PATH": search})
     try:
-        root = git.line("rev-parse", "--show-toplevel")
-    except GitFailedError as error:
+        root = git.run_line("rev-parse", "--show-toplevel")
+    except GitCommandError as error:
         if "must be run in a work tree" in error.stderr:
             raise RepositoryError(
                 f"{directory}: this repository has no work tree (it is bare, or this is its .git directory)",
@@ -155,12 +155,12 @@ def open_repository(directory: Path) -> Repository:
     return Repository(
         search=search,
         root=Path(root).resolve(),
-        git_dir=Path(git.line("rev-parse", "--absolute-git-dir")),
-        common_dir=(directory / git.line("rev-parse", "--git-common-dir")).resolve(),
+        git_dir=Path(git.run_line("rev-parse", "--absolute-git-dir")),
+        common_dir=(directory / git.run_line("rev-parse", "--git-common-dir")).resolve(),
     )
 
 
-REF = "refs/proofstone/ledger"
+LEDGER_REF = "refs/proofstone/ledger"
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,8 @@ class AnchorBlob:
 
 def read_anchor_blob(git: Git) -> AnchorBlob:
     """Return the blob that the ref points to. Raise `GitCommandError` if the ref or the repository cannot be read."""
-    blob = git.out("for-each-ref", "--format=%(objectname)", REF).decode("ascii").strip()
-    return AnchorBlob(blob, git.out("cat-file", "blob", blob)) if blob else AnchorBlob("", b"")
+    blob = git.run_output("for-each-ref", "--format=%(objectname)", LEDGER_REF).decode("ascii").strip()
+    return AnchorBlob(blob, git.run_output("cat-file", "blob", blob)) if blob else AnchorBlob("", b"")
 
 
 def replace_anchor_blob(git: Git, before: AnchorBlob, lines: Sequence[bytes]) -> bool:
@@ -184,8 +184,8 @@ def replace_anchor_blob(git: Git, before: AnchorBlob, lines: Sequence[bytes]) ->
     fault_point("anchor.before-ref")
     expected = before.id or "0" * len(blob)
     try:
-        git.run("update-ref", "--no-deref", REF, blob, expected)
-    except GitFailedError:
+        git.run("update-ref", "--no-deref", LEDGER_REF, blob, expected)
+    except GitCommandError:
         if read_anchor_blob(git).id != before.id:
             return False
         raise

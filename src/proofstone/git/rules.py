@@ -32,7 +32,7 @@ def _rebase(pattern: str, directory: str) -> str:
     return f"{prefix}/{pattern.lstrip('/')}" if is_anchored else f"{prefix}/**/{pattern}"
 
 
-def root_ignore_rules(files: Mapping[str, str]) -> list[str]:
+def merge_ignore_rules(files: Mapping[str, str]) -> list[str]:
     """Return one list of ignore patterns for all `.gitignore` files, given by path."""
     rules: list[str] = []
     for directory, text in _shallow_first(files):
@@ -44,7 +44,7 @@ def root_ignore_rules(files: Mapping[str, str]) -> list[str]:
     return rules
 
 
-def root_attribute_rules(files: Mapping[str, str]) -> list[str]:
+def merge_attribute_rules(files: Mapping[str, str]) -> list[str]:
     """Return one list of attribute lines for all `.gitattributes` files, given by path."""
     rules: list[str] = []
     for directory, text in _shallow_first(files):

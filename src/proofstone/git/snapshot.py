@@ -23,15 +23,15 @@ from pathlib import Path
 from proofstone.common.models import Change, ChangedPath, ChangeKind, Finding, Severity
 from proofstone.errors import RepositoryError
 from proofstone.faults import fault_point
-from proofstone.git.objects import GITLINK, SYMLINK, Held, in_index, in_tree, is_whole_index, sound_tree
-from proofstone.git.pending import tree_of_index
-from proofstone.git.program import Git, GitFailedError, readable, words_of
-from proofstone.git.rules import root_attribute_rules, root_ignore_rules
+from proofstone.git.objects import GITLINK, SYMLINK, GitEntry, is_intact_index, list_index, list_tree, write_intact_tree
+from proofstone.git.pending_commit import write_index_tree
+from proofstone.git.program import Git, GitCommandError, decode_path, split_record
+from proofstone.git.rules import merge_attribute_rules, merge_ignore_rules
 from proofstone.git.store import Store
 
 
 @dataclass(frozen=True)
-class Entry:
+class TreeDifference:
     """One difference between two trees, as git's raw format lists it."""
 
     path: bytes
@@ -48,55 +48,57 @@ class Snapshot:
 
     tree: str
     base: str
-    entries: tuple[Entry, ...]
+    entries: tuple[TreeDifference, ...]
     findings: tuple[Finding, ...]
 
     @property
     def change(self) -> Change:
-        paths = (ChangedPath(path=readable(e.path), kind=e.kind, mode=e.mode) for e in self.entries)
+        paths = (ChangedPath(path=decode_path(e.path), kind=e.kind, mode=e.mode) for e in self.entries)
         return Change(base=self.base, tree=self.tree, paths=tuple(paths))
 
 
-def snapshot(store: Store, base_tree: str, *, staged: bool = False) -> Snapshot:
+def take_snapshot(store: Store, base_tree: str, *, staged: bool = False) -> Snapshot:
     """Freeze the work tree, or the index with `staged`, and compare it with the base."""
     repository = store.repository
     if repository.is_partial:
         fetch_missing(repository.git, base_tree)
     findings: list[Finding] = []
-    with store.locked():
+    with store.lock():
         freeze = (lambda: _freeze_index(store)) if staged else (lambda: _freeze_work_tree(store, base_tree, findings))
-        tree = sound_tree(store, base_tree, freeze, forget=lambda: discard_index(store.folder / "index"))
-        entries = difference(store.git(), base_tree, tree)
+        tree = write_intact_tree(store, base_tree, freeze, forget=lambda: discard_index(store.folder / "index"))
+        entries = compare_trees(store.git(), base_tree, tree)
     findings += _find_escaping_symlinks(store, entries)
     return Snapshot(tree, base_tree, tuple(entries), tuple(findings))
 
 
-def of_tree(store: Store, base_tree: str, tree: str, findings: Sequence[Finding] = ()) -> Snapshot:
+def snapshot_of_tree(store: Store, base_tree: str, tree: str, findings: Sequence[Finding] = ()) -> Snapshot:
     """Return a snapshot of an existing tree. `findings` holds the findings from when the tree was created."""
-    entries = difference(store.git(), base_tree, tree)
+    entries = compare_trees(store.git(), base_tree, tree)
     return Snapshot(tree, base_tree, tuple(entries), (*findings, *_find_escaping_symlinks(store, entries)))
 
 
-def difference(git: Git, old: str, new: str) -> list[Entry]:
+def compare_trees(git: Git, old: str, new: str) -> list[TreeDifference]:
     """Return the paths in which two trees differ, with a rename as a deletion and an addition."""
-    return raw_entries(git.records_of("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", old, new))
+    return parse_raw_diff(
+        git.run_cached_records("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", old, new)
+    )
 
 
-def raw_entries(records: Sequence[bytes]) -> list[Entry]:
+def parse_raw_diff(records: Sequence[bytes]) -> list[TreeDifference]:
     """Parse the records of git's `--raw -z` format, without renames."""
     entries = []
     if len(records) % 2:
         raise RepositoryError("git diff ended in the middle of a record", hint="run `git fsck`")
     for meta, path in zip(records[::2], records[1::2], strict=True):
-        old_mode, mode, old_blob, blob, status = words_of(meta.removeprefix(b":"), 5, "diff")
+        old_mode, mode, old_blob, blob, status = split_record(meta.removeprefix(b":"), 5, "diff")
         kind = {"A": ChangeKind.ADDED, "D": ChangeKind.DELETED}.get(status[0], ChangeKind.MODIFIED)
-        entries.append(Entry(path, kind, old_mode, mode, old_blob, blob))
+        entries.append(TreeDifference(path, kind, old_mode, mode, old_blob, blob))
     return entries
 
 
-def renames(git: Git, old: str, new: str) -> dict[bytes, bytes]:
+def find_renames(git: Git, old: str, new: str) -> dict[bytes, bytes]:
     """Return files that moved, old path → new path, as git recognises them by their content."""
-    fields = git.records_of("diff-tree", "-r", "-z", "--name-status", "-M", "--diff-filter=R", old, new)
+    fields = git.run_cached_records("diff-tree", "-r", "-z", "--name-status", "-M", "--diff-filter=R", old, new)
     return {fields[at + 1]: fields[at + 2] for at in range(0, len(fields) - 2, 3)}
 
 
@@ -106,13 +108,17 @@ def fetch_missing(git: Git, tree: str, *, known_to: Git | None = None) -> None:
     If the clone does not have the tree itself, `known_to` is a git that can list it.
     """
     objects = (
-        (known_to or git).out("rev-list", "--objects", "--missing=print", "--no-object-names", tree).decode("ascii")
+        (known_to or git)
+        .run_output("rev-list", "--objects", "--missing=print", "--no-object-names", tree)
+        .decode("ascii")
     )
     missing = [line[1:] for line in objects.splitlines() if line.startswith("?")]
     if not missing:
         return
     remote = (
-        git.line("config", "--name-only", "--get-regexp", r"^remote\..*\.promisor$").splitlines()[0].split(".", 1)[1]
+        git.run_line("config", "--name-only", "--get-regexp", r"^remote\..*\.promisor$")
+        .splitlines()[0]
+        .split(".", 1)[1]
     )
     remote = remote.removesuffix(".promisor")
     fetch = replace(git, settings=(*git.settings, "fetch.negotiationAlgorithm=noop"))
@@ -135,13 +141,13 @@ def _freeze_index(store: Store) -> str:
     The user's index may be split; it is neither locked nor refreshed.
     """
     user_git = store.repository.git
-    if unmerged := user_git.records("ls-files", "-z", "--unmerged"):
-        path = readable(unmerged[0].partition(b"\t")[2])
+    if unmerged := user_git.run_records("ls-files", "-z", "--unmerged"):
+        path = decode_path(unmerged[0].partition(b"\t")[2])
         raise RepositoryError(
             f"{path}: a merge conflict is not resolved, so the index cannot be checked",
             hint="resolve it and `git add` the file, or check the work tree without --staged",
         )
-    return tree_of_index(store.repository, store.repository.git_dir / "index", store.objects)
+    return write_index_tree(store.repository, store.repository.git_dir / "index", store.objects)
 
 
 def _freeze_work_tree(store: Store, base_tree: str, findings: list[Finding]) -> str:
@@ -151,14 +157,14 @@ def _freeze_work_tree(store: Store, base_tree: str, findings: list[Finding]) -> 
     recreated.
     """
     index = store.folder / "index"
-    if index.is_file() and not is_whole_index(index, store.repository.object_format):
+    if index.is_file() and not is_intact_index(index, store.repository.object_format):
         discard_index(index)
         store.repairs.append(f"{index} was damaged and has been recreated")
     if not index.is_file():
         return _freeze_with_index(store, base_tree, findings)
     try:
         return _freeze_with_index(store, base_tree, findings)
-    except GitFailedError:
+    except GitCommandError:
         discard_index(index)
         tree = _freeze_with_index(store, base_tree, findings)
         store.repairs.append(f"{index} was not usable and has been recreated")
@@ -176,15 +182,15 @@ def _freeze_with_index(store: Store, base_tree: str, findings: list[Finding]) ->
     git = store.git(work_tree=root, index=index)
     try:
         git.run("read-tree", "-i", "-m", base_tree)  # -i: ignore the content of the work tree
-        base = in_tree(git, base_tree)
+        base = list_tree(git, base_tree)
         _write_baseline_attributes(store, git, base)
         _update_entries(store, git, base, findings)
         fault_point("snapshot.before-tree")
-        tree = git.line("write-tree")
-        unchanged = _find_same_as_checkout(git, root, difference(git, base_tree, tree))
+        tree = git.run_line("write-tree")
+        unchanged = _find_same_as_checkout(git, root, compare_trees(git, base_tree, tree))
         if unchanged:
-            set_entries(git, [(e.old_mode, e.old_blob, e.path) for e in unchanged])
-            tree = git.line("write-tree")
+            write_index_entries(git, [(e.old_mode, e.old_blob, e.path) for e in unchanged])
+            tree = git.run_line("write-tree")
         fault_point("snapshot.after-tree")
         index.replace(saved_index)
     finally:
@@ -197,17 +203,19 @@ def discard_index(index: Path) -> None:
     index.with_name(index.name + ".lock").unlink(missing_ok=True)
 
 
-def _update_entries(store: Store, git: Git, base: Sequence[Held], findings: list[Finding]) -> None:
-    entries, user_entries = in_index(git), in_index(store.repository.git)
+def _update_entries(store: Store, git: Git, base: Sequence[GitEntry], findings: list[Finding]) -> None:
+    entries, user_entries = list_index(git), list_index(store.repository.git)
     tracked, known = ({entry.path for entry in index} for index in (user_entries, entries))
     # The saved index still has the marks of the last snapshot: remove each of them before setting today's.
-    _update_index(git, [entry.path for entry in entries if entry.left_out], "--no-skip-worktree")
+    _update_index(git, [entry.path for entry in entries if entry.is_left_out], "--no-skip-worktree")
     _update_index(git, _find_left_out(store, user_entries), "--skip-worktree")
     links = {entry.path for entry in (*entries, *user_entries) if entry.mode == GITLINK}  # of the base, or just added
-    if store.repository.stands_for is None:  # in a task's work tree submodules stay at the commit that the base records
+    if (
+        store.repository.stands_in_for is None
+    ):  # in a task's work tree submodules stay at the commit that the base records
         for path in sorted(links):
             _update_submodule(store, git, path, findings)
-    modified = git.records("diff-files", "-z", "--name-only", "--ignore-submodules=all")
+    modified = git.run_records("diff-files", "-z", "--name-only", "--ignore-submodules=all")
     others = _find_untracked(store, git, base)
     nested = [path for path in others if path.endswith(b"/") and path[:-1] not in links]
     findings += [_report_nested_repository(path) for path in nested]
@@ -259,62 +267,64 @@ def _join(paths: Sequence[bytes]) -> bytes:
     return b"".join(path + b"\0" for path in paths)
 
 
-def _find_left_out(store: Store, user_entries: Sequence[Held]) -> list[bytes]:
+def _find_left_out(store: Store, user_entries: Sequence[GitEntry]) -> list[bytes]:
     """Return the paths in the user's index that a sparse checkout left out.
 
     A path that is marked as left out but exists in the work tree is not returned: the mark would hide its content.
     """
     root = os.fsencode(store.repository.root)
-    marked = [entry.path for entry in user_entries if entry.left_out]
+    marked = [entry.path for entry in user_entries if entry.is_left_out]
     return [path for path in marked if not os.path.lexists(os.path.join(root, path))]  # noqa: PTH118
 
 
-def _find_untracked(store: Store, git: Git, base: Sequence[Held]) -> list[bytes]:
+def _find_untracked(store: Store, git: Git, base: Sequence[GitEntry]) -> list[bytes]:
     """Return untracked paths that neither the baseline's ignore rules nor the work tree's own rules cover.
 
     This runs git twice: in a single call, a `!pattern` in the work tree would override the baseline's rules.
     """
-    rules = [*_read_personal_ignore_rules(store), *root_ignore_rules(files_named(git, base, b".gitignore"))]
+    rules = [*_read_personal_ignore_rules(store), *merge_ignore_rules(read_files_named(git, base, b".gitignore"))]
     rules_file = store.folder / "ignore.rules"
     rules_file.write_bytes(os.fsencode("".join(f"{rule}\n" for rule in rules)))
-    by_baseline = set(git.records("ls-files", "-z", "--others", f"--exclude-from={rules_file}"))
-    return [path for path in git.records("ls-files", "-z", "--others", "--exclude-standard") if path in by_baseline]
+    by_baseline = set(git.run_records("ls-files", "-z", "--others", f"--exclude-from={rules_file}"))
+    return [path for path in git.run_records("ls-files", "-z", "--others", "--exclude-standard") if path in by_baseline]
 
 
 def _read_personal_ignore_rules(store: Store) -> list[str]:
     """Return the ignore rules outside the tree: `info/exclude` and the user's own excludes file."""
     git = store.repository.git
-    configured = git.maybe("config", "--type=path", "core.excludesFile")
+    configured = git.try_line("config", "--type=path", "core.excludesFile")
     default = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "git" / "ignore"
     rules: list[str] = []
     for file in (Path(configured) if configured else default, store.repository.common_dir / "info" / "exclude"):
         if file.is_file():
-            rules += root_ignore_rules({".gitignore": os.fsdecode(file.read_bytes())})
+            rules += merge_ignore_rules({".gitignore": os.fsdecode(file.read_bytes())})
     return rules
 
 
-def files_named(git: Git, tree: Sequence[Held], name: bytes) -> dict[str, str]:
+def read_files_named(git: Git, tree: Sequence[GitEntry], name: bytes) -> dict[str, str]:
     """Return the content of every file with that name in the tree, by path."""
     entries = [entry for entry in tree if entry.is_file and entry.path.rpartition(b"/")[2] == name]
-    return {os.fsdecode(entry.path): os.fsdecode(git.out("cat-file", "blob", entry.thing)) for entry in entries}
+    return {
+        os.fsdecode(entry.path): os.fsdecode(git.run_output("cat-file", "blob", entry.object_id)) for entry in entries
+    }
 
 
-def _write_baseline_attributes(store: Store, git: Git, base: Sequence[Held]) -> None:
+def _write_baseline_attributes(store: Store, git: Git, base: Sequence[GitEntry]) -> None:
     """Give the baseline's attributes priority over edited ones; without edits, nothing needs to be written."""
     info = store.git_dir / "info" / "attributes"
-    rules = files_named(git, base, b".gitattributes")
+    rules = read_files_named(git, base, b".gitattributes")
     root = store.repository.root
     is_edited = any(
         not (root / path).is_file() or (root / path).read_bytes() != os.fsencode(text) for path, text in rules.items()
     )
-    lines = [*root_attribute_rules(rules)] if is_edited else []
+    lines = [*merge_attribute_rules(rules)] if is_edited else []
     personal = store.repository.common_dir / "info" / "attributes"
     if personal.is_file():
         lines += os.fsdecode(personal.read_bytes()).splitlines()
     info.write_bytes(os.fsencode("".join(f"{line}\n" for line in lines)))
 
 
-def _find_same_as_checkout(git: Git, root: Path, entries: Sequence[Entry]) -> list[Entry]:
+def _find_same_as_checkout(git: Git, root: Path, entries: Sequence[TreeDifference]) -> list[TreeDifference]:
     """Return changed entries whose file is, byte for byte, what a checkout of the baseline would write."""
     modified = [
         e for e in entries if e.kind is ChangeKind.MODIFIED and e.mode == e.old_mode and e.mode.startswith("100")
@@ -326,19 +336,19 @@ def _find_same_as_checkout(git: Git, root: Path, entries: Sequence[Entry]) -> li
     for entry in modified:
         if entry.path not in converted:
             continue
-        checked_out = git.out("cat-file", "--filters", b"--path=" + entry.path, entry.old_blob)
+        checked_out = git.run_output("cat-file", "--filters", b"--path=" + entry.path, entry.old_blob)
         if (root / os.fsdecode(entry.path)).read_bytes() == checked_out:
             same.append(entry)
     return same
 
 
-def moved_since(store: Store, before: Snapshot, now: Snapshot) -> list[Entry]:
+def find_changes_between(store: Store, before: Snapshot, now: Snapshot) -> list[TreeDifference]:
     """Return the paths that changed in the work tree between two snapshots.
 
     A filter (such as encryption) need not produce the same blob twice, so for a filtered file only its addition or
     deletion counts.
     """
-    changed = difference(store.git(), before.tree, now.tree)
+    changed = compare_trees(store.git(), before.tree, now.tree)
     if not changed:
         return []
     git = store.git(work_tree=store.repository.root)
@@ -348,19 +358,19 @@ def moved_since(store: Store, before: Snapshot, now: Snapshot) -> list[Entry]:
 
 def _find_converted(git: Git, paths: Sequence[bytes]) -> set[bytes]:
     """Return the paths that any conversion applies to."""
-    if git.maybe("config", "core.autocrlf") in ("true", "input"):
+    if git.try_line("config", "core.autocrlf") in ("true", "input"):
         return set(paths)
     return _find_with_attributes(git, paths, ("filter", "text", "eol", "crlf", "working-tree-encoding", "ident"))
 
 
 def _find_with_attributes(git: Git, paths: Sequence[bytes], attributes: Sequence[str]) -> set[bytes]:
     """Return the paths for which one of these attributes has a value."""
-    records = git.records("check-attr", "-z", "--stdin", *attributes, stdin=_join(paths))
+    records = git.run_records("check-attr", "-z", "--stdin", *attributes, stdin=_join(paths))
     triples = zip(records[::3], records[1::3], records[2::3], strict=True)
     return {path for path, _, value in triples if value not in (b"unspecified", b"unset")}
 
 
-def set_entries(git: Git, entries: Sequence[tuple[str, str, bytes]]) -> None:
+def write_index_entries(git: Git, entries: Sequence[tuple[str, str, bytes]]) -> None:
     """Write these index entries: mode, blob and path."""
     lines = b"".join(f"{mode} {blob}\t".encode() + path + b"\0" for mode, blob, path in entries)
     git.run("update-index", "-z", "--index-info", stdin=lines)
@@ -372,20 +382,20 @@ def _update_submodule(store: Store, git: Git, path: bytes, findings: list[Findin
     if not (folder / ".git").exists():
         return
     inside = store.repository.git_in(folder)
-    commit = inside.maybe("rev-parse", "--verify", "--quiet", "HEAD")
+    commit = inside.try_line("rev-parse", "--verify", "--quiet", "HEAD")
     if commit is None:
         raise RepositoryError(
-            f"{readable(path)}: the submodule has no commit checked out",
-            hint=f"git submodule update --init -- {readable(path)}",
+            f"{decode_path(path)}: the submodule has no commit checked out",
+            hint=f"git submodule update --init -- {decode_path(path)}",
         )
-    set_entries(git, [(GITLINK, commit, path)])
-    if inside.out("status", "--porcelain", "-z", "--ignore-submodules=all"):
+    write_index_entries(git, [(GITLINK, commit, path)])
+    if inside.run_output("status", "--porcelain", "-z", "--ignore-submodules=all"):
         findings.append(
             Finding(
                 layer="L1",
                 rule="submodule-dirty",
                 severity=Severity.MINOR,
-                path=readable(path),
+                path=decode_path(path),
                 detail="the submodule has uncommitted changes; they are not part of the checked tree",
                 fix="commit them inside the submodule, then check again",
             )
@@ -397,21 +407,21 @@ def _report_nested_repository(path: bytes) -> Finding:
         layer="L1",
         rule="nested-repository",
         severity=Severity.BLOCKER,
-        path=readable(path),
+        path=decode_path(path),
         detail="a git repository is inside the work tree; its files are not part of the tree and cannot be checked",
         fix="remove its .git, list it in .gitignore, or add it with `git submodule add`",
     )
 
 
-def _find_escaping_symlinks(store: Store, entries: Sequence[Entry]) -> list[Finding]:
+def _find_escaping_symlinks(store: Store, entries: Sequence[TreeDifference]) -> list[Finding]:
     """Return a finding for each symlink that the change added and that leads out of the repository."""
     findings = []
     for entry in entries:
         if entry.mode != SYMLINK:
             continue
-        target = os.fsdecode(store.git().out("cat-file", "blob", entry.blob))
+        target = os.fsdecode(store.git().run_output("cat-file", "blob", entry.blob))
         folder = posixpath.dirname(os.fsdecode(entry.path))
-        root = str(store.repository.stands_for or store.repository.root)
+        root = str(store.repository.stands_in_for or store.repository.root)
         if target.startswith("/"):
             is_inside = f"{posixpath.normpath(target)}/".startswith(f"{root}/")
         else:
@@ -422,7 +432,7 @@ def _find_escaping_symlinks(store: Store, entries: Sequence[Entry]) -> list[Find
                     layer="L1",
                     rule="symlink-escape",
                     severity=Severity.BLOCKER,
-                    path=readable(entry.path),
+                    path=decode_path(entry.path),
                     detail=f"the symlink leads out of the repository, to {target!r}",
                     fix="link to a file inside the repository, or commit the file itself",
                 )

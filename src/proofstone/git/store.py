@@ -25,7 +25,7 @@ from pathlib import Path
 from proofstone.errors import RepositoryError
 from proofstone.git.program import Git
 from proofstone.git.repository import Repository
-from proofstone.machine.files import discard, ensure_folder, ensure_place_for_file, write_alternates
+from proofstone.machine.files import ensure_file_path, ensure_folder, remove_path, write_alternates
 
 _CORE_SETTINGS = frozenset(
     f"core.{name}"
@@ -90,7 +90,7 @@ class Store:
             },
         )
 
-    def without_personal_smudge(self, versioned: Iterable[str]) -> tuple[str, ...]:
+    def settings_without_personal_filters(self, versioned: Iterable[str]) -> tuple[str, ...]:
         """Return settings that switch off checkout filters which only the user's `info/attributes` requests.
 
         `versioned` holds the tree's own attributes. Without this, nobody who sees the tree would know what a checkout
@@ -103,7 +103,7 @@ class Store:
         return tuple(f"filter.{name}.{key}" for name in names for key in ("smudge=", "process=", "required=false"))
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold the lock of the store: only one snapshot of a repository runs at a time, because they share an index."""
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -115,8 +115,8 @@ def open_store(repository: Repository, home: Path) -> Store:
     name = hashlib.sha256(os.fsencode(repository.git_dir)).hexdigest()[:20]
     store = Store(repository, home / "repos" / name)
     ensure_folder(store.folder, store.repairs)
-    ensure_place_for_file(store.folder / "lock", store.repairs)
-    with store.locked():
+    ensure_file_path(store.folder / "lock", store.repairs)
+    with store.lock():
         _repair(store)
         if not store.git_dir.is_dir():
             _create(store)
@@ -128,13 +128,13 @@ def open_store(repository: Repository, home: Path) -> Store:
     return store
 
 
-def store_beside(store: Store, folder: Path, repository: Repository) -> Store:
+def derive_store(store: Store, folder: Path, repository: Repository) -> Store:
     """Create a store with its own index, lock and attributes, and with the settings and objects of the given store."""
     derived = Store(repository, folder, store.objects, store.repairs)
     for part in ("refs", "info"):
         (derived.git_dir / part).mkdir(mode=0o700, parents=True, exist_ok=True)
     (derived.git_dir / "HEAD").write_text("ref: refs/heads/none\n")
-    with store.locked():
+    with store.lock():
         shutil.copyfile(store.git_dir / "config", derived.git_dir / "config")
         shutil.copyfile(store.folder / "settings.json", folder / "settings.json")
     for name in _FILTER_FOLDERS:
@@ -153,12 +153,12 @@ def refuse_filters_in_tree(store: Store) -> None:
 def _repair(store: Store) -> None:
     """Repair what git needs in its directory; existing objects and refs stay."""
     for name in _OWN_FILES:
-        ensure_place_for_file(store.folder / name, store.repairs)
+        ensure_file_path(store.folder / name, store.repairs)
     git = store.git_dir
     if not os.path.lexists(git):
         return
     if not git.is_dir():
-        discard(git)
+        remove_path(git)
         store.repairs.append(f"{git} was not a folder and has been recreated")
         return
     for name in _GIT_FOLDERS:
@@ -166,14 +166,14 @@ def _repair(store: Store) -> None:
             store.repairs.append(f"{git / name} was missing and has been recreated")
         ensure_folder(git / name, store.repairs)
     for name in _GIT_FILES:
-        ensure_place_for_file(git / name, store.repairs)
+        ensure_file_path(git / name, store.repairs)
     head = git / "HEAD"
     if not head.is_file() or not _IS_HEAD(head.read_bytes()):
         head.write_bytes(_HEAD)
         store.repairs.append(f"{head} was missing or damaged and has been rewritten")
     for lock in (*git.glob("*.lock"), *git.glob("refs/**/*.lock")):
         if _is_stale(lock):
-            discard(lock)
+            remove_path(lock)
             store.repairs.append(f"{lock} was left by a git process that was killed and has been removed")
 
 
@@ -187,7 +187,7 @@ def _is_stale(lock: Path) -> bool:
 def _create(store: Store) -> None:
     """Create the git directory in a temporary folder and rename it, so that a crash leaves nothing incomplete."""
     temporary = store.folder / "git.new"
-    discard(temporary)
+    remove_path(temporary)
     template = store.folder / "no-template"
     ensure_folder(template, store.repairs)
     store.repository.git_in(store.folder).run(
@@ -206,7 +206,7 @@ def _create(store: Store) -> None:
 def _read_user_settings(repository: Repository) -> list[tuple[str, str]]:
     """Return the user's settings that decide how bytes become blobs."""
     settings: list[tuple[str, str]] = []
-    for record in repository.git.records("config", "--list", "-z", "--includes"):
+    for record in repository.git.run_records("config", "--list", "-z", "--includes"):
         name, _, value = os.fsdecode(record).partition("\n")
         if name in _CORE_SETTINGS or name.startswith(("filter.", "lfs.")):
             settings.append((name, value))
@@ -280,14 +280,14 @@ def _link_filter_folders(store: Store) -> None:
 _HELD_REFS = "refs/proofstone/held"
 
 
-def hold(store: Store, run_id: str, name: str, thing: str) -> None:
+def pin(store: Store, run_id: str, name: str, thing: str) -> None:
     """Protect a commit or a tree of the run from garbage collection, in place of what was held under that name."""
     store.git().run("update-ref", f"{_HELD_REFS}/{run_id}/{name}", thing)
 
 
-def let_go(store: Store, run_id: str) -> None:
+def unpin(store: Store, run_id: str) -> None:
     """Release the objects of a run that is over: its result is in the user's repository."""
     git = store.git()
-    names = git.line("for-each-ref", "--format=delete %(refname)", f"{_HELD_REFS}/{run_id}")
+    names = git.run_line("for-each-ref", "--format=delete %(refname)", f"{_HELD_REFS}/{run_id}")
     if names:
         git.run("update-ref", "--stdin", stdin=f"{names}\n".encode())

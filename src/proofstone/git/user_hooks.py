@@ -27,9 +27,9 @@ from typing import Final
 from proofstone.errors import InputError, RepositoryError
 from proofstone.git.repository import Repository
 
-NAMES: Final = ("pre-commit", "pre-merge-commit", "pre-applypatch")
+HOOK_NAMES: Final = ("pre-commit", "pre-merge-commit", "pre-applypatch")
 """The hooks that git 2.39 runs before it creates a commit: for all forms of `git commit`, `git merge` and `git am`."""
-CHAINED: Final = ".proofstone-chained"
+CHAINED_SUFFIX: Final = ".proofstone-chained"
 
 _MARK: Final = re.compile(rb"^# proofstone-hook 1 [0-9a-f]{64}$", re.MULTILINE)
 _NEW_FOLDER: Final = b"# The folder was made for it.\n"
@@ -76,7 +76,7 @@ exec "$proofstone" hook run @name@@options@
 """
 
 
-class State(StrEnum):
+class HookState(StrEnum):
     """The state of one hook."""
 
     MISSING = "missing"
@@ -87,8 +87,8 @@ class State(StrEnum):
     """Written by somebody else."""
 
     @property
-    def ours(self) -> bool:
-        return self in (State.INSTALLED, State.EDITED)
+    def is_ours(self) -> bool:
+        return self in (HookState.INSTALLED, HookState.EDITED)
 
 
 @dataclass(frozen=True)
@@ -101,51 +101,51 @@ class Hook:
     """The content of the file, or None if there is no file."""
 
     @property
-    def chained(self) -> Path:
-        return self.path.with_name(self.name + CHAINED)
+    def chained_path(self) -> Path:
+        return self.path.with_name(self.name + CHAINED_SUFFIX)
 
     @property
     def has_chained(self) -> bool:
-        return os.path.lexists(self.chained)
+        return os.path.lexists(self.chained_path)
 
     @property
-    def state(self) -> State:
+    def state(self) -> HookState:
         if self.content is None:
-            return State.MISSING
-        if not is_proofstones(self.content):
-            return State.OTHER
-        return State.INSTALLED if _is_intact(self.content) else State.EDITED
+            return HookState.MISSING
+        if not is_proofstone_hook(self.content):
+            return HookState.OTHER
+        return HookState.INSTALLED if _is_intact(self.content) else HookState.EDITED
 
     @property
-    def moved(self) -> tuple[Path, ...]:
+    def moved_paths(self) -> tuple[Path, ...]:
         """Where another tool has moved Proofstone's hook: the pre-commit framework keeps and runs the hooks that it
         finds.
         """
         candidates = sorted(self.path.parent.glob(f"{self.name}.*"))
-        return tuple(path for path in candidates if path != self.chained and _is_intact(_read_content(path)))
+        return tuple(path for path in candidates if path != self.chained_path and _is_intact(_read_content(path)))
 
     @property
     def is_chained_twice(self) -> bool:
         """Whether a tool has written its hook again, so that it exists both here and under its chained name."""
-        return self.state is State.OTHER and self.has_chained and _read_content(self.chained) == self.content
+        return self.state is HookState.OTHER and self.has_chained and _read_content(self.chained_path) == self.content
 
     @property
-    def checks(self) -> bool:
+    def runs_checks(self) -> bool:
         """Whether the hook itself runs the checks for a tree without evidence."""
         return self.content is not None and self.content.rstrip().endswith(b" --check")
 
 
 @dataclass(frozen=True)
-class Done:
+class HookChange:
     """What was done about one hook."""
 
     name: str
-    did: str
-    left: bool = False
+    action: str
+    needs_decision: bool = False
     """Whether something remains that the user must decide about."""
 
 
-def script(name: str, program: str, *, check: bool = False, new_folder: bool = False) -> bytes:
+def build_hook_script(name: str, program: str, *, check: bool = False, new_folder: bool = False) -> bytes:
     """Return the full text of a hook."""
     text = _SCRIPT.replace("@name@", name).replace("@options@", " --check" if check else "")
     return _add_digest(
@@ -153,28 +153,28 @@ def script(name: str, program: str, *, check: bool = False, new_folder: bool = F
     )
 
 
-def is_proofstones(content: bytes) -> bool:
+def is_proofstone_hook(content: bytes) -> bool:
     """Return whether Proofstone wrote the hook, even if somebody has edited it since."""
     return _MARK.search(content) is not None
 
 
-def hooks_in(folder: Path) -> tuple[Hook, ...]:
-    return tuple(Hook(name, folder / name, _read_content(folder / name)) for name in NAMES)
+def read_hooks(folder: Path) -> tuple[Hook, ...]:
+    return tuple(Hook(name, folder / name, _read_content(folder / name)) for name in HOOK_NAMES)
 
 
-def persons_hook(folder: Path, name: str) -> Path | None:
+def find_user_hook(folder: Path, name: str) -> Path | None:
     """Return the hook that git would run without Proofstone's. Like git, ignore a file that is not executable."""
     hook = Hook(name, folder / name, _read_content(folder / name))
-    own = hook.chained if hook.state.ours else hook.path
+    own = hook.chained_path if hook.state.is_ours else hook.path
     return own if own.is_file() and os.access(own, os.X_OK) else None
 
 
-def hooks_folder(repository: Repository) -> Path:
+def find_hooks_folder(repository: Repository) -> Path:
     """Return the folder where git looks for hooks, however it is configured."""
     return _read_hooks_path(repository)[1]
 
 
-def own_folders(repository: Repository) -> tuple[Path, ...]:
+def find_own_hook_folders(repository: Repository) -> tuple[Path, ...]:
     """Return the folders that may hold Proofstone's hooks.
 
     They are git's default folder, and the configured one if it belongs to this repository alone.
@@ -186,30 +186,31 @@ def own_folders(repository: Repository) -> tuple[Path, ...]:
         return (usual,)
 
 
-def install(repository: Repository, program: str, *, check: bool) -> list[Done]:
+def install_repository_hooks(repository: Repository, program: str, *, check: bool) -> list[HookChange]:
     """Install the hooks: all of them or, if something is in the way, none."""
     folder = _own_folder(repository)
     new_folder = not folder.is_dir()
-    hooks = hooks_in(folder)
+    hooks = read_hooks(folder)
     for hook in hooks:
         _validate_hook(hook)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         has_own_folder = new_folder or any(hook.content is not None and _NEW_FOLDER in hook.content for hook in hooks)
         return [
-            _install_hook(hook, script(hook.name, program, check=check, new_folder=has_own_folder)) for hook in hooks
+            _install_hook(hook, build_hook_script(hook.name, program, check=check, new_folder=has_own_folder))
+            for hook in hooks
         ]
     except OSError as error:
         raise RepositoryError(f"{folder}: hooks cannot be written there: {error.strerror}") from error
 
 
-def uninstall(repository: Repository) -> list[Done]:
+def uninstall_repository_hooks(repository: Repository) -> list[HookChange]:
     """Remove the hooks and restore the previous ones."""
-    return [change for folder in own_folders(repository) for change in _uninstall_from(folder)]
+    return [change for folder in find_own_hook_folders(repository) for change in _uninstall_from(folder)]
 
 
-def _uninstall_from(folder: Path) -> list[Done]:
-    hooks = hooks_in(folder)
+def _uninstall_from(folder: Path) -> list[HookChange]:
+    hooks = read_hooks(folder)
     has_own_folder = any(hook.content is not None and _NEW_FOLDER in hook.content for hook in hooks)
     try:
         changes = [change for hook in hooks if (change := _remove_hook(hook)) is not None]
@@ -220,71 +221,73 @@ def _uninstall_from(folder: Path) -> list[Done]:
     return changes
 
 
-def _install_hook(hook: Hook, new_content: bytes) -> Done:
+def _install_hook(hook: Hook, new_content: bytes) -> HookChange:
     if hook.content == new_content and os.access(hook.path, os.X_OK):
-        return Done(hook.name, "already installed")
+        return HookChange(hook.name, "already installed")
     descriptor, temporary = tempfile.mkstemp(prefix=".proofstone-", dir=hook.path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(new_content)
         Path(temporary).chmod(0o755)
         action = "installed" if hook.content is None else "updated"
-        if hook.state is State.OTHER:
+        if hook.state is HookState.OTHER:
             is_executable = os.access(hook.path, os.X_OK)
-            hook.path.replace(hook.chained)
-            action = f"installed; the previous hook is now {hook.chained.name} and " + (
+            hook.path.replace(hook.chained_path)
+            action = f"installed; the previous hook is now {hook.chained_path.name} and " + (
                 "runs first" if is_executable else "does not run: it is not executable, so git did not run it either"
             )
         Path(temporary).replace(hook.path)
-        for path in hook.moved:
+        for path in hook.moved_paths:
             path.unlink()
     finally:
         Path(temporary).unlink(missing_ok=True)
-    return Done(hook.name, action)
+    return HookChange(hook.name, action)
 
 
-def _remove_hook(hook: Hook) -> Done | None:
+def _remove_hook(hook: Hook) -> HookChange | None:
     """Remove one hook; return None if there is nothing of Proofstone's."""
     match hook.state, hook.has_chained:
-        case State.INSTALLED | State.MISSING, True:
-            hook.chained.replace(hook.path)
-            return Done(hook.name, "removed; the previous hook is restored")
-        case State.INSTALLED, False:
+        case HookState.INSTALLED | HookState.MISSING, True:
+            hook.chained_path.replace(hook.path)
+            return HookChange(hook.name, "removed; the previous hook is restored")
+        case HookState.INSTALLED, False:
             hook.path.unlink()
-            return Done(hook.name, "removed")
-        case State.EDITED, has_chained:
-            addition = f", and so is {hook.chained.name}, which it runs" if has_chained else ""
-            return Done(hook.name, f"left as it is: somebody has edited {hook.path}{addition}", left=True)
-        case State.OTHER, _ if hook.moved:
+            return HookChange(hook.name, "removed")
+        case HookState.EDITED, has_chained:
+            addition = f", and so is {hook.chained_path.name}, which it runs" if has_chained else ""
+            return HookChange(
+                hook.name, f"left as it is: somebody has edited {hook.path}{addition}", needs_decision=True
+            )
+        case HookState.OTHER, _ if hook.moved_paths:
             return _remove_moved_hook(hook)
-        case State.OTHER, True:
-            message = f"left as it is: somebody has put another hook there; the previous hook is {hook.chained}"
-            return Done(hook.name, message, left=True)
+        case HookState.OTHER, True:
+            message = f"left as it is: somebody has put another hook there; the previous hook is {hook.chained_path}"
+            return HookChange(hook.name, message, needs_decision=True)
     return None
 
 
-def _remove_moved_hook(hook: Hook) -> Done:
+def _remove_moved_hook(hook: Hook) -> HookChange:
     """Remove a hook from where another tool has moved it. That tool's own hook stays in place."""
-    for path in hook.moved:
+    for path in hook.moved_paths:
         path.unlink()
     if hook.is_chained_twice:
-        hook.chained.unlink()
+        hook.chained_path.unlink()
     if not hook.has_chained:
-        return Done(hook.name, "removed from where another hook kept it")
-    message = f"removed from where another hook kept it; that hook is left, and the previous one is {hook.chained}"
-    return Done(hook.name, message, left=True)
+        return HookChange(hook.name, "removed from where another hook kept it")
+    message = f"removed from where another hook kept it; that hook is left, and the previous one is {hook.chained_path}"
+    return HookChange(hook.name, message, needs_decision=True)
 
 
 def _validate_hook(hook: Hook) -> None:
     """Raise an error instead of overwriting a file that somebody may want."""
-    if hook.state is State.EDITED:
+    if hook.state is HookState.EDITED:
         raise InputError(
             f"{hook.path}: somebody has edited the hook that Proofstone put there",
             hint="move it away or undo the edit, then install again",
         )
-    if hook.state is State.OTHER and hook.has_chained and not hook.is_chained_twice:
+    if hook.state is HookState.OTHER and hook.has_chained and not hook.is_chained_twice:
         raise InputError(
-            f"{hook.path}: another hook is in place, and {hook.chained.name} already holds an earlier one",
+            f"{hook.path}: another hook is in place, and {hook.chained_path.name} already holds an earlier one",
             hint="keep the one that you want as the hook, move the other away, then install again",
         )
 
@@ -292,12 +295,12 @@ def _validate_hook(hook: Hook) -> None:
 def _own_folder(repository: Repository) -> Path:
     """Return the folder where git looks for hooks, if it belongs to this repository alone and is not committed."""
     scope, folder, value = _read_hooks_path(repository)
-    line = f"`proofstone hook run {NAMES[0]} || exit 1`"
+    line = f"`proofstone hook run {HOOK_NAMES[0]} || exit 1`"
     if scope in ("global", "system"):
         raise RepositoryError(
             f"core.hooksPath is {value} for all repositories ({scope} configuration), and Proofstone does not "
             f"change hooks for all repositories",
-            hint=f"put {line} into {folder / NAMES[0]}, or give this repository its own folder: "
+            hint=f"put {line} into {folder / HOOK_NAMES[0]}, or give this repository its own folder: "
             f"git config core.hooksPath {shlex.quote(str(repository.common_dir / 'hooks'))}",
         )
     real = folder.resolve()
@@ -306,13 +309,13 @@ def _own_folder(repository: Repository) -> Path:
     if not real.is_relative_to(repository.root):
         raise RepositoryError(
             f"{folder}: git's hooks folder is {real}, outside this repository, where others may use it too",
-            hint=f"put {line} into the hook yourself: {real / NAMES[0]}",
+            hint=f"put {line} into the hook yourself: {real / HOOK_NAMES[0]}",
         )
-    names = (name + suffix for name in NAMES for suffix in ("", CHAINED))
+    names = (name + suffix for name in HOOK_NAMES for suffix in ("", CHAINED_SUFFIX))
     if committed := [name for name in names if not _is_ignored(repository, real / name)]:
         raise RepositoryError(
             f"{folder / committed[0]}: git's hooks folder is part of the work tree, so a commit would include the hook",
-            hint=f"put {line} into {folder / NAMES[0]} for everybody; `proofstone export hooks git` prints "
+            hint=f"put {line} into {folder / HOOK_NAMES[0]} for everybody; `proofstone export hooks git` prints "
             f"complete hooks",
         )
     return folder

@@ -22,7 +22,7 @@ from typing import Any, Final
 from proofstone.errors import InputError
 from proofstone.machine.files import seconds_since_use
 
-SECONDS: Final = 900
+HOOK_TIMEOUT_SECONDS: Final = 900
 """How long an agent waits for the check. After that, it stops without proof."""
 
 Document = dict[str, Any]
@@ -40,7 +40,7 @@ class Dialect:
     """The word that keeps the agent from stopping."""
     next: str
     """What the user has to know or do."""
-    timeout: int = SECONDS
+    timeout: int = HOOK_TIMEOUT_SECONDS
     """The timeout in the program's own unit."""
     flat: bool = False
     """Copilot's form: an event lists commands, not groups of commands."""
@@ -49,7 +49,7 @@ class Dialect:
     def command(self) -> str:
         return f"proofstone hook run agent-stop --agent {self.name}"
 
-    def entry(self) -> Document:
+    def build_entry(self) -> Document:
         if self.flat:
             return {"type": "command", "bash": self.command, "timeoutSec": self.timeout}
         return {"hooks": [{"type": "command", "command": self.command, "timeout": self.timeout}]}
@@ -85,7 +85,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             ("AfterAgent",),
             "deny",
             "Gemini CLI runs hooks of a project only if you trust its folder.",
-            timeout=SECONDS * 1000,
+            timeout=HOOK_TIMEOUT_SECONDS * 1000,
         ),
         Dialect(
             "qwen",
@@ -93,7 +93,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             ("Stop", "SubagentStop"),
             "block",
             "Qwen Code runs hooks of a project only if you trust its folder.",
-            timeout=SECONDS * 1000,
+            timeout=HOOK_TIMEOUT_SECONDS * 1000,
         ),
         Dialect(
             "copilot",
@@ -166,7 +166,7 @@ def read_document(name: str, text: str) -> Document:
     return document
 
 
-def merged(dialect: Dialect, document: Document, name: str) -> Document:
+def add_hook(dialect: Dialect, document: Document, name: str) -> Document:
     """Return the document with the hook added. Everything else stays as it was, in its order."""
     result = dict(document) or ({"version": 1} if dialect.flat else {})
     hooks = dict(_require_object(result.get("hooks", {}), f"{name}: hooks"))
@@ -174,12 +174,12 @@ def merged(dialect: Dialect, document: Document, name: str) -> Document:
         others = _require_list(hooks.get(event, []), f"{name}: hooks.{event}")
         position = next((index for index, entry in enumerate(others) if dialect.is_own(entry)), len(others))
         foreign = [entry for entry in others if not dialect.is_own(entry)]
-        hooks[event] = [*foreign[:position], dialect.entry(), *foreign[position:]]
+        hooks[event] = [*foreign[:position], dialect.build_entry(), *foreign[position:]]
     result["hooks"] = hooks
     return result
 
 
-def without(dialect: Dialect, document: Document, name: str) -> Document:
+def remove_hook(dialect: Dialect, document: Document, name: str) -> Document:
     """Return the document without the hook, and without what only the hook needed."""
     hooks = dict(_require_object(document.get("hooks", {}), f"{name}: hooks"))
     for event in dialect.events:
@@ -198,19 +198,19 @@ def without(dialect: Dialect, document: Document, name: str) -> Document:
     return result
 
 
-def is_bare(dialect: Dialect, document: Document) -> bool:
+def is_empty_document(dialect: Dialect, document: Document) -> bool:
     """Return whether the document is empty, so that the file can be removed."""
     return document in ({}, {"version": 1} if dialect.flat else {})
 
 
-def written(document: Document, like: str = "") -> str:
+def format_document(document: Document, like: str = "") -> str:
     """Return the document as text, indented like the original text."""
     indentation = re.search(r"^\{\r?\n([ \t]+)\S", like)
     text = json.dumps(document, indent=indentation[1] if indentation else 2, ensure_ascii=False)
     return text + ("" if like and not like.endswith("\n") else "\n")
 
 
-def answer(dialect: Dialect, send_back: str, remark: str) -> str:
+def format_answer(dialect: Dialect, send_back: str, remark: str) -> str:
     """Return what the program expects on the hook's standard output. Empty if there is nothing to say."""
     if send_back:
         return json.dumps({"decision": dialect.decision, "reason": send_back})
@@ -261,13 +261,13 @@ class StopRounds:
     def _file(self) -> Path:
         return self.folder / hashlib.sha256(self.conversation.encode("utf-8", "backslashreplace")).hexdigest()[:20]
 
-    def count(self) -> int:
+    def read_count(self) -> int:
         try:
             return int(self._file.read_text("ascii"))
         except (FileNotFoundError, ValueError):
             return 0
 
-    def keep(self, count: int) -> None:
+    def write_count(self, count: int) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file.write_text(str(count), "ascii")
         for file in self.folder.iterdir():

@@ -19,12 +19,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 from proofstone.ledger.rules.anchors import Anchor
-from proofstone.ledger.rules.chain import AuthenticationLevel, Break, Scalar, in_row_order
-from proofstone.ledger.schema import TABLES, R, Row, Stored, table_of
+from proofstone.ledger.rules.chain import AuthenticationLevel, ChainBreak, Scalar, sort_breaks
+from proofstone.ledger.schema import TABLES, LedgerRow, RowT, StoredRow, table_of
 
-__all__ = ["Anchor", "Last", "Ledger", "Row", "Stored", "Verification", "in_order", "rows_of"]
+__all__ = [
+    "Anchor",
+    "LastRowCondition",
+    "Ledger",
+    "LedgerRow",
+    "StoredRow",
+    "Verification",
+    "read_all_rows",
+    "read_rows",
+]
 
 _PAGE = 1000
 
@@ -34,7 +43,7 @@ class Verification:
     """The result of verifying a ledger."""
 
     head: Anchor
-    problems: tuple[Break, ...] = ()
+    problems: tuple[ChainBreak, ...] = ()
     """The problems, in the order of their rows; problems that concern no row come last."""
     start: int = 0
     """Rows up to this one were verified earlier and not again."""
@@ -44,7 +53,7 @@ class Verification:
     """Who is able to write a row that verifies."""
 
     @property
-    def problem(self) -> Break | None:
+    def problem(self) -> ChainBreak | None:
         """The first problem."""
         return self.problems[0] if self.problems else None
 
@@ -52,22 +61,24 @@ class Verification:
     def ok(self) -> bool:
         return not self.problems
 
-    def with_problems(self, more: Iterable[Break]) -> Verification:
-        return replace(self, problems=in_row_order((*self.problems, *more)))
+    def with_problems(self, more: Iterable[ChainBreak]) -> Verification:
+        return replace(self, problems=sort_breaks((*self.problems, *more)))
 
 
 @dataclass(frozen=True)
-class Last:
+class LastRowCondition:
     """A condition of an append: the last row of a kind whose columns equal `where` is still the row `seq`."""
 
-    kind: type[Contract]
+    kind: type[FrozenModel]
     where: Mapping[str, Scalar]
     seq: int = 0
     """0 means that there is no such row."""
 
 
 class Ledger(Protocol):
-    def append(self, *rows: Row, provided: Sequence[Last] = (), durable: bool = True) -> tuple[int, ...]:
+    def append(
+        self, *rows: LedgerRow, provided: Sequence[LastRowCondition] = (), durable: bool = True
+    ) -> tuple[int, ...]:
         """Write the rows in one transaction and return their sequence numbers.
 
         If one of the conditions in `provided` does not hold within that transaction, nothing is written and the result
@@ -79,8 +90,8 @@ class Ledger(Protocol):
         """
 
     def read(
-        self, kind: type[R], /, *, after: int = 0, limit: int | None = None, newest: bool = False, **where: Scalar
-    ) -> list[Stored[R]]:
+        self, kind: type[RowT], /, *, after: int = 0, limit: int | None = None, newest: bool = False, **where: Scalar
+    ) -> list[StoredRow[RowT]]:
         """Return the rows of one kind with `seq > after` whose columns equal `where` (None means null), in order; with
         `newest`, the newest first.
         """
@@ -91,7 +102,7 @@ class Ledger(Protocol):
     def hash_at(self, seq: int) -> str | None:
         """Return the hash of an entry, the genesis hash for 0, or None if there is no such entry."""
 
-    def is_authentic(self, stored: Stored[Any]) -> bool:
+    def is_authentic(self, stored: StoredRow[Any]) -> bool:
         """Return whether the ledger holds exactly this row at its position, written with the ledger's key."""
 
     def verify(self, anchors: Sequence[Anchor] = (), *, since: Anchor | None = None) -> Verification:
@@ -100,7 +111,7 @@ class Ledger(Protocol):
     def checkpoint(self) -> Anchor | None:
         """Return the position up to which the ledger was verified, if an authentic checkpoint exists."""
 
-    def keep_checkpoint(self, anchor: Anchor) -> str:
+    def record_checkpoint(self, anchor: Anchor) -> str:
         """Record that the ledger was verified up to here. Return the reason if that fails, otherwise an empty
         string.
         """
@@ -108,7 +119,9 @@ class Ledger(Protocol):
     def close(self) -> None: ...
 
 
-def rows_of(ledger: Ledger, kind: type[R], upto: int, *, after: int = 0, **where: Scalar) -> Iterator[Stored[R]]:
+def read_rows(
+    ledger: Ledger, kind: type[RowT], upto: int, *, after: int = 0, **where: Scalar
+) -> Iterator[StoredRow[RowT]]:
     """Yield the rows of one kind up to a sequence number, without holding all of them in memory."""
     while page := ledger.read(kind, after=after, limit=_PAGE, newest=False, **where):
         for stored in page:
@@ -118,12 +131,12 @@ def rows_of(ledger: Ledger, kind: type[R], upto: int, *, after: int = 0, **where
         after = page[-1].seq
 
 
-def in_order(ledger: Ledger, run_id: str | None = None, *, after: int = 0) -> Iterator[Stored[Contract]]:
+def read_all_rows(ledger: Ledger, run_id: str | None = None, *, after: int = 0) -> Iterator[StoredRow[FrozenModel]]:
     """Yield the current rows of all tables in the order of the chain; with `run_id`, only the rows of that run."""
     upto = ledger.head().seq
     if run_id is None:
-        streams = [rows_of(ledger, kind, upto, after=after) for kind in TABLES]
+        streams = [read_rows(ledger, kind, upto, after=after) for kind in TABLES]
     else:
         kinds = [kind for kind in TABLES if "run_id" in table_of(kind).columns]
-        streams = [rows_of(ledger, kind, upto, run_id=run_id) for kind in kinds]
+        streams = [read_rows(ledger, kind, upto, run_id=run_id) for kind in kinds]
     return heapq.merge(*streams, key=lambda stored: stored.seq)

@@ -21,17 +21,17 @@ from pydantic import ValidationError
 
 from proofstone.errors import InputError, LedgerCorruptError, LedgerError
 from proofstone.faults import fault_point
-from proofstone.ledger.rules.anchors import Anchor, KeptAnchor
-from proofstone.ledger.rules.chain import Break, canonical_json
+from proofstone.ledger.rules.anchors import Anchor, StoredAnchor
+from proofstone.ledger.rules.chain import ChainBreak, canonical_json
 
-__all__ = ["Anchor", "check_anchors", "read_anchors", "write_anchors"]
+__all__ = ["Anchor", "check_anchors", "parse_anchors", "serialize_anchors"]
 
 
-def write_anchors(anchors: Iterable[Anchor]) -> bytes:
+def serialize_anchors(anchors: Iterable[Anchor]) -> bytes:
     return b"".join(anchor.to_bytes() for anchor in anchors)
 
 
-def read_anchors(data: bytes, *, source: str) -> tuple[Anchor, ...]:
+def parse_anchors(data: bytes, *, source: str) -> tuple[Anchor, ...]:
     """Parse anchors, one per line. `source` says where the bytes come from, for the error message."""
     anchors = []
     for number, line in enumerate(data.splitlines(), start=1):
@@ -49,20 +49,24 @@ def read_anchors(data: bytes, *, source: str) -> tuple[Anchor, ...]:
     return tuple(anchors)
 
 
-def check_anchors(anchors: Sequence[Anchor], head: Anchor, hash_at: Callable[[int], str | None]) -> tuple[Break, ...]:
+def check_anchors(
+    anchors: Sequence[Anchor], head: Anchor, hash_at: Callable[[int], str | None]
+) -> tuple[ChainBreak, ...]:
     """Return the anchors that the ledger contradicts. `hash_at` returns the hash of an entry, the genesis hash
     for 0.
     """
     breaks, last_good = [], 0
     for anchor in sorted(anchors, key=lambda anchor: anchor.seq):
         if anchor.ledger_id != head.ledger_id:
-            breaks.append(Break(1, f"anchor {anchor.seq} is of ledger {anchor.ledger_id}, this is {head.ledger_id}"))
+            breaks.append(
+                ChainBreak(1, f"anchor {anchor.seq} is of ledger {anchor.ledger_id}, this is {head.ledger_id}")
+            )
         elif anchor.seq > head.seq:
             reason = f"cut after entry {head.seq}: an anchor names entry {anchor.seq}"
-            breaks.append(Break(head.seq + 1, reason))
+            breaks.append(ChainBreak(head.seq + 1, reason))
         elif hash_at(anchor.seq) != anchor.hash:
             reason = f"not the anchored entry: entries {last_good + 1} to {anchor.seq} were rewritten"
-            breaks.append(Break(anchor.seq, reason))
+            breaks.append(ChainBreak(anchor.seq, reason))
         else:
             last_good = anchor.seq
     return tuple(breaks)
@@ -73,16 +77,16 @@ _RAW_PREFIX: Final = "bytes:"
 """The prefix of a path that is not valid UTF-8. Other paths begin with a slash."""
 
 
-class KeptAnchors:
+class AnchorFiles:
     def __init__(self, home: Path) -> None:
         self.folder = home / "anchors"
 
-    def of(self, git_directory: Path) -> KeptAnchor | None:
+    def find_last(self, git_directory: Path) -> StoredAnchor | None:
         """Return the last anchor of exactly this repository: a new clone at the same path is another repository."""
         stored = self._read_last(self._file_of(git_directory))
-        return stored if stored is not None and stored.identity == identity_of(git_directory) else None
+        return stored if stored is not None and stored.identity == directory_identity(git_directory) else None
 
-    def all(self) -> Iterator[KeptAnchor]:
+    def list_last(self) -> Iterator[StoredAnchor]:
         """Yield the last anchor of each repository, including repositories that no longer exist."""
         try:
             files = sorted(self.folder.glob("*.jsonl"))
@@ -93,11 +97,11 @@ class KeptAnchors:
             if stored is not None:
                 yield stored
 
-    def keep(self, git_directory: Path, anchor: Anchor) -> None:
-        identity = identity_of(git_directory)
-        self.keep_again(KeptAnchor(anchor=anchor, repository=path_to_text(git_directory), identity=identity))
+    def append_anchor(self, git_directory: Path, anchor: Anchor) -> None:
+        identity = directory_identity(git_directory)
+        self.append_stored(StoredAnchor(anchor=anchor, repository=path_to_text(git_directory), identity=identity))
 
-    def keep_again(self, stored: KeptAnchor) -> None:
+    def append_stored(self, stored: StoredAnchor) -> None:
         """Append the anchor to the file of its repository, which may no longer exist."""
         file = self._file_of(text_to_path(stored.repository))
         line = canonical_json(stored.model_dump()).encode() + b"\n"
@@ -120,7 +124,7 @@ class KeptAnchors:
         name = hashlib.sha256(os.fsencode(git_directory)).hexdigest()[:32]
         return self.folder / f"{name}.jsonl"
 
-    def _read_last(self, file: Path) -> KeptAnchor | None:
+    def _read_last(self, file: Path) -> StoredAnchor | None:
         try:
             with file.open("rb") as opened:
                 size = opened.seek(0, os.SEEK_END)
@@ -133,7 +137,7 @@ class KeptAnchors:
         lines = [line for line in data[: data.rfind(b"\n") + 1].splitlines() if line.strip()]
         for line in reversed(lines):
             try:
-                return KeptAnchor.model_validate_json(line)
+                return StoredAnchor.model_validate_json(line)
             except ValidationError:
                 continue  # an incomplete line from a crash: the next writer ended it and appended its own
         if lines:
@@ -162,7 +166,7 @@ def text_to_path(text: str) -> Path:
     )
 
 
-def identity_of(git_directory: Path) -> str:
+def directory_identity(git_directory: Path) -> str:
     try:
         status = git_directory.stat()
     except OSError:

@@ -31,10 +31,10 @@ class ArtifactRef:
     size: int
     """The number of stored bytes, which the hash covers."""
     truncated: bool
-    seen: int
+    written_size: int
     """The number of bytes written, stored or not."""
 
-    def row(self, media_type: str = "text/plain; charset=utf-8") -> ArtifactRow:
+    def to_row(self, media_type: str = "text/plain; charset=utf-8") -> ArtifactRow:
         return ArtifactRow(artifact=self.hash, size=self.size, media_type=media_type, truncated=self.truncated)
 
 
@@ -42,15 +42,15 @@ class ArtifactStore:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def writer(self, max_bytes: int = MAX_BYTES) -> ArtifactWriter:
+    def open_writer(self, max_bytes: int = MAX_BYTES) -> ArtifactWriter:
         return ArtifactWriter(self, max_bytes)
 
     def put(self, data: bytes, max_bytes: int = MAX_BYTES) -> ArtifactRef:
-        with self.writer(max_bytes) as writer:
+        with self.open_writer(max_bytes) as writer:
             writer.write(data)
             return writer.finish()
 
-    def path(self, digest: str) -> Path:
+    def path_of(self, digest: str) -> Path:
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
             raise LedgerError(f"{digest!r} is not the hash of an artifact", hint="64 lower-case hex digits")
         return self.directory / digest[:2] / digest[2:]
@@ -67,7 +67,7 @@ class ArtifactStore:
 
     def read(self, digest: str) -> bytes:
         """Return the bytes, after checking that they match the hash."""
-        path = self.path(digest)
+        path = self.path_of(digest)
         with _translate_os_errors(path):
             data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != digest:
@@ -76,9 +76,9 @@ class ArtifactStore:
             )
         return data
 
-    def problem(self, digest: str) -> str | None:
+    def find_problem(self, digest: str) -> str | None:
         """Return what is wrong with the artifact; None if it exists and is unchanged."""
-        path = self.path(digest)
+        path = self.path_of(digest)
         if not path.is_file():
             return f"artifact {digest} is missing"
         actual = hashlib.sha256()
@@ -111,7 +111,7 @@ class ArtifactWriter:
             return os.fdopen(os.open(self._temporary, flags, 0o600), "wb")
 
     @property
-    def is_due(self) -> bool:
+    def is_unpublished(self) -> bool:
         """Whether bytes were written that are not published yet."""
         return self._written_bytes > 0 and not self._published
 
@@ -125,7 +125,7 @@ class ArtifactWriter:
 
     def finish(self) -> ArtifactRef:
         digest = self._hash.hexdigest()
-        target = self._store.path(digest)
+        target = self._store.path_of(digest)
         with _translate_os_errors(target):
             self._file.flush()
             os.fsync(self._file.fileno())

@@ -18,10 +18,10 @@ from urllib.parse import quote
 
 from pydantic import Field, ValidationError
 
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 from proofstone.errors import LedgerBusyError, LedgerCorruptError, LedgerError
-from proofstone.ledger.migrations import version
-from proofstone.sandbox.mounts import mount_table, mounts
+from proofstone.ledger.migrations import read_schema_version
+from proofstone.sandbox.mounts import parse_mounts, read_mount_table
 
 NETWORK_FILE_SYSTEMS: Final = frozenset(
     (
@@ -47,7 +47,7 @@ _SQLITE_PATH_BYTES: Final = 504
 """The longest path that SQLite opens, with links resolved: 512 minus the suffixes of the files beside the database."""
 
 
-class DaemonLocation(Contract):
+class DaemonLocation(FrozenModel):
     """The location of a ledger that a daemon of another account keeps."""
 
     database: str
@@ -58,17 +58,17 @@ class DaemonLocation(Contract):
 
 def ledger_path(home: Path) -> Path:
     """Return the path of the database, in the state directory or where the daemon keeps it."""
-    location = daemon_location(home)
-    return own_ledger_path(home) if location is None else Path(location.database)
+    location = read_daemon_location(home)
+    return local_ledger_path(home) if location is None else Path(location.database)
 
 
-def folders_elsewhere(home: Path) -> tuple[Path, ...]:
+def external_folders(home: Path) -> tuple[Path, ...]:
     """Return the folders of the ledger outside of the state directory. No sandbox may see them either."""
-    location = daemon_location(home)
+    location = read_daemon_location(home)
     return () if location is None else (Path(location.database).parent, Path(location.socket).parent)
 
 
-def own_ledger_path(home: Path) -> Path:
+def local_ledger_path(home: Path) -> Path:
     """Return the path of the database in the state directory. For a path that is too long, SQLite would only report
     that the file cannot be opened.
     """
@@ -87,7 +87,7 @@ def location_path(home: Path) -> Path:
     return home / "ledger" / "location.json"
 
 
-def daemon_location(home: Path) -> DaemonLocation | None:
+def read_daemon_location(home: Path) -> DaemonLocation | None:
     """Return the location of the daemon's ledger; None if the ledger is in the state directory."""
     path = location_path(home)
     try:
@@ -124,10 +124,10 @@ def prepare_directory(directory: Path) -> None:
 
 
 def refuse_network_file_system(directory: Path) -> None:
-    table = mount_table()
+    table = read_mount_table()
     if table is None:
         return  # the mounts are unknown; SQLite's own locking errors remain
-    kind = file_system(table, directory.resolve())
+    kind = find_file_system(table, directory.resolve())
     if kind in NETWORK_FILE_SYSTEMS:
         raise LedgerError(
             f"{directory}: is on a network file system ({kind}), where a ledger can be damaged",
@@ -135,10 +135,10 @@ def refuse_network_file_system(directory: Path) -> None:
         )
 
 
-def file_system(mountinfo: str, path: Path) -> str | None:
+def find_file_system(mountinfo: str, path: Path) -> str | None:
     """Return the type of the file system that holds `path`."""
     best, kind = -1, None
-    for mount, type in mounts(mountinfo):
+    for mount, type in parse_mounts(mountinfo):
         if path.is_relative_to(mount) and len(mount.parts) >= best:
             best, kind = len(mount.parts), type
     return kind
@@ -157,15 +157,15 @@ _creation_lock: Final = threading.Lock()
 def open_for_writing(path: Path, *, create: bool, busy_ms: int, file_mode: int = 0o600) -> sqlite3.Connection:
     if create:
         prepare_directory(path.parent)
-    demand_directory(path)
+    require_directory(path)
     refuse_network_file_system(path.parent)
     _create_private(path, create=create, file_mode=file_mode)
-    with explained(path):
+    with translate_sqlite_errors(path):
         connection = _connect(path, "mode=rw", busy_ms)
         try:
             if _may_be_foreign(connection, path):
-                version(connection, path)  # before writing: the file may not be a ledger
-            eventually(connection, "PRAGMA journal_mode = WAL", busy_ms)
+                read_schema_version(connection, path)  # before writing: the file may not be a ledger
+            execute_with_retry(connection, "PRAGMA journal_mode = WAL", busy_ms)
             connection.execute("PRAGMA synchronous = FULL")
             (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
         except BaseException:
@@ -178,10 +178,10 @@ def open_for_writing(path: Path, *, create: bool, busy_ms: int, file_mode: int =
 
 
 def open_for_reading(path: Path, *, busy_ms: int = BUSY_MS) -> sqlite3.Connection:
-    demand_directory(path)
+    require_directory(path)
     if not path.exists():
         raise LedgerError(f"{path}: there is no ledger", hint="name another directory with --home or PROOFSTONE_HOME")
-    with explained(path):
+    with translate_sqlite_errors(path):
         try:
             return _open_reader(path, "mode=ro", busy_ms)
         except sqlite3.OperationalError as error:
@@ -213,7 +213,7 @@ def _open_read_only_reader(path: Path, busy_ms: int) -> sqlite3.Connection:
     return _open_reader(path, "mode=ro&vfs=unix-none", busy_ms, "PRAGMA locking_mode = EXCLUSIVE")
 
 
-def demand_directory(path: Path) -> None:
+def require_directory(path: Path) -> None:
     if not path.parent.is_dir():
         raise LedgerError(
             f"{path}: there is no ledger, {path.parent} is not a directory",
@@ -222,7 +222,7 @@ def demand_directory(path: Path) -> None:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def translate_sqlite_errors(path: Path) -> Iterator[None]:
     """Translate SQLite's errors into Proofstone's, with the path and a hint."""
     try:
         yield
@@ -232,7 +232,7 @@ def explained(path: Path) -> Iterator[None]:
         raise LedgerCorruptError(f"{path}: is damaged ({error})", hint="restore it from a backup") from error
 
 
-def eventually(connection: sqlite3.Connection, statement: str, busy_ms: int) -> None:
+def execute_with_retry(connection: sqlite3.Connection, statement: str, busy_ms: int) -> None:
     """Run a statement that may find the file locked.
 
     SQLite waits by itself, except where waiting could be a deadlock (while a log is recovered or switched on): there it

@@ -22,12 +22,12 @@ from typing import Any, Final, TypeAlias, cast
 
 from pydantic import ValidationError
 
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 from proofstone.errors import LedgerBusyError, LedgerCorruptError, LedgerError
-from proofstone.ledger import Last, Verification
+from proofstone.ledger import LastRowCondition, Verification
 from proofstone.ledger.rules.anchors import Anchor
-from proofstone.ledger.rules.chain import AuthenticationLevel, Break, Link
-from proofstone.ledger.schema import TABLES, Row, Stored, Table, table_of
+from proofstone.ledger.rules.chain import AuthenticationLevel, ChainBreak, ChainLink
+from proofstone.ledger.schema import TABLES, LedgerRow, StoredRow, TableSpec, table_of
 from proofstone.ledger.sqlite import SqliteLedger
 
 _MAX_BYTES: Final = 256 * 1024 * 1024
@@ -36,19 +36,19 @@ _CREDENTIALS: Final = struct.Struct("3i")
 _ERRORS: Final = {kind.__name__: kind for kind in (LedgerError, LedgerBusyError, LedgerCorruptError)}
 _TABLES_BY_NAME: Final = {table.name: table for table in TABLES.values()}
 
-Message: TypeAlias = Mapping[str, Any]
-Answer: TypeAlias = Any
+WireMessage: TypeAlias = Mapping[str, Any]
+WireResult: TypeAlias = Any
 """The result of a request: JSON, in the form that belongs to the request."""
 
 
-def send(connection: socket.socket, message: Message) -> None:
+def send_message(connection: socket.socket, message: WireMessage) -> None:
     data = json.dumps(message).encode("ascii")
     if len(data) > _MAX_BYTES:
         raise LedgerError(f"{len(data):,} bytes are too many to record at once")
     connection.sendall(_LENGTH.pack(len(data)) + data)
 
 
-def receive(connection: socket.socket) -> dict[str, Any] | None:
+def receive_message(connection: socket.socket) -> dict[str, Any] | None:
     """Return the next message; None if the other side has closed the connection."""
     header = _receive_exactly(connection, _LENGTH.size)
     if header is None:
@@ -73,51 +73,51 @@ def peer_uid(connection: socket.socket) -> int:
     return int(uid)
 
 
-def failure(error: LedgerError) -> Message:
+def encode_error(error: LedgerError) -> WireMessage:
     name = type(error).__name__
     return {"error": name if name in _ERRORS else "LedgerError", "message": error.message, "hint": error.hint}
 
 
-def result_of(answer: Message) -> Answer:
+def decode_result(answer: WireMessage) -> WireResult:
     """Return the result of an answer; raise the error that the other side reported."""
     if "error" in answer:
         raise _ERRORS.get(str(answer["error"]), LedgerError)(str(answer["message"]), hint=answer.get("hint"))
     return answer["ok"]
 
 
-def row_out(row: Row) -> Message:
+def encode_row(row: LedgerRow) -> WireMessage:
     return {"table": table_of(type(row)).name, "row": row.model_dump()}
 
 
-def row_in(message: Message) -> Row:
+def decode_row(message: WireMessage) -> LedgerRow:
     table = _find_table(message)
     try:
-        return cast("Row", table.model.model_validate(message["row"]))
+        return cast("LedgerRow", table.model.model_validate(message["row"]))
     except (ValidationError, KeyError, TypeError) as error:
         raise LedgerError(f"{table.name}: not a row of this table: {error}") from error
 
 
-def last_out(condition: Last) -> Message:
+def encode_condition(condition: LastRowCondition) -> WireMessage:
     return {"table": table_of(condition.kind).name, "where": dict(condition.where), "seq": condition.seq}
 
 
-def last_in(message: Message) -> Last:
-    return Last(_find_table(message).model, dict(message["where"]), int(message["seq"]))
+def decode_condition(message: WireMessage) -> LastRowCondition:
+    return LastRowCondition(_find_table(message).model, dict(message["where"]), int(message["seq"]))
 
 
-def stored_out(stored: Stored[Any]) -> Message:
+def encode_stored_row(stored: StoredRow[Any]) -> WireMessage:
     link = stored.link
     chained = [link.seq, link.table, link.payload_hash, link.prev_hash, link.hash]
     return {"table": link.table, "link": chained, "values": dict(stored.values)}
 
 
-def stored_in(message: Message) -> Stored[Contract]:
+def decode_stored_row(message: WireMessage) -> StoredRow[FrozenModel]:
     seq, table, *hashes = message["link"]
-    link = Link(int(seq), str(table), *(str(value) for value in hashes))
-    return Stored(_find_table(message).model, link, dict(message["values"]))
+    link = ChainLink(int(seq), str(table), *(str(value) for value in hashes))
+    return StoredRow(_find_table(message).model, link, dict(message["values"]))
 
 
-def verification_out(verification: Verification) -> Message:
+def encode_verification(verification: Verification) -> WireMessage:
     return {
         "head": verification.head.model_dump(),
         "problems": [[problem.seq, problem.reason] for problem in verification.problems],
@@ -126,17 +126,17 @@ def verification_out(verification: Verification) -> Message:
     }
 
 
-def verification_in(message: Message, level: AuthenticationLevel) -> Verification:
+def decode_verification(message: WireMessage, level: AuthenticationLevel) -> Verification:
     return Verification(
         Anchor.model_validate(message["head"]),
-        tuple(Break(seq, str(reason)) for seq, reason in message["problems"]),
+        tuple(ChainBreak(seq, str(reason)) for seq, reason in message["problems"]),
         int(message["start"]),
         int(message["unlisted"]),
         level,
     )
 
 
-def _find_table(message: Message) -> Table:
+def _find_table(message: WireMessage) -> TableSpec:
     table = _TABLES_BY_NAME.get(str(message.get("table")))
     if table is None:
         raise LedgerError(f"there is no table {message.get('table')}; there are: {', '.join(_TABLES_BY_NAME)}")
@@ -153,11 +153,11 @@ def _receive_exactly(connection: socket.socket, size: int) -> bytes | None:
     return bytes(data)
 
 
-FILE_MODE: Final = 0o640
+DATABASE_MODE: Final = 0o640
 _MAX_CLIENTS: Final = 64
 
 
-class DaemonConfig(Contract):
+class DaemonConfig(FrozenModel):
     """The configuration of a daemon. The file belongs to root: no client can change it."""
 
     database: str
@@ -194,42 +194,42 @@ class LedgerDaemon:
                 uid = peer_uid(connection)
                 if uid != self._client_uid:
                     message = f"this ledger is kept for the user {self._client_uid}; you are {uid}"
-                    send(connection, failure(LedgerError(message)))
+                    send_message(connection, encode_error(LedgerError(message)))
                     return
-                while (request := receive(connection)) is not None:
-                    send(connection, self._answer(request))
+                while (request := receive_message(connection)) is not None:
+                    send_message(connection, self._answer(request))
         except (OSError, LedgerError):
             return  # the client is gone or violates the protocol: it gets no further answer
         finally:
             self._client_slots.release()
 
-    def _answer(self, request: Message) -> Message:
+    def _answer(self, request: WireMessage) -> WireMessage:
         perform = self._operations.get(str(request.get("op")))
         if perform is None:
-            return failure(LedgerError(f"there is no request {request.get('op')}"))
+            return encode_error(LedgerError(f"there is no request {request.get('op')}"))
         try:
             return {"ok": perform(request)}
         except LedgerError as error:
-            return failure(error)
+            return encode_error(error)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-            return failure(LedgerError(f"the request {request.get('op')} is malformed: {error}"))
+            return encode_error(LedgerError(f"the request {request.get('op')} is malformed: {error}"))
 
     @property
-    def _operations(self) -> dict[str, Callable[[Message], Any]]:
+    def _operations(self) -> dict[str, Callable[[WireMessage], Any]]:
         return {
             "append": self._append,
-            "is_authentic": lambda request: self._ledger.is_authentic(stored_in(request["stored"])),
+            "is_authentic": lambda request: self._ledger.is_authentic(decode_stored_row(request["stored"])),
             "verify": self._verify,
             "checkpoint": lambda _: _dump_anchor(self._ledger.checkpoint()),
             "keep_checkpoint": self._keep_checkpoint,
         }
 
-    def _append(self, request: Message) -> list[int]:
-        rows = [row_in(row) for row in request["rows"]]
-        provided = [last_in(condition) for condition in request["provided"]]
+    def _append(self, request: WireMessage) -> list[int]:
+        rows = [decode_row(row) for row in request["rows"]]
+        provided = [decode_condition(condition) for condition in request["provided"]]
         return list(self._ledger.append(*rows, provided=provided, durable=bool(request["durable"])))
 
-    def _verify(self, request: Message) -> Message:
+    def _verify(self, request: WireMessage) -> WireMessage:
         anchors = [Anchor.model_validate(anchor) for anchor in request["anchors"]]
         since = None if request["since"] is None else Anchor.model_validate(request["since"])
         if since is not None and since != self._ledger.checkpoint():
@@ -237,17 +237,17 @@ class LedgerDaemon:
         verification = self._ledger.verify(anchors, since=since)
         if verification.ok:
             self._verified_heads.add(verification.head)
-        return verification_out(verification)
+        return encode_verification(verification)
 
-    def _keep_checkpoint(self, request: Message) -> str:
+    def _keep_checkpoint(self, request: WireMessage) -> str:
         anchor = Anchor.model_validate(request["anchor"])
         if anchor not in self._verified_heads:
             return f"nothing was verified up to row {anchor.seq}"
         self._verified_heads.clear()
-        return self._ledger.keep_checkpoint(anchor)
+        return self._ledger.record_checkpoint(anchor)
 
 
-def bind(path: Path) -> socket.socket:
+def bind_socket(path: Path) -> socket.socket:
     """Return a listening socket; replace the socket of a daemon that is gone."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

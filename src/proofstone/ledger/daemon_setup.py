@@ -23,20 +23,20 @@ from proofstone.errors import InputError, LedgerError, MachineError
 from proofstone.faults import fault_point
 from proofstone.ledger.connection import (
     DaemonLocation,
-    daemon_location,
+    local_ledger_path,
     location_path,
-    own_ledger_path,
     prepare_directory,
+    read_daemon_location,
 )
-from proofstone.ledger.daemon import FILE_MODE, DaemonConfig, bind
+from proofstone.ledger.daemon import DATABASE_MODE, DaemonConfig, bind_socket
 from proofstone.ledger.keys import key_path
 from proofstone.ledger.models import EventRow
 from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.ledger.verification import checkpoint_path
-from proofstone.machine.locks import is_held
+from proofstone.machine.locks import is_run_locked
 
-STATE: Final = Path("/var/lib/proofstone-ledger")
-SOCKETS: Final = Path("/run/proofstone-ledger")
+DEFAULT_STATE_FOLDER: Final = Path("/var/lib/proofstone-ledger")
+DEFAULT_SOCKET_FOLDER: Final = Path("/run/proofstone-ledger")
 _CONFIG_NAME: Final = "daemon.json"
 _DATABASE_NAME: Final = "ledger.db"
 
@@ -44,10 +44,10 @@ _DATABASE_NAME: Final = "ledger.db"
 def move_to_account(home: Path, account: str, socket_path: Path, state: Path) -> DaemonConfig:
     """Move the ledger of a state directory to the account, and record the new location in the state directory."""
     client = _find_client(home)
-    if daemon_location(home) is not None:
+    if read_daemon_location(home) is not None:
         raise InputError(f"{location_path(home)}: a daemon already keeps this ledger")
     for lock in (home / "runs").glob("*.lock"):
-        if is_held(home, lock.stem):
+        if is_run_locked(home, lock.stem):
             raise InputError(f"run {lock.stem} is still running", hint="wait until it has ended, or stop it first")
     owner = _ensure_account(account)
     if owner.pw_uid == client.st_uid:
@@ -98,10 +98,10 @@ def listen_as_account(config: DaemonConfig) -> socket.socket:
     if os.geteuid() != owner.pw_uid:
         raise InputError(f"this daemon must run as {config.account}", hint="start it as root; it drops its privileges")
     os.umask(0o027)
-    return bind(path)
+    return bind_socket(path)
 
 
-def unit_text(config: DaemonConfig, program: str, state: Path) -> str:
+def render_systemd_unit(config: DaemonConfig, program: str, state: Path) -> str:
     """Return a systemd unit that keeps the daemon running."""
     folder = Path(config.socket).parent
     return f"""[Unit]
@@ -175,7 +175,7 @@ def _find_account(name: str) -> pwd.struct_passwd:
 
 
 def _copy_ledger(home: Path, state: Path, config: DaemonConfig, owner: pwd.struct_passwd) -> None:
-    source_path = own_ledger_path(home)
+    source_path = local_ledger_path(home)
     if source_path.is_symlink() or source_path.parent.is_symlink():
         raise InputError(f"{source_path}: is a symbolic link; root does not follow links of another account")
     is_new = not source_path.parent.exists()
@@ -194,7 +194,7 @@ def _copy_ledger(home: Path, state: Path, config: DaemonConfig, owner: pwd.struc
             source.backup(target)
     if key is None:
         raise LedgerError(f"{source_path}: has no key")
-    temporary.chmod(FILE_MODE)
+    temporary.chmod(DATABASE_MODE)
     os.chown(temporary, owner.pw_uid, config.client_gid)
     for suffix in ("-wal", "-shm"):
         database.with_name(database.name + suffix).unlink(missing_ok=True)
@@ -214,7 +214,7 @@ def _publish_location(home: Path, config: DaemonConfig, owner: pwd.struct_passwd
 
 
 def _remove_old(home: Path) -> None:
-    database = own_ledger_path(home)
+    database = local_ledger_path(home)
     for path in (
         database,
         *(database.with_name(database.name + suffix) for suffix in ("-wal", "-shm")),

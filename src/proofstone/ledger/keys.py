@@ -92,7 +92,7 @@ def read_key(path: Path) -> LedgerKey | None:
     return LedgerKey(_decode_key(path, text), AuthenticationLevel.KEY_FILE)
 
 
-def make_key(path: Path) -> LedgerKey:
+def create_key(path: Path) -> LedgerKey:
     """Create a random key on the disk, or return the key that another process has just created."""
     text = secrets.token_hex(KEY_BYTES)
     publish_key(path, text)
@@ -102,7 +102,7 @@ def make_key(path: Path) -> LedgerKey:
     return key
 
 
-def name_in_keyring(path: Path, name: str) -> None:
+def use_keyring_key(path: Path, name: str) -> None:
     """Take the key from the kernel's keyring from now on."""
     publish_key(path, f"{_KEYRING_PREFIX}{name}", replace=True)
 

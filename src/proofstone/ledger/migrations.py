@@ -28,9 +28,9 @@ _MIGRATIONS_TABLE: Final = (
 
 def first_schema(connection: sqlite3.Connection) -> None:
     connection.execute(_MIGRATIONS_TABLE)
-    for statement in schema.append_only("migrations", "version = NEW.version"):
+    for statement in schema.append_only_triggers("migrations", "version = NEW.version"):
         connection.execute(statement)
-    for statement in schema.statements():
+    for statement in schema.schema_statements():
         connection.execute(statement)
     connection.execute("INSERT INTO meta (key, value) VALUES ('ledger_id', ?)", (secrets.token_hex(16),))
 
@@ -39,7 +39,7 @@ def bus(connection: sqlite3.Connection) -> None:
     """Add cursors of subscribers, and indexes that find messages by run and recipient; a message id is unique
     in a run.
     """
-    for statement in (*schema.data_table("deliveries", _DELIVERIES), *_UNIQUE_MESSAGES, *_BUS_INDEXES):
+    for statement in (*schema.data_table_statements("deliveries", _DELIVERIES), *_UNIQUE_MESSAGES, *_BUS_INDEXES):
         connection.execute(statement)
 
 
@@ -95,7 +95,7 @@ _RUN_INDEX: Final = (
     run_id TEXT PRIMARY KEY,
     first_seq INTEGER NOT NULL UNIQUE
 ) WITHOUT ROWID""",
-    *schema.append_only("run_index", "run_id = NEW.run_id OR first_seq = NEW.first_seq"),
+    *schema.append_only_triggers("run_index", "run_id = NEW.run_id OR first_seq = NEW.first_seq"),
 )
 
 
@@ -128,16 +128,16 @@ _ORDER_INDEXES: Final = (
 MIGRATIONS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (first_schema, bus, authenticated)
 """The n-th function makes version n out of version n-1."""
 
-CURRENT: Final = len(MIGRATIONS)
-OLDEST: Final = 3
+CURRENT_VERSION: Final = len(MIGRATIONS)
+OLDEST_VERSION: Final = 3
 """The oldest version that can be read: the first one that was released."""
 
 
-def migrate(connection: sqlite3.Connection, path: Path, upto: int = CURRENT) -> None:
+def migrate(connection: sqlite3.Connection, path: Path, upto: int = CURRENT_VERSION) -> None:
     """Bring the file to a version. One of several concurrent processes does it; the others find it done."""
-    while version(connection, path) < upto:
+    while read_schema_version(connection, path) < upto:
         with _immediate_transaction(connection):
-            current = version(connection, path)  # again, now that no other process can write
+            current = read_schema_version(connection, path)  # again, now that no other process can write
             if current < upto:
                 step = MIGRATIONS[current]
                 step(connection)
@@ -146,7 +146,7 @@ def migrate(connection: sqlite3.Connection, path: Path, upto: int = CURRENT) -> 
                 connection.execute("INSERT INTO migrations (version, name, applied_at) VALUES (?, ?, ?)", row)
 
 
-def version(connection: sqlite3.Connection, path: Path) -> int:
+def read_schema_version(connection: sqlite3.Connection, path: Path) -> int:
     """Return the version of the file, 0 if it is empty; raise if it is not a ledger or is from a newer Proofstone."""
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not names:
@@ -158,25 +158,25 @@ def version(connection: sqlite3.Connection, path: Path) -> int:
     (number,) = connection.execute("SELECT MAX(version) FROM migrations").fetchone()
     if not isinstance(number, int):
         raise LedgerError(f"{path}: its migrations table has no version", hint="restore it from a backup")
-    if number > CURRENT:
+    if number > CURRENT_VERSION:
         raise LedgerError(
-            f"{path}: has schema version {number}; this Proofstone supports versions up to {CURRENT}",
+            f"{path}: has schema version {number}; this Proofstone supports versions up to {CURRENT_VERSION}",
             hint="use a newer Proofstone",
         )
     return number
 
 
-def expected_schema(upto: int = CURRENT) -> set[tuple[str, str, str]]:
+def build_expected_schema(upto: int = CURRENT_VERSION) -> set[tuple[str, str, str]]:
     """Return the type, name and SQL text of everything that a version defines."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
         migrate(connection, Path(":memory:"), upto)
-        return schema_of(connection)
+        return read_schema(connection)
     finally:
         connection.close()
 
 
-def schema_of(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
+def read_schema(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
     query = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
     return set(connection.execute(query))
 

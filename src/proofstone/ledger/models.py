@@ -13,12 +13,12 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from proofstone.common.models import Assurance, Contract, Phase, ReviewVerdict, Severity, Verdict
+from proofstone.common.models import Assurance, FrozenModel, Phase, ReviewVerdict, Severity, Verdict
 
 SNIPPET_LIMIT = 500
 
 
-class CheckRow(Contract):
+class CheckRow(FrozenModel):
     """A row of `checks`: if there is no row, the check did not happen."""
 
     run_id: str
@@ -48,7 +48,7 @@ class CheckRow(Contract):
         return self.state is Verdict.PASS
 
 
-def snippet(text: str) -> str:
+def cut_snippet(text: str) -> str:
     """Return the head and the tail of `text`, within the limit of a row, so that the end of a check is never
     cut off.
     """
@@ -71,7 +71,7 @@ class StepStatus(StrEnum):
     ERROR = "ERROR"
 
 
-class TelemetryRow(Contract):
+class TelemetryRow(FrozenModel):
     """A step of the pipeline: one row for its start, and a second one, with `completed_at`, for its end."""
 
     run_id: str
@@ -86,7 +86,7 @@ class TelemetryRow(Contract):
     notes: str | None = None
 
 
-class MessageRow(Contract):
+class MessageRow(FrozenModel):
     """An envelope of the message bus."""
 
     message_id: str
@@ -97,7 +97,7 @@ class MessageRow(Contract):
     payload: Mapping[str, JsonValue] = {}
 
 
-class DeliveryRow(Contract):
+class DeliveryRow(FrozenModel):
     """The progress of a subscriber of the bus; the last row of a subscriber is its cursor."""
 
     subscriber: str
@@ -107,7 +107,7 @@ class DeliveryRow(Contract):
     """The sequence number of the last message that the subscriber has handled."""
 
 
-class ApprovalRow(Contract):
+class ApprovalRow(FrozenModel):
     """A person, or a rule in place of a person, chose an option at a gate."""
 
     run_id: str
@@ -119,7 +119,7 @@ class ApprovalRow(Contract):
     payload: Mapping[str, JsonValue] = {}
 
 
-class OverrideRow(Contract):
+class OverrideRow(FrozenModel):
     """A person overrode a gate. This is never a pass; it records who did it and why."""
 
     run_id: str
@@ -132,7 +132,7 @@ class OverrideRow(Contract):
     payload: Mapping[str, JsonValue] = {}
 
 
-class EventRow(Contract):
+class EventRow(FrozenModel):
     """An event in a run."""
 
     run_id: str
@@ -141,7 +141,7 @@ class EventRow(Contract):
     payload: Mapping[str, JsonValue] = {}
 
 
-class ArtifactRow(Contract):
+class ArtifactRow(FrozenModel):
     """Bytes in the artifact store. `artifact` is their SHA-256, as in `checks.artifact`."""
 
     artifact: Sha256
@@ -150,7 +150,7 @@ class ArtifactRow(Contract):
     truncated: bool = False
 
 
-class BegunSetup(Contract):
+class RunConfig(FrozenModel):
     command: str
     version: str
     """The version of the engine. Another version may decide differently, so it cannot resume this run."""
@@ -162,6 +162,6 @@ class BegunSetup(Contract):
     """The parent run, if there is one."""
 
     @property
-    def about(self) -> str:
+    def subject(self) -> str:
         """The subject of the run, as a user would name it on the command line."""
         raise NotImplementedError

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from proofstone.errors import LedgerError
-from proofstone.ledger import Last, Ledger, Verification
+from proofstone.ledger import LastRowCondition, Ledger, Verification
 from proofstone.ledger import daemon as wire
-from proofstone.ledger.connection import DaemonLocation, daemon_location, own_ledger_path
+from proofstone.ledger.connection import DaemonLocation, local_ledger_path, read_daemon_location
 from proofstone.ledger.keys import key_path, read_key
 from proofstone.ledger.rules.anchors import Anchor
 from proofstone.ledger.rules.chain import AuthenticationLevel, Scalar
-from proofstone.ledger.schema import R, Row, Stored
-from proofstone.ledger.sqlite import Mode, SqliteLedger
+from proofstone.ledger.schema import LedgerRow, RowT, StoredRow
+from proofstone.ledger.sqlite import OpenMode, SqliteLedger
 
 
 class DaemonLedger:
@@ -34,22 +34,24 @@ class DaemonLedger:
         self._reader = SqliteLedger(Path(location.database), "read")
         self.ledger_id = self._reader.ledger_id
 
-    def append(self, *rows: Row, provided: Sequence[Last] = (), durable: bool = True) -> tuple[int, ...]:
+    def append(
+        self, *rows: LedgerRow, provided: Sequence[LastRowCondition] = (), durable: bool = True
+    ) -> tuple[int, ...]:
         if not self._writable:
             raise LedgerError(f"{self._location.database}: is open for reading only")
         if not rows:
             return ()
         written = self._send_request(
             "append",
-            rows=[wire.row_out(row) for row in rows],
-            provided=[wire.last_out(condition) for condition in provided],
+            rows=[wire.encode_row(row) for row in rows],
+            provided=[wire.encode_condition(condition) for condition in provided],
             durable=durable,
         )
         return tuple(int(seq) for seq in written)
 
     def read(
-        self, kind: type[R], /, *, after: int = 0, limit: int | None = None, newest: bool = False, **where: Scalar
-    ) -> list[Stored[R]]:
+        self, kind: type[RowT], /, *, after: int = 0, limit: int | None = None, newest: bool = False, **where: Scalar
+    ) -> list[StoredRow[RowT]]:
         return self._reader.read(kind, after=after, limit=limit, newest=newest, **where)
 
     def head(self) -> Anchor:
@@ -58,8 +60,8 @@ class DaemonLedger:
     def hash_at(self, seq: int) -> str | None:
         return self._reader.hash_at(seq)
 
-    def is_authentic(self, stored: Stored[Any]) -> bool:
-        return bool(self._send_request("is_authentic", stored=wire.stored_out(stored)))
+    def is_authentic(self, stored: StoredRow[Any]) -> bool:
+        return bool(self._send_request("is_authentic", stored=wire.encode_stored_row(stored)))
 
     def verify(self, anchors: Sequence[Anchor] = (), *, since: Anchor | None = None) -> Verification:
         answer = self._send_request(
@@ -69,13 +71,13 @@ class DaemonLedger:
         )
         is_separate = self._location.account_uid != os.getuid()
         level = AuthenticationLevel.SEPARATE_ACCOUNT if is_separate else AuthenticationLevel.KEY_FILE
-        return wire.verification_in(answer, level)
+        return wire.decode_verification(answer, level)
 
     def checkpoint(self) -> Anchor | None:
         answer = self._send_request("checkpoint")
         return None if answer is None else Anchor.model_validate(answer)
 
-    def keep_checkpoint(self, anchor: Anchor) -> str:
+    def record_checkpoint(self, anchor: Anchor) -> str:
         return str(self._send_request("keep_checkpoint", anchor=anchor.model_dump()))
 
     def close(self) -> None:
@@ -85,19 +87,19 @@ class DaemonLedger:
                 self._connection = None
         self._reader.close()
 
-    def _send_request(self, operation: str, **arguments: wire.Answer) -> wire.Answer:
+    def _send_request(self, operation: str, **arguments: wire.WireResult) -> wire.WireResult:
         """Send one request at a time. If the connection breaks, the outcome is unknown, so that is an error."""
         with self._lock:
             if self._connection is None:
                 self._connection = self._connect()
             try:
-                wire.send(self._connection, {"op": operation, **arguments})
-                answer = wire.receive(self._connection)
+                wire.send_message(self._connection, {"op": operation, **arguments})
+                answer = wire.receive_message(self._connection)
             except OSError as error:
                 raise self._unavailable_error(f"the connection broke ({error.strerror})") from error
         if answer is None:
             raise self._unavailable_error("it closed the connection")
-        return wire.result_of(answer)
+        return wire.decode_result(answer)
 
     def _connect(self) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -125,17 +127,17 @@ class DaemonLedger:
 
 def authentication_level(home: Path) -> AuthenticationLevel:
     """Return who is able to write a row that verifies, according to the setup of the state directory."""
-    location = daemon_location(home)
+    location = read_daemon_location(home)
     if location is not None and location.account_uid != os.getuid():
         return AuthenticationLevel.SEPARATE_ACCOUNT
     if location is not None:
         return AuthenticationLevel.KEY_FILE
-    key = read_key(key_path(own_ledger_path(home)))
+    key = read_key(key_path(local_ledger_path(home)))
     return AuthenticationLevel.NONE if key is None else key.level
 
 
-def open_ledger(home: Path, mode: Mode) -> Ledger:
-    location = daemon_location(home)
+def open_ledger(home: Path, mode: OpenMode) -> Ledger:
+    location = read_daemon_location(home)
     if location is None:
-        return SqliteLedger(own_ledger_path(home), mode)
+        return SqliteLedger(local_ledger_path(home), mode)
     return DaemonLedger(location, writable=mode != "read")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from proofstone.errors import InputError
-from proofstone.ledger.connection import explained, open_for_reading
+from proofstone.ledger.connection import open_for_reading, translate_sqlite_errors
 from proofstone.ledger.schema import json_field
 
 DEFAULT_LIMIT: Final = 1000
@@ -26,28 +26,28 @@ _STEPS_BETWEEN_CHECKS: Final = 10_000
 _READ_ACTIONS: Final = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE))
 _FORBIDDEN_FUNCTIONS: Final = frozenset(("load_extension", "fts3_tokenizer", "writefile", "readfile", "edit"))
 
-Value = str | int | float | bytes | None
+SqlValue = str | int | float | bytes | None
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryResult:
     columns: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]
-    more: bool
+    rows: tuple[tuple[SqlValue, ...], ...]
+    has_more: bool
     """Whether there were more rows than the limit."""
 
 
-def query(
+def run_query(
     path: Path,
     sql: str,
-    parameters: Sequence[Value] = (),
+    parameters: Sequence[SqlValue] = (),
     *,
     limit: int = DEFAULT_LIMIT,
     seconds: float = DEFAULT_SECONDS,
-) -> Answer:
+) -> QueryResult:
     connection = open_for_reading(path)
     try:
-        with explained(path):
+        with translate_sqlite_errors(path):
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
             connection.text_factory = _decode_text
             deadline = time.monotonic() + seconds
@@ -59,8 +59,8 @@ def query(
 
 
 def _run_query(
-    connection: sqlite3.Connection, sql: str, parameters: Sequence[Value], limit: int, seconds: float
-) -> Answer:
+    connection: sqlite3.Connection, sql: str, parameters: Sequence[SqlValue], limit: int, seconds: float
+) -> QueryResult:
     try:
         cursor = connection.execute(sql, parameters)
         if cursor.description is None:
@@ -72,7 +72,7 @@ def _run_query(
             raise InputError(f"the query took longer than {seconds:g} s", hint="narrow it with WHERE") from error
         raise InputError(f"the query was refused: {error}", hint="use a single SELECT that writes nothing") from error
     columns = tuple(str(column[0]) for column in cursor.description)
-    return Answer(columns, tuple(tuple(row) for row in rows[:limit]), len(rows) > limit)
+    return QueryResult(columns, tuple(tuple(row) for row in rows[:limit]), len(rows) > limit)
 
 
 def _authorize(action: int, _first: str | None, second: str | None, *_: str | None) -> int:
@@ -85,7 +85,7 @@ def _decode_text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-MOST: Final = 1_000_000
+MAX_RUNS: Final = 1_000_000
 _MAX_SUGGESTIONS: Final = 5
 
 _STARTED_QUERY: Final = f"""
@@ -105,7 +105,7 @@ WHERE SUBSTR(run_id, 1, LENGTH(?1)) = ?1 OR SUBSTR(run_id, -LENGTH(?1)) = ?1 ORD
 
 
 @dataclass(frozen=True)
-class KnownRun:
+class RunReference:
     run_id: str
     repository: str | None
     """None if the run does not record its repository."""
@@ -113,17 +113,17 @@ class KnownRun:
     """The id of the parent run."""
 
 
-def known_runs(path: Path) -> tuple[str, ...]:
+def list_run_ids(path: Path) -> tuple[str, ...]:
     """Return the ids of all runs, newest first."""
-    rows = query(path, "SELECT run_id FROM run_index ORDER BY first_seq DESC", limit=MOST).rows
+    rows = run_query(path, "SELECT run_id FROM run_index ORDER BY first_seq DESC", limit=MAX_RUNS).rows
     return tuple(str(run_id) for (run_id,) in rows)
 
 
-def started_runs(path: Path, command: str) -> tuple[KnownRun, ...]:
+def list_runs_of_command(path: Path, command: str) -> tuple[RunReference, ...]:
     """Return the runs of one command, newest first."""
     return tuple(
-        KnownRun(str(run_id), None if repository is None else str(repository), str(parent or ""))
-        for run_id, repository, parent in query(path, _STARTED_QUERY, (command,), limit=MOST).rows
+        RunReference(str(run_id), None if repository is None else str(repository), str(parent or ""))
+        for run_id, repository, parent in run_query(path, _STARTED_QUERY, (command,), limit=MAX_RUNS).rows
     )
 
 
@@ -131,21 +131,24 @@ def find_any_run(path: Path, text: str, here: Path | None) -> str:
     """Return the id of the run that `text` names: the whole id, its beginning or end if that is unique, or `last`.
     `last` is the last run of the repository `here`, or of all repositories if `here` is None.
     """
-    last = query(path, _LAST_QUERY).rows
+    last = run_query(path, _LAST_QUERY).rows
     if not last:
         raise InputError(
             f"{path}: there is no run yet", hint="start one with `proofstone check` or `proofstone gate PLAN.md`"
         )
     if text == "last":
-        own = last if here is None else query(path, _LAST_HERE_QUERY, (str(here),)).rows
+        own = last if here is None else run_query(path, _LAST_HERE_QUERY, (str(here),)).rows
         if not own:
             raise InputError(f"{here}: there is no run here", hint=f"the last one elsewhere is {last[0][0]!s}")
         return str(own[0][0])
-    rows = query(path, _EXACT_QUERY, (text,)).rows or query(path, _PARTIAL_QUERY, (text, _MAX_SUGGESTIONS + 1)).rows
+    rows = (
+        run_query(path, _EXACT_QUERY, (text,)).rows
+        or run_query(path, _PARTIAL_QUERY, (text, _MAX_SUGGESTIONS + 1)).rows
+    )
     return _demand_single(text, [str(run_id) for (run_id,) in rows], "list the runs with `proofstone ledger show`")
 
 
-def meant(text: str, runs: Sequence[KnownRun], here: Path | None, what: str, otherwise: str) -> str:
+def resolve_run(text: str, runs: Sequence[RunReference], here: Path | None, what: str, otherwise: str) -> str:
     """Return the run that `text` names. `runs` are newest first, `what` says what they are, and `otherwise` is the hint
     if none matches.
     """
@@ -154,7 +157,7 @@ def meant(text: str, runs: Sequence[KnownRun], here: Path | None, what: str, oth
         if not own:
             raise InputError(f"{here}: there is no {what} here", hint=f"the last one elsewhere is {runs[0].run_id}")
         return own[0]
-    return _demand_single(text, named(text, [run.run_id for run in runs]), otherwise)
+    return _demand_single(text, match_ids(text, [run.run_id for run in runs]), otherwise)
 
 
 def _demand_single(text: str, matches: Sequence[str], hint_if_none: str) -> str:
@@ -164,7 +167,7 @@ def _demand_single(text: str, matches: Sequence[str], hint_if_none: str) -> str:
     raise InputError(f"{text}: names {'several runs' if matches else 'no run'}", hint=hint)
 
 
-def named(text: str, ids: Iterable[str]) -> list[str]:
+def match_ids(text: str, ids: Iterable[str]) -> list[str]:
     """Return the ids that equal the text, or else those that begin or end with it."""
     ids = list(ids)
     return [id for id in ids if id == text] or [id for id in ids if id.startswith(text) or id.endswith(text)]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from proofstone.errors import AnchorError, InputError, LedgerError
-from proofstone.git.program import GitFailedError
-from proofstone.git.repository import REF, Repository, read_anchor_blob, replace_anchor_blob
+from proofstone.git.program import GitCommandError
+from proofstone.git.repository import LEDGER_REF, Repository, read_anchor_blob, replace_anchor_blob
 from proofstone.ledger import Ledger
-from proofstone.ledger.anchors import KeptAnchors, path_to_text, read_anchors
+from proofstone.ledger.anchors import AnchorFiles, parse_anchors, path_to_text
 from proofstone.ledger.models import OverrideRow
 from proofstone.ledger.rules.anchors import Anchor, AnchorFinding, compare_anchors, describe_fault
 
@@ -23,13 +23,13 @@ def find_anchor_faults(ledger: Ledger, home: Path, repository: Repository | None
     """Return the contradictions between the ledger and its anchors: those of the repository, if one is given, and those
     in the state directory.
     """
-    files = KeptAnchors(home)
-    in_repository = () if repository is None else anchors_in(repository)
-    own = None if repository is None else files.of(repository.common_dir)
-    return compare_anchors(in_repository, files.all(), own, ledger.head(), ledger.hash_at)
+    files = AnchorFiles(home)
+    in_repository = () if repository is None else read_repository_anchors(repository)
+    own = None if repository is None else files.find_last(repository.common_dir)
+    return compare_anchors(in_repository, files.list_last(), own, ledger.head(), ledger.hash_at)
 
 
-def refuse_anchor_faults(ledger: Ledger, home: Path, repository: Repository | None = None) -> None:
+def demand_valid_anchors(ledger: Ledger, home: Path, repository: Repository | None = None) -> None:
     """Raise AnchorError if the anchors contradict the ledger, so that nothing is appended to it unnoticed."""
     findings = find_anchor_faults(ledger, home, repository)
     if findings:
@@ -43,7 +43,7 @@ def anchor_head(ledger: Ledger, home: Path, repository: Repository) -> str | Non
         if findings:
             return f"the ledger contradicts an earlier anchor: {findings[0].detail}"
         _write_anchor(ledger.head(), home, repository)
-    except (GitFailedError, LedgerError, InputError) as error:
+    except (GitCommandError, LedgerError, InputError) as error:
         return error.message
     return None
 
@@ -74,22 +74,22 @@ def reanchor(
     )
     head = ledger.head()
     _write_anchor(head, home, repository, replaces_unreadable=bool(unreadable))
-    files = KeptAnchors(home)
-    for stored in list(files.all()):
+    files = AnchorFiles(home)
+    for stored in list(files.list_last()):
         if stored.repository != path_to_text(repository.common_dir):
-            files.keep_again(stored.model_copy(update={"anchor": head}))
+            files.append_stored(stored.model_copy(update={"anchor": head}))
     return findings, head
 
 
-def anchors_in(repository: Repository) -> tuple[Anchor, ...]:
-    return read_anchors(read_anchor_blob(repository.git).data, source=f"{repository.root}, {REF}")
+def read_repository_anchors(repository: Repository) -> tuple[Anchor, ...]:
+    return parse_anchors(read_anchor_blob(repository.git).data, source=f"{repository.root}, {LEDGER_REF}")
 
 
 def _write_anchor(head: Anchor, home: Path, repository: Repository, *, replaces_unreadable: bool = False) -> None:
     for _ in range(_MAX_TRIES):
         blob = read_anchor_blob(repository.git)
         try:
-            anchors = read_anchors(blob.data, source=f"{repository.root}, {REF}")
+            anchors = parse_anchors(blob.data, source=f"{repository.root}, {LEDGER_REF}")
         except InputError:
             if not replaces_unreadable:
                 raise
@@ -98,8 +98,8 @@ def _write_anchor(head: Anchor, home: Path, repository: Repository, *, replaces_
         if replace_anchor_blob(repository.git, blob, [anchor.to_bytes() for anchor in (*others, head)]):
             break
     else:
-        raise LedgerError(f"{repository.root}: {REF} keeps changing", hint="try again")
-    KeptAnchors(home).keep(repository.common_dir, head)
+        raise LedgerError(f"{repository.root}: {LEDGER_REF} keeps changing", hint="try again")
+    AnchorFiles(home).append_anchor(repository.common_dir, head)
 
 
 def _explain_findings(findings: tuple[AnchorFinding, ...], repository: Repository | None) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Generic, TypeVar
 
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 from proofstone.errors import InternalError, LedgerCorruptError, LedgerError
 from proofstone.ledger.models import (
     ApprovalRow,
@@ -29,7 +29,7 @@ from proofstone.ledger.models import (
     OverrideRow,
     TelemetryRow,
 )
-from proofstone.ledger.rules.chain import Link, Payload, Scalar, canonical_json
+from proofstone.ledger.rules.chain import ChainLink, RowPayload, Scalar, canonical_json
 
 _ID_COLUMN: Final = "id INTEGER PRIMARY KEY AUTOINCREMENT CHECK(id > 0),"
 
@@ -40,7 +40,7 @@ _CHAIN_COLUMNS: Final = """
     payload_hash TEXT NOT NULL,
     hash TEXT NOT NULL"""
 
-CHAIN: Final = """CREATE TABLE chain (
+CHAIN_TABLE: Final = """CREATE TABLE chain (
     seq INTEGER PRIMARY KEY,
     tbl TEXT NOT NULL,
     payload_hash TEXT NOT NULL CHECK(LENGTH(payload_hash) = 64),
@@ -48,7 +48,7 @@ CHAIN: Final = """CREATE TABLE chain (
     hash TEXT NOT NULL UNIQUE CHECK(LENGTH(hash) = 64)
 )"""
 
-META: Final = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+META_TABLE: Final = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 
 DATA_TABLES: Final = {
     "checks": """
@@ -157,27 +157,27 @@ def json_field(column: str, path: str) -> str:
     return f"CASE WHEN json_valid({column}) THEN json_extract({column}, '{path}') END"
 
 
-def statements() -> Iterator[str]:
+def schema_statements() -> Iterator[str]:
     """Yield all statements of version 1 except the `migrations` table, in order."""
-    yield META
-    yield from append_only("meta", "key = NEW.key")
-    yield CHAIN
-    yield from append_only("chain", "seq = NEW.seq OR hash = NEW.hash")
+    yield META_TABLE
+    yield from append_only_triggers("meta", "key = NEW.key")
+    yield CHAIN_TABLE
+    yield from append_only_triggers("chain", "seq = NEW.seq OR hash = NEW.hash")
     yield _CHAIN_ORDER_TRIGGER
     for table, columns in DATA_TABLES.items():
-        yield from data_table(table, columns)
+        yield from data_table_statements(table, columns)
     yield from INDEXES
     yield from VIEWS
 
 
-def data_table(table: str, columns: str) -> Iterator[str]:
+def data_table_statements(table: str, columns: str) -> Iterator[str]:
     """Yield the statements of a table whose rows are chained."""
     yield f"CREATE TABLE {table} (\n    {_ID_COLUMN}{columns}{_CHAIN_COLUMNS}\n)"
-    yield from append_only(table, "id = NEW.id OR seq = NEW.seq")
+    yield from append_only_triggers(table, "id = NEW.id OR seq = NEW.seq")
     yield _chain_trigger(table)
 
 
-def append_only(table: str, same_key: str) -> Iterator[str]:
+def append_only_triggers(table: str, same_key: str) -> Iterator[str]:
     """Yield triggers that refuse to change, remove or replace a row of `table`."""
     for verb, word in (("UPDATE", "changed"), ("DELETE", "removed")):
         yield (
@@ -205,8 +205,8 @@ WHEN NOT EXISTS (SELECT 1 FROM chain WHERE seq = NEW.seq AND tbl = '{table}' AND
 END"""  # noqa: S608  our own names
 
 
-Row = CheckRow | TelemetryRow | MessageRow | ApprovalRow | OverrideRow | EventRow | ArtifactRow | DeliveryRow
-R = TypeVar("R", bound=Contract)
+LedgerRow = CheckRow | TelemetryRow | MessageRow | ApprovalRow | OverrideRow | EventRow | ArtifactRow | DeliveryRow
+RowT = TypeVar("RowT", bound=FrozenModel)
 
 JSON_COLUMN: Final = "payload"
 _UNSTORABLE_CHARS: Final = re.compile("[\x00\ud800-\udfff]")
@@ -214,11 +214,11 @@ _INTEGER_RANGE: Final = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True)
-class Table:
+class TableSpec:
     """A data table: the columns of its contract, `ts`, and for checks the derived column `passed`."""
 
     name: str
-    model: type[Contract]
+    model: type[FrozenModel]
     derived: tuple[str, ...] = ()
     since: int = 1
     """The schema version that introduced the table."""
@@ -228,18 +228,18 @@ class Table:
         """The columns that the payload hash covers, in the order of the contract."""
         return (*self.model.model_fields, *self.derived, "ts")
 
-    def encode(self, row: Contract) -> dict[str, Scalar]:
+    def encode(self, row: FrozenModel) -> dict[str, Scalar]:
         """Return the row as columns, without `ts`."""
         return {name: _to_scalar(self.name, name, getattr(row, name)) for name in self.columns[:-1]}
 
 
 @dataclass(frozen=True)
-class Stored(Generic[R]):
+class StoredRow(Generic[RowT]):
     """A row that the ledger holds."""
 
-    kind: type[R]
-    link: Link
-    values: Payload
+    kind: type[RowT]
+    link: ChainLink
+    values: RowPayload
 
     @property
     def seq(self) -> int:
@@ -251,7 +251,7 @@ class Stored(Generic[R]):
         return str(self.values["ts"])
 
     @property
-    def row(self) -> R:
+    def row(self) -> RowT:
         """The row as its contract. Raises LedgerCorruptError if the row was damaged since."""
         fields = {name: self.values[name] for name in self.kind.model_fields if name != JSON_COLUMN}
         try:
@@ -267,22 +267,22 @@ class Stored(Generic[R]):
             ) from error
 
 
-TABLES: Final[Mapping[type[Contract], Table]] = {
+TABLES: Final[Mapping[type[FrozenModel], TableSpec]] = {
     table.model: table
     for table in (
-        Table("checks", CheckRow, derived=("passed",)),
-        Table("pipeline_telemetry", TelemetryRow),
-        Table("messages", MessageRow),
-        Table("approvals", ApprovalRow),
-        Table("overrides", OverrideRow),
-        Table("events", EventRow),
-        Table("artifacts", ArtifactRow),
-        Table("deliveries", DeliveryRow, since=2),
+        TableSpec("checks", CheckRow, derived=("passed",)),
+        TableSpec("pipeline_telemetry", TelemetryRow),
+        TableSpec("messages", MessageRow),
+        TableSpec("approvals", ApprovalRow),
+        TableSpec("overrides", OverrideRow),
+        TableSpec("events", EventRow),
+        TableSpec("artifacts", ArtifactRow),
+        TableSpec("deliveries", DeliveryRow, since=2),
     )
 }
 
 
-def table_of(kind: type[Contract]) -> Table:
+def table_of(kind: type[FrozenModel]) -> TableSpec:
     try:
         return TABLES[kind]
     except KeyError:
@@ -290,7 +290,7 @@ def table_of(kind: type[Contract]) -> Table:
         raise InternalError(f"the ledger has no table for {kind.__name__}; it has one for: {known}") from None
 
 
-def storable(text: str) -> str:
+def make_storable(text: str) -> str:
     return text if text.isascii() and "\x00" not in text else _UNSTORABLE_CHARS.sub("\ufffd", text)
 
 
@@ -302,7 +302,7 @@ def _to_scalar(table: str, column: str, value: object) -> Scalar:
     if value is None:
         return None
     if isinstance(value, str):
-        return storable(str(value))
+        return make_storable(str(value))
     if isinstance(value, int):
         if value not in _INTEGER_RANGE:
             raise LedgerError(f"{table}.{column}: {value} does not fit into 64 bits")

@@ -21,30 +21,30 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 from proofstone.errors import LedgerError
 from proofstone.faults import fault_point
-from proofstone.ledger import Ledger, Verification, in_order
+from proofstone.ledger import Ledger, Verification, read_all_rows
 from proofstone.ledger.anchors import check_anchors
 from proofstone.ledger.artifacts import ArtifactStore
-from proofstone.ledger.migrations import RUN_TABLES, expected_schema, schema_of
+from proofstone.ledger.migrations import RUN_TABLES, build_expected_schema, read_schema
 from proofstone.ledger.rules.anchors import Anchor
 from proofstone.ledger.rules.chain import (
-    Break,
-    Entry,
-    Link,
-    Payload,
-    Position,
+    ChainBreak,
+    ChainEntry,
+    ChainLink,
+    ChainPosition,
+    RowPayload,
     checkpoint_code,
+    codes_match,
     find_breaks,
-    genesis,
-    is_code,
+    genesis_hash,
     row_code,
 )
-from proofstone.ledger.schema import TABLES, Table
+from proofstone.ledger.schema import TABLES, TableSpec
 
 
-def audit(
+def verify_with_artifacts(
     ledger: Ledger, store: ArtifactStore, anchors: Sequence[Anchor] = (), *, since: Anchor | None = None
 ) -> Verification:
     """Verify everything, or everything after `since`, a position up to which the ledger was verified before."""
@@ -55,39 +55,44 @@ def audit(
         if verification.ok:
             raise
         reason = f"not all artifacts could be checked: {error.message}"  # the damage itself is listed above
-        return verification.with_problems([Break(None, reason)])
+        return verification.with_problems([ChainBreak(None, reason)])
 
 
-def _verify_artifacts(ledger: Ledger, store: ArtifactStore, after: int) -> Iterator[Break]:
+def _verify_artifacts(ledger: Ledger, store: ArtifactStore, after: int) -> Iterator[ChainBreak]:
     """Yield the problems of artifacts. Each artifact is hashed once, however many rows name it."""
     checked: set[str] = set()
-    for stored in in_order(ledger, after=after):
+    for stored in read_all_rows(ledger, after=after):
         digest = stored.values.get("artifact")
         if not isinstance(digest, str) or digest in checked:
             continue
         checked.add(digest)
         try:
-            problem = store.problem(digest)
+            problem = store.find_problem(digest)
         except LedgerError as error:
             problem = error.message
         if problem is not None:
-            yield Break(stored.seq, problem)
+            yield ChainBreak(stored.seq, problem)
 
 
 _MAX_SEQ: Final = 2**40
 """More rows than any ledger has: if its end cannot be read, rows are searched up to here."""
 
 
-def verify(
-    connection: sqlite3.Connection, version: int, head: Anchor, start: Position, anchors: Sequence[Anchor], key: bytes
-) -> Iterator[Break]:
+def find_problems(
+    connection: sqlite3.Connection,
+    version: int,
+    head: Anchor,
+    start: ChainPosition,
+    anchors: Sequence[Anchor],
+    key: bytes,
+) -> Iterator[ChainBreak]:
     """Yield the problems. Run this inside one read transaction. `version` is the version of the file, because a reader
     does not migrate. Rows up to `start` were verified before; the structure of the file is checked only with `start` 0.
     """
     tables = [table for table in TABLES.values() if table.since <= version]
 
-    def is_authentic(entry: Entry) -> bool:
-        return entry.link is not None and is_code(row_code(key, entry.link.hash), entry.code or "")
+    def is_authentic(entry: ChainEntry) -> bool:
+        return entry.link is not None and codes_match(row_code(key, entry.link.hash), entry.code or "")
 
     connection.text_factory = _decode_text
     try:
@@ -98,7 +103,7 @@ def verify(
         for problem in walk:
             is_sound = False
             yield problem
-        yield from check_anchors(anchors, head, lambda seq: hash_at(connection, head.ledger_id, seq))
+        yield from check_anchors(anchors, head, lambda seq: read_hash(connection, head.ledger_id, seq))
         if is_sound:
             yield from _report_damage(lambda: _verify_ids(connection, tables, start.seq))
             yield from _report_damage(lambda: _verify_run_index(connection, start.seq))
@@ -107,18 +112,18 @@ def verify(
         connection.text_factory = str
 
 
-def hash_at(connection: sqlite3.Connection, ledger_id: str, seq: int) -> str | None:
+def read_hash(connection: sqlite3.Connection, ledger_id: str, seq: int) -> str | None:
     if seq == 0:
-        return genesis(ledger_id)
+        return genesis_hash(ledger_id)
     row = connection.execute("SELECT hash FROM chain WHERE seq = ?", (seq,)).fetchone()
     return None if row is None else str(row[0])
 
 
-def _report_damage(examine: Callable[[], Iterator[Break]]) -> Iterator[Break]:
+def _report_damage(examine: Callable[[], Iterator[ChainBreak]]) -> Iterator[ChainBreak]:
     try:
         yield from examine()
     except sqlite3.DatabaseError as error:
-        yield Break(None, f"the file is damaged: {error}")
+        yield ChainBreak(None, f"the file is damaged: {error}")
 
 
 @dataclass(frozen=True)
@@ -130,10 +135,10 @@ class _DamagedRange:
     last: int | None
     why: str
 
-    def to_break(self) -> Break:
+    def to_break(self) -> ChainBreak:
         end = "on" if self.last is None else f"to {self.last}"
         rows = f"row {self.first}" if self.last == self.first else f"rows {self.first} {end}"
-        return Break(self.first, f"the file is damaged: {rows} of {self.table} cannot be read ({self.why})")
+        return ChainBreak(self.first, f"the file is damaged: {rows} of {self.table} cannot be read ({self.why})")
 
 
 def _scan_rows(
@@ -187,12 +192,14 @@ def _next_readable(connection: sqlite3.Connection, query: str, position: int) ->
 class _TableReader:
     """The rows of one data table in order, with one row of look-ahead."""
 
-    def __init__(self, connection: sqlite3.Connection, table: Table, after: int, problems: list[Break]) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, table: TableSpec, after: int, problems: list[ChainBreak]
+    ) -> None:
         columns = ", ".join(("seq", "payload_hash", "prev_hash", "hash", *table.columns))
         self._table = table
         self._scan_rows = _scan_rows(connection, table.name, columns, after)
-        self.link: Link | None = None
-        self.payload: Payload | None = None
+        self.link: ChainLink | None = None
+        self.payload: RowPayload | None = None
         self.damaged: list[_DamagedRange] = []
         """The parts that could not be read so far."""
         self._problems = problems
@@ -206,9 +213,11 @@ class _TableReader:
                 continue
             seq, payload_hash, prev_hash, digest = values[:4]
             if not isinstance(seq, int):
-                self._problems.append(Break(None, f"a row of {self._table.name} has {seq!r} as its sequence number"))
+                self._problems.append(
+                    ChainBreak(None, f"a row of {self._table.name} has {seq!r} as its sequence number")
+                )
                 continue
-            self.link = Link(seq, self._table.name, str(payload_hash), str(prev_hash), str(digest))
+            self.link = ChainLink(seq, self._table.name, str(payload_hash), str(prev_hash), str(digest))
             columns = zip(self._table.columns, values[4:], strict=True)
             self.payload = {name: _hashable(value) for name, value in columns}
             return
@@ -218,8 +227,10 @@ class _TableReader:
         return any(part.first <= seq and (part.last is None or seq <= part.last) for part in self.damaged)
 
 
-def _read_entries(connection: sqlite3.Connection, table_specs: Sequence[Table], after: int) -> Iterator[Entry | Break]:
-    problems: list[Break] = []
+def _read_entries(
+    connection: sqlite3.Connection, table_specs: Sequence[TableSpec], after: int
+) -> Iterator[ChainEntry | ChainBreak]:
+    problems: list[ChainBreak] = []
     tables = {table.name: _TableReader(connection, table, after, problems) for table in table_specs}
     damaged_parts: list[_DamagedRange] = []
     for values in _scan_rows(connection, "chain", "seq, tbl, payload_hash, prev_hash, hash, mac", after):
@@ -228,7 +239,7 @@ def _read_entries(connection: sqlite3.Connection, table_specs: Sequence[Table], 
             yield values.to_break()
             continue
         seq, table, payload_hash, prev_hash, digest, code = values
-        link = Link(int(str(seq)), str(table), str(payload_hash), str(prev_hash), str(digest))
+        link = ChainLink(int(str(seq)), str(table), str(payload_hash), str(prev_hash), str(digest))
         yield from _take_orphans(tables, damaged_parts, before=link.seq)
         if problems:
             yield from problems
@@ -236,9 +247,9 @@ def _read_entries(connection: sqlite3.Connection, table_specs: Sequence[Table], 
         reader = tables.get(link.table)
         if reader is None or reader.link is None or reader.link.seq != link.seq:
             is_unreadable = reader is not None and reader.is_unreadable(link.seq)
-            yield Entry(link, None, None, str(code), is_unreadable)
+            yield ChainEntry(link, None, None, str(code), is_unreadable)
             continue
-        yield Entry(link, reader.link, reader.payload, str(code))
+        yield ChainEntry(link, reader.link, reader.payload, str(code))
         reader.advance()
     yield from _take_orphans(tables, damaged_parts, before=None)
     yield from problems
@@ -246,7 +257,7 @@ def _read_entries(connection: sqlite3.Connection, table_specs: Sequence[Table], 
 
 def _take_orphans(
     tables: dict[str, _TableReader], damaged_parts: Sequence[_DamagedRange], before: int | None
-) -> Iterator[Entry]:
+) -> Iterator[ChainEntry]:
     """Yield rows whose position in the chain has been passed or never comes, except those whose position cannot be
     read.
     """
@@ -261,11 +272,11 @@ def _take_orphans(
         seq, name = min(waiting)
         rows = tables[name]
         if not any(part.first <= seq and (part.last is None or seq <= part.last) for part in damaged_parts):
-            yield Entry(None, rows.link, rows.payload)
+            yield ChainEntry(None, rows.link, rows.payload)
         rows.advance()
 
 
-def _verify_ids(connection: sqlite3.Connection, tables: Sequence[Table], after: int) -> Iterator[Break]:
+def _verify_ids(connection: sqlite3.Connection, tables: Sequence[TableSpec], after: int) -> Iterator[ChainBreak]:
     """Verify `id`, which counts the rows of a table. It is not hashed, so it must follow from the order."""
     for table in tables:
         before = connection.execute(
@@ -278,10 +289,10 @@ def _verify_ids(connection: sqlite3.Connection, tables: Sequence[Table], after: 
         )
         row = connection.execute(query, (0 if before is None else before[0], after)).fetchone()
         if row is not None:
-            yield Break(row[0], f"the row in {table.name} has id {row[1]}; its original id was {row[2]}")
+            yield ChainBreak(row[0], f"the row in {table.name} has id {row[1]}; its original id was {row[2]}")
 
 
-def _verify_run_index(connection: sqlite3.Connection, after: int) -> Iterator[Break]:
+def _verify_run_index(connection: sqlite3.Connection, after: int) -> Iterator[ChainBreak]:
     """Verify the index of runs. Triggers maintain it and it is not hashed, so it must follow from the rows."""
     for table in RUN_TABLES:
         query = (
@@ -291,7 +302,7 @@ def _verify_run_index(connection: sqlite3.Connection, after: int) -> Iterator[Br
         )
         row = connection.execute(query, (after,)).fetchone()
         if row is not None:
-            yield Break(row[0], f"the index of runs lacks {row[1]}, the run of the row in {table}")
+            yield ChainBreak(row[0], f"the index of runs lacks {row[1]}, the run of the row in {table}")
     exists = " OR ".join(
         f"EXISTS (SELECT 1 FROM {table} AS data WHERE data.seq = known.first_seq AND data.run_id = known.run_id)"  # noqa: S608
         for table in RUN_TABLES
@@ -299,18 +310,20 @@ def _verify_run_index(connection: sqlite3.Connection, after: int) -> Iterator[Br
     query = f"SELECT run_id, first_seq FROM run_index AS known WHERE first_seq > ? AND NOT ({exists}) LIMIT 1"  # noqa: S608
     row = connection.execute(query, (after,)).fetchone()
     if row is not None:
-        yield Break(row[1], f"the index of runs says that {row[0]} begins with this row, which belongs to another run")
+        yield ChainBreak(
+            row[1], f"the index of runs says that {row[0]} begins with this row, which belongs to another run"
+        )
 
 
-def _verify_structure(connection: sqlite3.Connection, version: int, *, whole: bool) -> Iterator[Break]:
+def _verify_structure(connection: sqlite3.Connection, version: int, *, whole: bool) -> Iterator[ChainBreak]:
     """Verify that indexes agree with their tables, and that the triggers and constraints are the original ones."""
     if whole:
         (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if verdict != "ok":
-            yield Break(None, f"the file is damaged: {verdict}")
-    different = sorted(f"{kind} {name}" for kind, name, _ in expected_schema(version) ^ schema_of(connection))
+            yield ChainBreak(None, f"the file is damaged: {verdict}")
+    different = sorted(f"{kind} {name}" for kind, name, _ in build_expected_schema(version) ^ read_schema(connection))
     if different:
-        yield Break(None, f"the schema was changed: {different[0]} is missing, added or different")
+        yield ChainBreak(None, f"the schema was changed: {different[0]} is missing, added or different")
 
 
 def _decode_text(data: bytes) -> str:
@@ -325,7 +338,7 @@ def _hashable(value: object) -> str | int | None:
     return value if value is None or isinstance(value, str | int) else f"{type(value).__name__}:{value!r}"
 
 
-class Checkpoint(Contract):
+class Checkpoint(FrozenModel):
     anchor: Anchor
     mac: str
 
@@ -340,7 +353,7 @@ def read_checkpoint(path: Path, ledger_id: str, key: bytes) -> Anchor | None:
     except (OSError, ValidationError):
         return None
     anchor = checkpoint.anchor
-    is_valid = anchor.ledger_id == ledger_id and is_code(_checkpoint_code(key, anchor), checkpoint.mac)
+    is_valid = anchor.ledger_id == ledger_id and codes_match(_checkpoint_code(key, anchor), checkpoint.mac)
     return anchor if is_valid else None
 
 

@@ -30,7 +30,7 @@ _INSTALL: Final[Mapping[str, str]] = {
 }
 
 
-class Program(NamedTuple):
+class MachineProgram(NamedTuple):
     """A program that Proofstone or a check may need."""
 
     name: str
@@ -50,8 +50,8 @@ def _same_package_name(name: str) -> dict[str, str]:
     return dict.fromkeys(FAMILIES, name)
 
 
-PROGRAMS: Final[tuple[Program, ...]] = (
-    Program(
+PROGRAMS: Final[tuple[MachineProgram, ...]] = (
+    MachineProgram(
         "git",
         "Proofstone itself",
         "freezes the tree under test",
@@ -59,7 +59,7 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         packages=_same_package_name("git"),
         essential=True,
     ),
-    Program(
+    MachineProgram(
         "bwrap",
         "Proofstone itself",
         "runs checks in a sandbox of their own",
@@ -67,14 +67,14 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         packages={"apt": "bubblewrap", "dnf": "bubblewrap", "pacman": "bubblewrap"},
         install="bubblewrap exists on Linux only",
     ),
-    Program(
+    MachineProgram(
         "python3",
         "Python",
         "runs Python projects that have no environment of their own",
         minimum=(3, 8),
         packages={"apt": "python3", "dnf": "python3", "pacman": "python", "brew": "python"},
     ),
-    Program(
+    MachineProgram(
         "pytest",
         "Python",
         "tests; the project's own environment comes first",
@@ -85,64 +85,66 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         },
         install="pip install pytest",
     ),
-    Program("ruff", "Python", "lint; the project's own environment comes first", install="pip install ruff"),
-    Program("mypy", "Python", "types; the project's own environment comes first", install="pip install mypy"),
-    Program("uv", "Python", "sets up environments that a uv.lock describes", install="pip install uv"),
-    Program(
+    MachineProgram("ruff", "Python", "lint; the project's own environment comes first", install="pip install ruff"),
+    MachineProgram("mypy", "Python", "types; the project's own environment comes first", install="pip install mypy"),
+    MachineProgram("uv", "Python", "sets up environments that a uv.lock describes", install="pip install uv"),
+    MachineProgram(
         "node",
         "Node",
         "runs JavaScript and TypeScript projects",
         minimum=(18,),
         packages={"apt": "nodejs", "dnf": "nodejs", "pacman": "nodejs", "brew": "node"},
     ),
-    Program(
+    MachineProgram(
         "npm",
         "Node",
         "runs the scripts of package.json",
         packages={"apt": "npm", "dnf": "npm", "pacman": "npm", "brew": "node"},
     ),
     # The shims of these programs download a release when they are asked for their version.
-    Program("pnpm", "Node", "runs projects with a pnpm-lock.yaml", version=(), install="npm install -g pnpm"),
-    Program("yarn", "Node", "runs projects with a yarn.lock", version=(), install="npm install -g yarn"),
-    Program(
+    MachineProgram("pnpm", "Node", "runs projects with a pnpm-lock.yaml", version=(), install="npm install -g pnpm"),
+    MachineProgram("yarn", "Node", "runs projects with a yarn.lock", version=(), install="npm install -g yarn"),
+    MachineProgram(
         "go",
         "Go",
         "builds, vets and tests Go modules",
         version=("version",),
         packages={"apt": "golang-go", "dnf": "golang", "pacman": "go", "brew": "go"},
     ),
-    Program(
+    MachineProgram(
         "cargo",
         "Rust",
         "builds and tests Rust crates",
         packages={"apt": "cargo", "dnf": "cargo", "pacman": "rust", "brew": "rust"},
     ),
-    Program("mvn", "Java", "builds and tests Maven projects", packages=_same_package_name("maven")),
-    Program(
+    MachineProgram("mvn", "Java", "builds and tests Maven projects", packages=_same_package_name("maven")),
+    MachineProgram(
         "gradle",
         "Java",
         "builds and tests Gradle projects that have no wrapper",
         packages={"apt": "gradle", "pacman": "gradle", "brew": "gradle"},
         install="install Gradle, or add its wrapper to the project",
     ),
-    Program(
+    MachineProgram(
         "dotnet",
         ".NET",
         "builds and tests .NET projects",
         packages={"dnf": "dotnet-sdk-8.0", "pacman": "dotnet-sdk", "brew": "dotnet"},
         install="install the .NET SDK from Microsoft's packages",
     ),
-    Program("ruby", "Ruby", "runs Ruby projects", packages=_same_package_name("ruby")),
-    Program(
+    MachineProgram("ruby", "Ruby", "runs Ruby projects", packages=_same_package_name("ruby")),
+    MachineProgram(
         "bundle",
         "Ruby",
         "runs the tools that a Gemfile names",
         packages={"apt": "bundler", "dnf": "rubygem-bundler", "pacman": "ruby-bundler"},
         install="gem install bundler",
     ),
-    Program("cmake", "C and C++", "configures, builds and tests CMake projects", packages=_same_package_name("cmake")),
-    Program("make", "C and C++", "runs the targets of a Makefile", packages=_same_package_name("make")),
-    Program(
+    MachineProgram(
+        "cmake", "C and C++", "configures, builds and tests CMake projects", packages=_same_package_name("cmake")
+    ),
+    MachineProgram("make", "C and C++", "runs the targets of a Makefile", packages=_same_package_name("make")),
+    MachineProgram(
         "strace",
         "Proofstone's own tests",
         "injects failures of the disk; checks do not need it",
@@ -152,7 +154,7 @@ PROGRAMS: Final[tuple[Program, ...]] = (
 )
 
 
-class State(StrEnum):
+class ProgramState(StrEnum):
     """Whether a program can be used."""
 
     OK = "ok"
@@ -161,45 +163,45 @@ class State(StrEnum):
     BROKEN = "does not run"
 
 
-class Found(NamedTuple):
+class ProgramSearchResult(NamedTuple):
     """The result of looking for one program."""
 
-    program: Program
-    state: State
+    program: MachineProgram
+    state: ProgramState
     path: str | None = None
     version: str | None = None
     detail: str = ""
     install: str = ""
 
 
-def look_for_all(programs: Sequence[Program], search: str | None = None) -> list[Found]:
+def look_for_programs(programs: Sequence[MachineProgram], search: str | None = None) -> list[ProgramSearchResult]:
     """Look for all programs in parallel, because some take a second to print their version."""
-    family = distribution_family()
-    places = absolute_path(os.environ.get("PATH", os.defpath) if search is None else search)
+    family = detect_distribution()
+    places = drop_relative_entries(os.environ.get("PATH", os.defpath) if search is None else search)
     with ThreadPoolExecutor(max_workers=4) as pool:
-        return list(pool.map(lambda program: look(program, places, family), programs))
+        return list(pool.map(lambda program: look_for_program(program, places, family), programs))
 
 
-def look(program: Program, places: str, family: str | None) -> Found:
+def look_for_program(program: MachineProgram, places: str, family: str | None) -> ProgramSearchResult:
     """Look for one program and run its version command."""
-    install = how_to_install(program, family)
+    install = describe_install(program, family)
     path = shutil.which(program.name, path=places) if places else None
     if path is None:
-        return Found(program, State.MISSING, install=install)
+        return ProgramSearchResult(program, ProgramState.MISSING, install=install)
     if not program.version:
-        return Found(program, State.OK, path)
+        return ProgramSearchResult(program, ProgramState.OK, path)
     try:
         result = _run_version_command(path, program.version, places)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Found(program, State.BROKEN, path, detail=str(error), install=install)
-    version = version_in(result.stdout) or version_in(result.stderr)
+        return ProgramSearchResult(program, ProgramState.BROKEN, path, detail=str(error), install=install)
+    version = find_version(result.stdout) or find_version(result.stderr)
     if result.returncode != 0 or version is None:
         detail = (result.stderr or result.stdout).strip().partition("\n")[0] or f"exit code {result.returncode}"
-        return Found(program, State.BROKEN, path, detail=detail, install=install)
+        return ProgramSearchResult(program, ProgramState.BROKEN, path, detail=detail, install=install)
     if _parse_version(version) < program.minimum:
         needed = ".".join(str(part) for part in program.minimum)
-        return Found(program, State.OLD, path, version, f"{needed} or later is needed", install)
-    return Found(program, State.OK, path, version)
+        return ProgramSearchResult(program, ProgramState.OLD, path, version, f"{needed} or later is needed", install)
+    return ProgramSearchResult(program, ProgramState.OK, path, version)
 
 
 def _run_version_command(path: str, arguments: Sequence[str], places: str) -> subprocess.CompletedProcess[str]:
@@ -220,7 +222,7 @@ def _run_version_command(path: str, arguments: Sequence[str], places: str) -> su
     )
 
 
-def version_in(text: str) -> str | None:
+def find_version(text: str) -> str | None:
     """Return the first version in `text`: for `git version 2.39.5` it is `2.39.5`."""
     match = re.search(r"(?<![\w.])v?(?:go)?(\d+(?:\.\d+)+)", text)
     return match[1] if match else None
@@ -230,29 +232,29 @@ def _parse_version(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def absolute_path(path: str) -> str:
+def drop_relative_entries(path: str) -> str:
     """Return PATH without relative entries, which would depend on the current directory."""
     return os.pathsep.join(entry for entry in path.split(os.pathsep) if entry.startswith("/"))
 
 
-def how_to_install(program: Program, family: str | None) -> str:
+def describe_install(program: MachineProgram, family: str | None) -> str:
     """Return a command or a sentence that says how to install the program."""
     if family is not None and family in program.packages:
         return _INSTALL[family].format(program.packages[family])
     return program.install or f"install {program.name} with your system's package manager"
 
 
-def distribution_family(release: Path = Path("/etc/os-release")) -> str | None:
+def detect_distribution(release: Path = Path("/etc/os-release")) -> str | None:
     """Return the package manager that os-release implies, `brew` on macOS, or None if it is unknown."""
     if platform.system() == "Darwin":
         return "brew"
     known = {"debian": "apt", "ubuntu": "apt", "fedora": "dnf", "rhel": "dnf", "centos": "dnf", "arch": "pacman"}
-    values = os_release(release)
+    values = read_os_release(release)
     names = [values.get("ID", ""), *values.get("ID_LIKE", "").split()]
     return next((known[name] for name in names if name in known), None)
 
 
-def os_release(path: Path = Path("/etc/os-release")) -> dict[str, str]:
+def read_os_release(path: Path = Path("/etc/os-release")) -> dict[str, str]:
     """Return the pairs in os-release, or nothing if there is no such file."""
     if not path.is_file():
         return {}
@@ -260,7 +262,7 @@ def os_release(path: Path = Path("/etc/os-release")) -> dict[str, str]:
     return {key.strip(): value.strip().strip("\"'") for key, _, value in pairs if value}
 
 
-def kernel_switch(name: str, root: Path = Path("/proc/sys")) -> int | None:
+def read_kernel_setting(name: str, root: Path = Path("/proc/sys")) -> int | None:
     """Return the value of a sysctl such as `user.max_user_namespaces`, or None if this kernel lacks it."""
     file = root / name.replace(".", "/")
     try:
@@ -269,20 +271,20 @@ def kernel_switch(name: str, root: Path = Path("/proc/sys")) -> int | None:
         return None
 
 
-def cgroup_version(root: Path = Path("/sys/fs/cgroup")) -> int | None:
+def find_cgroup_version(root: Path = Path("/sys/fs/cgroup")) -> int | None:
     """Return the version of the mounted cgroup hierarchy, or None."""
     if (root / "cgroup.controllers").exists():
         return 2
     return 1 if (root / "memory").is_dir() or (root / "pids").is_dir() else None
 
 
-def container() -> str | None:
+def detect_container() -> str | None:
     """Return the kind of container that this process runs in, or None if there is no sign of one."""
     marks = {"/.dockerenv": "docker", "/run/.containerenv": "podman"}
     return next((kind for mark, kind in marks.items() if Path(mark).exists()), os.environ.get("container"))  # noqa: SIM112  systemd's spelling
 
 
-def search_outside(directory: Path) -> str:
+def path_outside_work_tree(directory: Path) -> str:
     """Return PATH without the folders of the work tree that contains `directory`."""
     top = _find_work_tree(directory.resolve())
     folders = [part for part in os.environ.get("PATH", os.defpath).split(os.pathsep) if part]
@@ -291,7 +293,7 @@ def search_outside(directory: Path) -> str:
     )
 
 
-def is_inside(path: Path, directory: Path) -> bool:
+def is_in_work_tree(path: Path, directory: Path) -> bool:
     """Return whether a path leads into the work tree that contains `directory`."""
     top = _find_work_tree(directory.resolve())
     return top is not None and path.resolve().is_relative_to(top)

@@ -32,7 +32,7 @@ from typing import Final
 from proofstone.errors import InputError, MachineError, RepositoryError
 
 
-def write_whole(
+def write_atomic(
     path: Path, data: bytes, *, mode: int | None = None, durable: bool = True, hint: str = "name another file"
 ) -> None:
     """Replace the file atomically, keeping its mode unless another is given. A symlink is replaced, not followed.
@@ -56,7 +56,7 @@ def write_whole(
         raise InputError(f"{path}: cannot be written: {error.strerror}", hint=hint) from error
 
 
-def on_disk(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Wait until the file or folder is on the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -89,7 +89,7 @@ _SHOWN_CHARS: Final = 60
 """The number of characters shown of each end of a path that is too long."""
 
 
-def path_too_long(path: str | bytes | os.PathLike[str]) -> InputError:
+def path_too_long_error(path: str | bytes | os.PathLike[str]) -> InputError:
     """Return the error for a path that the system rejected as too long."""
     encoded = os.fsencode(path)
     text = os.fsdecode(encoded)
@@ -123,7 +123,7 @@ def scratch_folder(home: Path, run_id: str) -> Iterator[Path]:
         try:
             yield folder
         finally:
-            remove(folder)
+            remove_folder(folder)
 
 
 def _remove_stale(parent: Path) -> None:
@@ -134,17 +134,17 @@ def _remove_stale(parent: Path) -> None:
         try:
             lock = (folder / "lock").open("r+")
         except OSError:  # no lock, or something else in its place: no run holds it
-            remove(folder)
+            remove_folder(folder)
             continue
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
-            remove(folder)
+            remove_folder(folder)
 
 
-def remove(folder: Path) -> None:
+def remove_folder(folder: Path) -> None:
     """Delete a folder, even if a check or overlayfs has removed its permissions."""
 
     def retry(function: object, path: str, _error: object) -> None:
@@ -171,21 +171,21 @@ _FOLDERS: Final = ("repos", "cache", "cache/results", "cache/bytecode", "environ
 _FILES: Final = ("cache/sandbox.json", "cache/tidied", "cache/bytecode.lock", "scratch/lock")
 
 
-def mend_state(home: Path) -> list[str]:
+def repair_state(home: Path) -> list[str]:
     """Repair the state directory, and return a message for each repair."""
     repairs: list[str] = []
     for name in _FOLDERS:
         if os.path.lexists(home / name):
             ensure_folder(home / name, repairs)
     for name in _FILES:
-        ensure_place_for_file(home / name, repairs)
+        ensure_file_path(home / name, repairs)
     return repairs
 
 
 def ensure_folder(path: Path, repairs: list[str]) -> None:
     """Make sure that a usable folder exists here; remove anything else at this path."""
     if not path.is_dir() and os.path.lexists(path):
-        discard(path)
+        remove_path(path)
         repairs.append(f"{path} was not a folder and has been recreated")
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
@@ -193,22 +193,22 @@ def ensure_folder(path: Path, repairs: list[str]) -> None:
         repairs.append(f"{path} was not usable; its permissions have been corrected")
 
 
-def ensure_place_for_file(path: Path, repairs: list[str]) -> None:
+def ensure_file_path(path: Path, repairs: list[str]) -> None:
     """Make sure that this path is either a readable and writable file, or free."""
     if not os.path.lexists(path):
         return
     if path.is_symlink() or not path.is_file():
-        discard(path)
+        remove_path(path)
         repairs.append(f"{path} was not a file and has been removed")
     elif not os.access(path, os.R_OK | os.W_OK):
         _set_mode(path, 0o600)
         repairs.append(f"{path} was not readable; its permissions have been corrected")
 
 
-def discard(path: Path) -> None:
+def remove_path(path: Path) -> None:
     """Remove a file, a link or a whole folder."""
     if path.is_dir() and not path.is_symlink():
-        remove(path)
+        remove_folder(path)
     else:
         path.unlink(missing_ok=True)
 
@@ -223,10 +223,10 @@ def _set_mode(path: Path, mode: int) -> None:
         ) from error
 
 
-MOST_BYTES = 2 * 1024 * 1024
+MAX_PLAN_BYTES = 2 * 1024 * 1024
 
 
-def load_plan(path: Path) -> tuple[bytes, str]:
+def read_plan_file(path: Path) -> tuple[bytes, str]:
     """Return the bytes of the file, and its text without byte order mark and with plain line ends."""
     raw = _read_plan_bytes(path)
     if b"\0" in raw:
@@ -245,7 +245,7 @@ def load_plan(path: Path) -> tuple[bytes, str]:
 def _read_plan_bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
+            raw = file.read(MAX_PLAN_BYTES + 1)
     except FileNotFoundError as error:
         raise InputError(f"{path}: there is no such file", hint="name an existing Markdown file") from error
     except (IsADirectoryError, NotADirectoryError) as error:
@@ -254,7 +254,7 @@ def _read_plan_bytes(path: Path) -> bytes:
         raise InputError(f"{path} may not be read", hint=f"`chmod u+r {path}`") from error
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}", hint="name a Markdown file") from error
-    if len(raw) > MOST_BYTES:
+    if len(raw) > MAX_PLAN_BYTES:
         raise InputError(f"{path} is larger than 2 MiB", hint="a plan is a few pages; split it, or name another file")
     return raw
 

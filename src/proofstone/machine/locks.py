@@ -24,12 +24,12 @@ from proofstone.errors import InputError, MachineError
 _ATTEMPTS, _PAUSE = 10, 0.05
 
 
-class RunHeldError(InputError):
+class RunLockedError(InputError):
     """Another process drives the run."""
 
 
 @contextmanager
-def held(home: Path, run_id: str) -> Iterator[None]:
+def lock_run(home: Path, run_id: str) -> Iterator[None]:
     """Hold the lock of a run. Raise `RunLockedError` if another process holds it."""
     folder = home / "runs"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -40,7 +40,7 @@ def held(home: Path, run_id: str) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if attempt == _ATTEMPTS - 1:
-                    raise RunHeldError(
+                    raise RunLockedError(
                         f"{run_id}: another process is working on this run",
                         hint=f"`proofstone status {run_id}` shows its progress",
                     ) from None
@@ -48,7 +48,7 @@ def held(home: Path, run_id: str) -> Iterator[None]:
         yield
 
 
-def is_held(home: Path, run_id: str) -> bool:
+def is_run_locked(home: Path, run_id: str) -> bool:
     """Return whether a process holds the lock of the run."""
     lock = home / "runs" / f"{run_id}.lock"
     if not lock.is_file():
@@ -64,7 +64,7 @@ def is_held(home: Path, run_id: str) -> bool:
 _SLOTS_PAUSE = 0.05
 
 
-class Slots:
+class CheckSlots:
     """A number of slots for heavy checks; 0 means one for each CPU."""
 
     def __init__(self, count: int, folder: Path) -> None:
@@ -72,7 +72,7 @@ class Slots:
         self._folder = folder
 
     @contextmanager
-    def taken(self, cancel: threading.Event) -> Iterator[None]:
+    def acquire(self, cancel: threading.Event) -> Iterator[None]:
         """Hold a slot. Wait for one, unless the run is cancelled."""
         slot = self._wait_for_slot(cancel)
         try:

@@ -15,10 +15,10 @@ from typing import Final
 from pydantic import JsonValue
 
 from proofstone.agents.backends import Backend
-from proofstone.agents.dispatch import Dispatcher, dumped, now
-from proofstone.agents.models import CompletionStatus, Dispatched, Fault, Occasion, OutputHeader
-from proofstone.agents.read_only_agents import Asking, Onlookers, answer_of
-from proofstone.agents.roles.models.gate import ReviewedCheck
+from proofstone.agents.dispatch import Dispatcher, dump_json, format_now
+from proofstone.agents.models import CompletionStatus, DispatchKey, DispatchResult, Fault, OutputHeader
+from proofstone.agents.read_only_agents import ReadOnlyAgents, ReadOnlyRequest, get_answer
+from proofstone.agents.roles.models.gate import CheckSummary
 from proofstone.agents.roles.models.pipeline import (
     DesignRequest,
     KnowledgeRequest,
@@ -30,15 +30,15 @@ from proofstone.agents.roles.models.pipeline import (
     SpecRequest,
 )
 from proofstone.agents.roles.registry import ROLES
-from proofstone.agents.spending import stop_for, stop_if_unreached
-from proofstone.check.context import World
-from proofstone.common.models import Contract, Phase, ReviewVerdict, Severity, Verdict
-from proofstone.ledger.models import CheckRow, StepStatus, TelemetryRow, snippet
-from proofstone.pipeline.attending import Attending
-from proofstone.pipeline.documenting import Documenting
-from proofstone.pipeline.journal import Watching
-from proofstone.pipeline.merged import review_task
+from proofstone.agents.spending import raise_if_fatal, raise_if_unreachable
+from proofstone.check.context import RunContext
+from proofstone.common.models import FrozenModel, Phase, ReviewVerdict, Severity, Verdict
+from proofstone.ledger.models import CheckRow, StepStatus, TelemetryRow, cut_snippet
+from proofstone.pipeline.journal import PipelineObserver
+from proofstone.pipeline.merged_tree import review_task_id
 from proofstone.pipeline.rules.effects import (
+    AgentFailure,
+    AgentReply,
     AskAgent,
     AskDesign,
     AskKnowledge,
@@ -46,15 +46,15 @@ from proofstone.pipeline.rules.effects import (
     AskResearch,
     AskReview,
     AskSpec,
-    Failed,
-    Heard,
 )
-from proofstone.runtime.journal import Steps, Write
-from proofstone.supervision.attendant import Continuity
+from proofstone.pipeline.run_folder import RunFolder
+from proofstone.pipeline.supervision_hooks import PipelineSupervision
+from proofstone.runtime.journal import RowWriter, StepJournal
+from proofstone.supervision.supervisor import AgentSupervisor
 
 
 @dataclass(frozen=True)
-class Shown:
+class RequestContext:
     """What the engine adds to the request of the loop."""
 
     run_id: str
@@ -62,7 +62,7 @@ class Shown:
     """The user's own words."""
     diff: str = ""
     """The diff for a code review, and for the knowledge keeper."""
-    checks: tuple[ReviewedCheck, ...] = ()
+    checks: tuple[CheckSummary, ...] = ()
     events: Sequence[str] = ()
     learnt: tuple[str, ...] = ()
     """Lessons of earlier runs, for the planner."""
@@ -70,10 +70,12 @@ class Shown:
     """Requirements that the user added, for the planner."""
 
 
-def asking(effect: AskAgent, context: Shown) -> Asking:
+def build_agent_request(effect: AskAgent, context: RequestContext) -> ReadOnlyRequest:
     match effect:
         case AskResearch():
-            request: Contract = ResearchRequest(request=context.request, focus=effect.focus, questions=effect.questions)
+            request: FrozenModel = ResearchRequest(
+                request=context.request, focus=effect.focus, questions=effect.questions
+            )
             step = f"research/r{effect.round}" + (f"a{effect.attempt}" if effect.attempt > 1 else "")
             details = {"focus": effect.focus, "round": effect.round, "attempt": effect.attempt}
             return _make_request("researcher", request, context, step, **details)
@@ -124,7 +126,7 @@ def asking(effect: AskAgent, context: Shown) -> Asking:
             return _make_request("knowledge", request, context, "knowledge")
 
 
-def as_asked(request: Contract, answer: Contract) -> Contract:
+def restore_request_fields(request: FrozenModel, answer: FrozenModel) -> FrozenModel:
     """Return the answer with the focus, scope and round of its request, which the agent does not decide."""
     match request, answer:
         case PanelRequest(), PanelOutput():
@@ -135,9 +137,11 @@ def as_asked(request: Contract, answer: Contract) -> Contract:
     return answer
 
 
-def _make_request(role: str, request: Contract, context: Shown, step: str, **more: object) -> Asking:
-    occasion = Occasion.model_validate({"run_id": context.run_id, "role": role, "step": step, **more})
-    return Asking(ROLES[role], request, occasion)
+def _make_request(
+    role: str, request: FrozenModel, context: RequestContext, step: str, **more: object
+) -> ReadOnlyRequest:
+    occasion = DispatchKey.model_validate({"run_id": context.run_id, "role": role, "step": step, **more})
+    return ReadOnlyRequest(ROLES[role], request, occasion)
 
 
 _OPTIONAL_ROLES: Final = ("knowledge",)
@@ -148,29 +152,29 @@ _OPTIONAL_ROLES: Final = ("knowledge",)
 class _PendingDispatch:
     """A dispatch until its answer is recorded."""
 
-    one: Asking
+    one: ReadOnlyRequest
     tree: str
     begun: TelemetryRow
-    attendant: Continuity | None = None
+    attendant: AgentSupervisor | None = None
 
     @property
     def unsure(self) -> list[JsonValue]:
-        return [self.attendant.unsure] if self.attendant and self.attendant.unsure else []
+        return [self.attendant.unjudged_summary] if self.attendant and self.attendant.unjudged_summary else []
 
 
 @dataclass
 class PipelineAgents:
-    world: World
+    world: RunContext
     slug: str
     backends: Mapping[str, Backend]
     dispatcher: Dispatcher
-    steps: Steps
-    watching: Watching
-    seconds: Callable[[str], float | None]
-    documents: Documenting
-    attending: Attending | None = None
+    journal: StepJournal
+    observer: PipelineObserver
+    time_limit_of: Callable[[str], float | None]
+    documents: RunFolder
+    supervision: PipelineSupervision | None = None
     """None if no agent is asked whether it understands its task."""
-    _readers: dict[str, Onlookers] = field(default_factory=dict)
+    _readers: dict[str, ReadOnlyAgents] = field(default_factory=dict)
     """The read-only agents by tree."""
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -178,52 +182,52 @@ class PipelineAgents:
         """Prepare a tree before several agents read it."""
         self._readers_of(tree, commit).prepare()
 
-    def heard(self, request: Asking, tree: str, commit: str) -> Heard | Failed:
+    def ask(self, request: ReadOnlyRequest, tree: str, commit: str) -> AgentReply | AgentFailure:
         """Return the answer of an agent, from the journal or from a new dispatch. Each dispatch is a telemetry step."""
         agent = request.occasion.agent
-        recorded = self.steps.recall(request.occasion.id, request.text)
+        recorded = self.journal.lookup(request.occasion.id, request.text)
         if recorded is not None:
             if "why" in recorded:
-                return Failed(str(recorded["why"]), once=bool(recorded.get("once")))
+                return AgentFailure(str(recorded["why"]), was_asked_once=bool(recorded.get("once")))
             output = request.role.output.model_validate(recorded["output"])
             self._write_document(request, output, recorded)
             return _to_heard(output, recorded)
-        self.watching.asked(agent, request.role.title)
+        self.observer.on_agent_started(agent, request.role.title)
         started = TelemetryRow(
             run_id=self.world.run_id,
             step=request.occasion.step,
             agent=request.role.name,
             instance=request.occasion.focus,
-            started_at=now(),
+            started_at=format_now(),
         )
         pending, readers, attending = (
             _PendingDispatch(request, tree, started),
             self._readers_of(tree, commit),
-            self.attending,
+            self.supervision,
         )
 
-        def attends(occasion: Occasion) -> Continuity | None:
-            pending.attendant = attending.to(request, readers, occasion) if attending else None
+        def attends(occasion: DispatchKey) -> AgentSupervisor | None:
+            pending.attendant = attending.attendant_for(request, readers, occasion) if attending else None
             return pending.attendant
 
         record = partial(self._record_answer, pending)
         dispatched = readers.dispatch(request, beginning=(started,), ending=record, attends=attends)
         answer = _read_answer(request, dispatched)
         if isinstance(answer, Fault):
-            stop_for(answer, agent)
+            raise_if_fatal(answer, agent)
             if request.role.name not in _OPTIONAL_ROLES:
-                stop_if_unreached(answer, agent)
+                raise_if_unreachable(answer, agent)
         # The dispatch has recorded the step together with the answer, if there is one.
-        payload = self.steps.recall(request.occasion.id, request.text) or record(dispatched)
+        payload = self.journal.lookup(request.occasion.id, request.text) or record(dispatched)
         summary = answer.why if isinstance(answer, Fault) else dispatched.completion.summary
-        self.watching.answered(agent, summary, failed=isinstance(answer, Fault))
+        self.observer.on_agent_ended(agent, summary, failed=isinstance(answer, Fault))
         if isinstance(answer, Fault):
-            return Failed(answer.why, once=_was_dispatched_once(dispatched))
+            return AgentFailure(answer.why, was_asked_once=_was_dispatched_once(dispatched))
         self._write_document(request, answer, payload)
         return _to_heard(answer, payload)
 
     def _record_answer(
-        self, pending: _PendingDispatch, dispatched: Dispatched, write: Write | None = None
+        self, pending: _PendingDispatch, dispatched: DispatchResult, write: RowWriter | None = None
     ) -> Mapping[str, JsonValue]:
         """Record the answer as a step of the run and of the telemetry."""
         request, started = pending.one, pending.begun
@@ -231,7 +235,7 @@ class PipelineAgents:
         is_fault = isinstance(answer, Fault)
         ended = started.model_copy(
             update={
-                "completed_at": now(),
+                "completed_at": format_now(),
                 "status": StepStatus.ERROR if is_fault else StepStatus.DONE,
                 "retry_count": dispatched.occasion.dispatch - 1,
             }
@@ -247,9 +251,9 @@ class PipelineAgents:
         else:
             payload |= {"output": answer.model_dump(mode="json"), "unsure": pending.unsure}
         verdict = self._verdict_rows(request, answer, pending.tree)
-        return self.steps.keep(request.occasion.id, request.text, payload, ended, *verdict, write=write)
+        return self.journal.record(request.occasion.id, request.text, payload, ended, *verdict, write=write)
 
-    def _write_document(self, request: Asking, output: Contract, payload: Mapping[str, JsonValue]) -> None:
+    def _write_document(self, request: ReadOnlyRequest, output: FrozenModel, payload: Mapping[str, JsonValue]) -> None:
         if isinstance(output, PanelOutput):  # the engine knows the model better than the reviewer does
             output = output.model_copy(update={"reviewer_model": str(payload["model"])})
         header = OutputHeader.model_construct(
@@ -259,14 +263,14 @@ class PipelineAgents:
             started_at=str(payload["started_at"]),
             completed_at=str(payload["completed_at"]),
             schema_version=request.role.schema_version,
-            payload=dumped(output),
+            payload=dump_json(output),
         )
-        self.documents.answered(request.role.name, header, output)
+        self.documents.write_answer(request.role.name, header, output)
 
     def close(self) -> None:
         self._stack.close()
 
-    def _verdict_rows(self, request: Asking, answer: Contract | Fault, tree: str) -> tuple[CheckRow, ...]:
+    def _verdict_rows(self, request: ReadOnlyRequest, answer: FrozenModel | Fault, tree: str) -> tuple[CheckRow, ...]:
         """Return the verdict of a reviewer as evidence of its own: by run, scope, round and focus."""
         if not isinstance(answer, PanelOutput) or answer.completion.status is CompletionStatus.ERROR:
             return ()  # a reviewer that reports an error gives no verdict
@@ -274,11 +278,11 @@ class PipelineAgents:
         return (
             CheckRow(
                 run_id=self.world.run_id,
-                task_id=review_task(self.slug, answer.scope),
+                task_id=review_task_id(self.slug, answer.scope),
                 phase=Phase.REVIEW,
                 check_name=f"review-{answer.scope}-{request.occasion.focus}",
                 tool="review",
-                output_snippet=snippet(answer.summary),
+                output_snippet=cut_snippet(answer.summary),
                 state=Verdict.PASS if answer.verdict is ReviewVerdict.APPROVE else Verdict.FAIL,
                 verdict=answer.verdict,
                 severity=worst[0] if worst else None,
@@ -287,15 +291,15 @@ class PipelineAgents:
             ),
         )
 
-    def _readers_of(self, tree: str, commit: str) -> Onlookers:
+    def _readers_of(self, tree: str, commit: str) -> ReadOnlyAgents:
         if tree not in self._readers:
-            readers = Onlookers(
+            readers = ReadOnlyAgents(
                 world=self.world,
                 backends=self.backends,
                 dispatcher=self.dispatcher,
-                doing=self.watching.doing,
-                said=self.watching.said,
-                seconds=self.seconds,
+                on_progress=self.observer.on_activity,
+                on_message=self.observer.on_message,
+                seconds=self.time_limit_of,
                 tree=tree,
                 commit=commit,
             )
@@ -304,18 +308,18 @@ class PipelineAgents:
         return self._readers[tree]
 
 
-def _to_heard(output: Contract, payload: Mapping[str, JsonValue]) -> Heard:
+def _to_heard(output: FrozenModel, payload: Mapping[str, JsonValue]) -> AgentReply:
     unsure = payload.get("unsure") or []
-    return Heard(output, str(payload["model"]), tuple(map(str, unsure)) if isinstance(unsure, list) else ())
+    return AgentReply(output, str(payload["model"]), tuple(map(str, unsure)) if isinstance(unsure, list) else ())
 
 
-def _was_dispatched_once(dispatched: Dispatched) -> bool:
+def _was_dispatched_once(dispatched: DispatchResult) -> bool:
     """Return whether the agent was dispatched once. After a possibly random fault, the engine dispatches again by
     itself.
     """
     return dispatched.occasion.dispatch == 1
 
 
-def _read_answer(request: Asking, dispatched: Dispatched) -> Contract | Fault:
-    answer = answer_of(dispatched)
-    return answer if isinstance(answer, Fault) else as_asked(request.request, answer)
+def _read_answer(request: ReadOnlyRequest, dispatched: DispatchResult) -> FrozenModel | Fault:
+    answer = get_answer(dispatched)
+    return answer if isinstance(answer, Fault) else restore_request_fields(request.request, answer)

@@ -10,22 +10,22 @@ from pydantic import JsonValue
 
 from proofstone.errors import LedgerError
 from proofstone.gate.models import TASK_EVENTS, RunOutcome, TaskEvent, TaskRecord
-from proofstone.gate.rules.machine import GateError, apply
+from proofstone.gate.rules.state_machine import GateError, apply_task_event
 from proofstone.ledger import Ledger
 from proofstone.ledger.models import ApprovalRow, CheckRow, EventRow, MessageRow, OverrideRow, TelemetryRow
-from proofstone.ledger.query import KnownRun
-from proofstone.ledger.schema import R, Stored
-from proofstone.pipeline.journal import REPORT, STEP
-from proofstone.pipeline.models.bundle import Child
+from proofstone.ledger.query import RunReference
+from proofstone.ledger.schema import RowT, StoredRow
+from proofstone.pipeline.journal import PIPELINE_REPORT_EVENT, PIPELINE_STEP_EVENT
+from proofstone.pipeline.models.bundle import ChildRun
 from proofstone.pipeline.models.run import RunReport
-from proofstone.runtime.run_index import CHILD
+from proofstone.runtime.run_index import CHILD_RUN_EVENT
 
-Kind = Literal["run", "plan", "gate"]
+RecordKind = Literal["run", "plan", "gate"]
 _STATELESS_EVENTS: Final = ("run.budget", "run.child")
 
 
 @dataclass(frozen=True)
-class Happened:
+class TaskEventRecord:
     """An event of a task."""
 
     seq: int
@@ -36,9 +36,9 @@ class Happened:
 class TaskHistory:
     id: str
     record: TaskRecord
-    events: tuple[Happened, ...]
+    events: tuple[TaskEventRecord, ...]
 
-    def rows(self, *kinds: str) -> tuple[int, ...]:
+    def rows_of(self, *kinds: str) -> tuple[int, ...]:
         """Return the rows of these kinds of events; of all events, if no kind is given."""
         return tuple(event.seq for event in self.events if not kinds or event.event.kind in kinds)
 
@@ -46,17 +46,17 @@ class TaskHistory:
 @dataclass(frozen=True)
 class RunRecord:
     run_id: str
-    kind: Kind
+    kind: RecordKind
     iteration: int
-    events: list[Stored[EventRow]] = field(repr=False)
-    checks: list[Stored[CheckRow]] = field(repr=False)
-    messages: list[Stored[MessageRow]] = field(repr=False)
-    telemetry: list[Stored[TelemetryRow]] = field(repr=False)
-    approvals: list[Stored[ApprovalRow]] = field(repr=False)
-    overrides: list[Stored[OverrideRow]] = field(repr=False)
+    events: list[StoredRow[EventRow]] = field(repr=False)
+    checks: list[StoredRow[CheckRow]] = field(repr=False)
+    messages: list[StoredRow[MessageRow]] = field(repr=False)
+    telemetry: list[StoredRow[TelemetryRow]] = field(repr=False)
+    approvals: list[StoredRow[ApprovalRow]] = field(repr=False)
+    overrides: list[StoredRow[OverrideRow]] = field(repr=False)
 
     @classmethod
-    def read(cls, ledger: Ledger, run_id: str, kind: Kind, iteration: int = 1) -> RunRecord:
+    def read(cls, ledger: Ledger, run_id: str, kind: RecordKind, iteration: int = 1) -> RunRecord:
         return cls(
             run_id,
             kind,
@@ -69,7 +69,7 @@ class RunRecord:
             overrides=ledger.read(OverrideRow, run_id=run_id),
         )
 
-    def of_type(self, type: str) -> Iterator[tuple[int, Mapping[str, JsonValue]]]:
+    def events_of_type(self, type: str) -> Iterator[tuple[int, Mapping[str, JsonValue]]]:
         """Yield the row and the payload of each event of this type."""
         return ((event.seq, event.row.payload) for event in self.events if event.row.type == type)
 
@@ -86,7 +86,7 @@ class RunRecord:
         ]
 
     @property
-    def stages(self) -> list[Stored[EventRow]]:
+    def stages(self) -> list[StoredRow[EventRow]]:
         """The events of the run as a whole. A raised budget and a started part do not change the state of the run."""
         return [
             event
@@ -104,47 +104,47 @@ class RunRecord:
     def reason(self) -> str:
         return str(self.stages[-1].row.payload.get("reason", ""))
 
-    def tasks(self) -> tuple[TaskHistory, ...]:
+    def build_tasks(self) -> tuple[TaskHistory, ...]:
         """Return the tasks that have events, in the order of their starts."""
-        by_task: dict[str, list[Happened]] = {}
+        by_task: dict[str, list[TaskEventRecord]] = {}
         for stored in self.events:
             if stored.row.task_id is not None and stored.row.type.startswith("task."):
                 event = TASK_EVENTS.validate_python(stored.row.payload["event"])
-                by_task.setdefault(stored.row.task_id, []).append(Happened(stored.seq, event))
+                by_task.setdefault(stored.row.task_id, []).append(TaskEventRecord(stored.seq, event))
         return tuple(self._replay(id, events) for id, events in by_task.items())
 
-    def _replay(self, id: str, events: list[Happened]) -> TaskHistory:
+    def _replay(self, id: str, events: list[TaskEventRecord]) -> TaskHistory:
         # A checkpoint has no attempts, and no other task is blocked or confirmed before it was started.
         record = TaskRecord(id=id, checkpoint=events[0].event.kind in ("confirmed", "blocked"))
         for event in events:
             try:
-                record = apply(record, event.event)
+                record = apply_task_event(record, event.event)
             except GateError as error:
                 raise LedgerError(f"run {self.run_id}: row {event.seq} of the ledger is impossible: {error}") from error
         return TaskHistory(id, record, tuple(events))
 
 
-def _last_row(table: list[Stored[R]]) -> list[tuple[int, str]]:
+def _last_row(table: list[StoredRow[RowT]]) -> list[tuple[int, str]]:
     return [(stored.seq, stored.link.hash) for stored in table[-1:]]
 
 
-BUNDLED: Final = ("run", "gate")
+BUNDLED_COMMANDS: Final = ("run", "gate")
 """The commands whose runs have a bundle."""
 
 
-def children(ledger: Ledger, run_id: str) -> tuple[Child, ...]:
+def read_children(ledger: Ledger, run_id: str) -> tuple[ChildRun, ...]:
     """Return the child runs in the order of their starts; each once, even if it was resumed."""
-    by_id: dict[str, Child] = {}
-    for stored in ledger.read(EventRow, run_id=run_id, type=CHILD):
-        child = Child.model_validate({**stored.row.payload, "rows": (stored.seq,)})
+    by_id: dict[str, ChildRun] = {}
+    for stored in ledger.read(EventRow, run_id=run_id, type=CHILD_RUN_EVENT):
+        child = ChildRun.model_validate({**stored.row.payload, "rows": (stored.seq,)})
         by_id.setdefault(child.run_id, child)
     return tuple(by_id.values())
 
 
-def reported(ledger: Ledger, run_id: str) -> tuple[RunReport, int] | None:
+def read_report_row(ledger: Ledger, run_id: str) -> tuple[RunReport, int] | None:
     """Return the report of a run and its row, if there is one. A run that was resumed since has no report yet."""
-    for stored in ledger.read(EventRow, run_id=run_id, type=REPORT, newest=True, limit=1):
-        if ledger.read(EventRow, run_id=run_id, type=STEP, after=stored.seq, limit=1):
+    for stored in ledger.read(EventRow, run_id=run_id, type=PIPELINE_REPORT_EVENT, newest=True, limit=1):
+        if ledger.read(EventRow, run_id=run_id, type=PIPELINE_STEP_EVENT, after=stored.seq, limit=1):
             return None
         return _apply_answer(ledger, RunReport.model_validate(stored.row.payload["report"]), stored.seq), stored.seq
     return None
@@ -166,12 +166,12 @@ def _apply_answer(ledger: Ledger, report: RunReport, seq: int) -> RunReport:
     return report
 
 
-def last_report(ledger: Ledger, run_id: str) -> RunReport | None:
-    result = reported(ledger, run_id)
+def read_run_report(ledger: Ledger, run_id: str) -> RunReport | None:
+    result = read_report_row(ledger, run_id)
     return result[0] if result else None
 
 
-def bundled_runs(ledger: Ledger) -> list[KnownRun]:
+def list_bundled_runs(ledger: Ledger) -> list[RunReference]:
     """Return the runs that can have a bundle, newest first. Child runs come last: they can be named, but `last` means a
     run that a user has started.
     """
@@ -179,13 +179,13 @@ def bundled_runs(ledger: Ledger) -> list[KnownRun]:
     return [_to_reference(row) for row in sorted(started, key=_is_part)]
 
 
-def _has_bundle(started: Stored[EventRow]) -> bool:
-    return started.row.payload.get("command") in BUNDLED
+def _has_bundle(started: StoredRow[EventRow]) -> bool:
+    return started.row.payload.get("command") in BUNDLED_COMMANDS
 
 
-def _is_part(started: Stored[EventRow]) -> bool:
+def _is_part(started: StoredRow[EventRow]) -> bool:
     return bool(started.row.payload.get("parent"))
 
 
-def _to_reference(started: Stored[EventRow]) -> KnownRun:
-    return KnownRun(started.row.run_id, str(started.row.payload["repository"]))
+def _to_reference(started: StoredRow[EventRow]) -> RunReference:
+    return RunReference(started.row.run_id, str(started.row.payload["repository"]))

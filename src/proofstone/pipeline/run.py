@@ -16,145 +16,147 @@ from typing import Final, Protocol, TypeVar
 
 from pydantic import JsonValue
 
-from proofstone.agents.roles.models.gate import ReviewedCheck
+from proofstone.agents.roles.models.gate import CheckSummary
 from proofstone.agents.roles.models.pipeline import KnowledgeOutput
-from proofstone.agents.rules.budget import cost
-from proofstone.check.context import World
-from proofstone.common.models import Contract, Lane, Spent, Verdict
+from proofstone.agents.rules.budget import build_cost_fields
+from proofstone.check.context import RunContext
+from proofstone.common.models import BudgetUsage, FrozenModel, Lane, Verdict
 from proofstone.errors import RepositoryError
 from proofstone.gate.models import RunOutcome
-from proofstone.gate.rules.pages import lasting
-from proofstone.git.commit import Identity
+from proofstone.gate.rules.pages import format_duration
+from proofstone.git.commit import CommitIdentity
 from proofstone.ledger.connection import ledger_path
-from proofstone.machine.files import write_whole
-from proofstone.pipeline.agents import PipelineAgents, Shown, asking
-from proofstone.pipeline.attending import PLANNED, Adding, Learning
-from proofstone.pipeline.bundling import bundle_of
-from proofstone.pipeline.journal import PipelineJournal, Watching
-from proofstone.pipeline.merged import LedgerEvidence, Merged, committed, reviewed
+from proofstone.machine.files import write_atomic
+from proofstone.pipeline.agents import PipelineAgents, RequestContext, build_agent_request
+from proofstone.pipeline.bundle_builder import build_bundle
+from proofstone.pipeline.journal import PipelineJournal, PipelineObserver
+from proofstone.pipeline.merged_tree import LedgerEvidence, MergedTree, commit_merged, to_reviewed_checks
 from proofstone.pipeline.models.run import (
     ApprovalRequest,
     FinalChecks,
     GateSummary,
+    PipelineRunConfig,
     PlanGateSummary,
     RunMode,
     RunReport,
-    RunSetup,
 )
-from proofstone.pipeline.rules.approvals import commit_message
-from proofstone.pipeline.rules.bundle_page import page
-from proofstone.pipeline.rules.documents import task_documents
+from proofstone.pipeline.rules.approvals import build_commit_message
+from proofstone.pipeline.rules.bundle_page import render_bundle_page
+from proofstone.pipeline.rules.documents import build_task_documents
 from proofstone.pipeline.rules.effects import (
-    Approve,
+    Acknowledgement,
+    AgentFailure,
+    AgentReply,
+    ApprovalDecision,
     AskAgent,
+    AskForApproval,
     AskKnowledge,
     AskPlan,
     AskReview,
-    CheckAll,
-    Checked,
-    ChecksCounted,
-    Commit,
-    Committed,
+    CheckCounts,
+    CommitChange,
+    CommitResult,
     CountChecks,
     CountReviews,
-    Decided,
-    Delivered,
-    Failed,
-    Feature,
-    Heard,
     Implement,
-    Implemented,
-    Need,
-    Note,
-    Noted,
-    PlanVerified,
-    ReviewsCounted,
-    Sent,
+    MergedCheckResult,
+    PendingAnswer,
+    PipelineEffect,
+    PipelineEffectResult,
+    PipelineGoal,
+    PipelineResult,
+    PlanGateResult,
+    RecordNote,
+    ReviewCounts,
+    RunAllChecks,
+    TaskGateResult,
     VerifyPlan,
-    Waiting,
 )
 from proofstone.pipeline.rules.loop import deliver
-from proofstone.pipeline.rules.planning import outgrown
+from proofstone.pipeline.rules.planning import explain_outgrown_lane
+from proofstone.pipeline.supervision_hooks import PLANNING_POINT_PREFIX, Amendments, PipelineMemory
 from proofstone.plans.models import Plan
-from proofstone.plans.reading import read_plan
+from proofstone.plans.parser import read_plan
 from proofstone.runtime.context import Deadline
-from proofstone.runtime.parallel import side_by_side
-from proofstone.runtime.run_index import end_on_record
+from proofstone.runtime.parallel import run_parallel
+from proofstone.runtime.run_index import record_early_end
 
-BUNDLE: Final = "evidence-bundle.md"
-SLOTS: Final = 4
+BUNDLE_NAME: Final = "evidence-bundle.md"
+PIPELINE_JOBS: Final = 4
 """The number of agents that work at the same time."""
 
-Ask = Callable[[ApprovalRequest], tuple[str, str] | None]
+AskApproval = Callable[[ApprovalRequest], tuple[str, str] | None]
 """Ask the user, if someone can answer now. Return the option and a comment, or None if nobody can answer."""
 
-Came = TypeVar("Came", bound=Contract)
+SummaryT = TypeVar("SummaryT", bound=FrozenModel)
 
 
-class Parts(Protocol):
+class ChildRuns(Protocol):
     """The child runs of this run."""
 
-    def verify_plan(self, run_id: str, iteration: int, plan: Path, tip: str) -> PlanGateSummary | Waiting: ...
+    def verify_plan(self, run_id: str, iteration: int, plan: Path, tip: str) -> PlanGateSummary | PendingAnswer: ...
 
-    def implement(self, run_id: str, iteration: int, plan: Path, base: str, *, lane: str) -> GateSummary | Waiting: ...
+    def implement(
+        self, run_id: str, iteration: int, plan: Path, base: str, *, lane: str
+    ) -> GateSummary | PendingAnswer: ...
 
-    def let_go(self) -> None:
+    def unpin(self) -> None:
         """Unpin the commits of tasks, which are now part of the one commit."""
         ...
 
-    def spent(self, run_ids: Sequence[str]) -> Spent: ...
+    def read_spent(self, run_ids: Sequence[str]) -> BudgetUsage: ...
 
-    def dispatches(self, run_ids: Sequence[str]) -> int: ...
+    def count_dispatches(self, run_ids: Sequence[str]) -> int: ...
 
 
 @dataclass
 class PipelineRun:
-    world: World
-    setup: RunSetup
+    context: RunContext
+    setup: PipelineRunConfig
     journal: PipelineJournal
     agents: PipelineAgents
-    learning: Learning
-    adding: Adding
-    parts: Parts
-    watching: Watching
-    ask: Ask
-    author: Identity
-    ends: Deadline
+    memory: PipelineMemory
+    amendments: Amendments
+    parts: ChildRuns
+    observer: PipelineObserver
+    ask: AskApproval
+    author: CommitIdentity
+    deadline: Deadline
     sign: bool = False
-    by: str = "person"
+    decided_by: str = "person"
     resumed: bool = False
-    _checks: tuple[ReviewedCheck, ...] = ()
+    _checks: tuple[CheckSummary, ...] = ()
     """The results of the last checks on the merged tree, for reviewers."""
     _plans: list[Plan] = field(default_factory=list)
     _tip: str = ""
     _started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self._earlier_ms = self.journal.milliseconds()
-        self._tip = self.world.base_commit
+        self._earlier_ms = self.journal.read_work_ms()
+        self._tip = self.context.base_commit
 
     @property
     def run_id(self) -> str:
-        return self.world.run_id
+        return self.context.run_id
 
     def run(self) -> RunReport:
         """Run to the commit, to a refusal, or to a question for the user."""
-        self.watching.began(self.run_id, self.setup, resumed=self.resumed)
-        with end_on_record(self.journal.ledger, self.run_id, self.world.cancel):
+        self.observer.on_run_started(self.run_id, self.setup, resumed=self.resumed)
+        with record_early_end(self.journal.ledger, self.run_id, self.context.cancel):
             report = self._drive()
-        report = report.model_copy(update={"bundle": str(self.folder / BUNDLE)})
-        self.journal.reported(report)
+        report = report.model_copy(update={"bundle": str(self.folder / BUNDLE_NAME)})
+        self.journal.record_report(report)
         self._write_bundle()
         return report
 
     def _write_bundle(self) -> None:
         """Write the readable evidence, made from the ledger alone."""
-        bundle = bundle_of(self.world.ledger, self.run_id)
-        self.agents.documents.write({BUNDLE: page(bundle), **task_documents(bundle)})
-        self.agents.documents.settle()
+        bundle = build_bundle(self.context.ledger, self.run_id)
+        self.agents.documents.write({BUNDLE_NAME: render_bundle_page(bundle), **build_task_documents(bundle)})
+        self.agents.documents.flush()
 
     def _drive(self) -> RunReport:
-        self.agents.documents.request(self.setup.request)
+        self.agents.documents.write_request(self.setup.request)
         loop = deliver(self._feature)
         effects = next(loop)
         while True:
@@ -162,13 +164,13 @@ class PipelineRun:
             try:
                 effects = loop.send(results)
             except StopIteration as stop:
-                delivered: Delivered = stop.value
+                delivered: PipelineResult = stop.value
                 return self._build_report(delivered)
 
     @property
-    def _feature(self) -> Feature:
+    def _feature(self) -> PipelineGoal:
         setup = self.setup
-        return Feature(
+        return PipelineGoal(
             run_id=self.run_id,
             slug=setup.slug,
             request=setup.request,
@@ -180,101 +182,108 @@ class PipelineRun:
             minutes=setup.minutes,
         )
 
-    def _perform(self, effects: tuple[Need, ...]) -> tuple[Sent, ...]:
+    def _perform(self, effects: tuple[PipelineEffect, ...]) -> tuple[PipelineEffectResult, ...]:
         """Perform the effects. Effects that are yielded together are performed in parallel; only agents are."""
-        if not all(isinstance(effect, Note) for effect in effects):
-            self.ends.refuse_if_over()
+        if not all(isinstance(effect, RecordNote) for effect in effects):
+            self.deadline.raise_if_over()
         match effects:
-            case (Approve() as effect,):
+            case (AskForApproval() as effect,):
                 return (self._approve(effect),)
             case (VerifyPlan() as effect,):
                 return (self._verify_plan(effect),)
             case (Implement() as effect,):
                 return (self._implement(effect),)
-            case (CheckAll() as effect,):
-                return side_by_side([partial(self._run_checks, effect)], 1, self.world.cancel)
+            case (RunAllChecks() as effect,):
+                return run_parallel([partial(self._run_checks, effect)], 1, self.context.cancel)
             case (CountReviews() as effect,):
                 return (self._count_reviews(effect),)
             case (CountChecks() as effect,):
                 return (self._count_checks(effect),)
-            case (Commit() as effect,):
+            case (CommitChange() as effect,):
                 return (self._commit(effect),)
-        if all(isinstance(effect, Note) for effect in effects):
-            return tuple(self._record_note(effect) for effect in effects if isinstance(effect, Note))
+        if all(isinstance(effect, RecordNote) for effect in effects):
+            return tuple(self._record_note(effect) for effect in effects if isinstance(effect, RecordNote))
         agent_effects = [effect for effect in effects if isinstance(effect, AskAgent)]
         tips = [
             effect.tip if isinstance(effect, AskReview | AskKnowledge) and effect.tip else self._tip
             for effect in agent_effects
         ]
-        trees = {tip: Merged(self.world, tip) for tip in tips}
+        trees = {tip: MergedTree(self.context, tip) for tip in tips}
         for tip, merged in trees.items():
             self.agents.prepare(merged.tree, tip)
         jobs = [
-            partial(self.agents.heard, asking(effect, self._build_context(effect, trees[tip])), trees[tip].tree, tip)
+            partial(
+                self.agents.ask,
+                build_agent_request(effect, self._build_context(effect, trees[tip])),
+                trees[tip].tree,
+                tip,
+            )
             for effect, tip in zip(agent_effects, tips, strict=True)
         ]
-        return self._store_lessons(side_by_side(jobs, SLOTS, self.world.cancel))
+        return self._store_lessons(run_parallel(jobs, PIPELINE_JOBS, self.context.cancel))
 
-    def _store_lessons(self, results: tuple[Heard | Failed, ...]) -> tuple[Heard | Failed, ...]:
+    def _store_lessons(self, results: tuple[AgentReply | AgentFailure, ...]) -> tuple[AgentReply | AgentFailure, ...]:
         """Store the answer of the knowledge keeper."""
         for result in results:
-            if isinstance(result, Heard) and isinstance(result.output, KnowledgeOutput):
-                self.watching.noted("knowledge", self.learning.keep(result.output))
+            if isinstance(result, AgentReply) and isinstance(result.output, KnowledgeOutput):
+                self.observer.on_note("knowledge", self.memory.store_lessons(result.output))
         return results
 
-    def _build_context(self, effect: Need, merged: Merged) -> Shown:
+    def _build_context(self, effect: PipelineEffect, merged: MergedTree) -> RequestContext:
         concerns_code = isinstance(effect, AskKnowledge) or (isinstance(effect, AskReview) and effect.scope == "code")
-        return Shown(
+        return RequestContext(
             run_id=self.run_id,
             request=self.setup.request,
-            diff=merged.diff() if concerns_code and merged.tip != self.world.base_commit else "",
+            diff=merged.build_diff() if concerns_code and merged.tip != self.context.base_commit else "",
             checks=self._checks if concerns_code else (),
-            learnt=self.learning.recalled(self.setup.request) if isinstance(effect, AskPlan) else (),
-            added=self._read_additions(f"{PLANNED}{effect.iteration}") if isinstance(effect, AskPlan) else (),
+            learnt=self.memory.recall_lessons(self.setup.request) if isinstance(effect, AskPlan) else (),
+            added=self._read_additions(f"{PLANNING_POINT_PREFIX}{effect.iteration}")
+            if isinstance(effect, AskPlan)
+            else (),
         )
 
     def _read_additions(self, point: str) -> tuple[str, ...]:
         """Return the user's additions that no plan before this point contains and no task has taken in. They are
         recorded: a resumed run gets the same additions at the same point, and later ones later.
         """
-        return self.adding.unplanned(point)
+        return self.amendments.read_unplanned(point)
 
-    def _late_additions(self, delivered: Delivered) -> tuple[str, ...]:
+    def _late_additions(self, delivered: PipelineResult) -> tuple[str, ...]:
         """Return requested additions that the commit does not contain."""
-        return self.adding.too_late() if delivered.commit else ()
+        return self.amendments.find_unplanned_at_end() if delivered.commit else ()
 
-    def _record_note(self, effect: Note) -> Noted:
-        self.journal.note(effect.kind, effect.text, effect.data)
-        self.watching.noted(effect.kind, effect.text)
-        return Noted()
+    def _record_note(self, effect: RecordNote) -> Acknowledgement:
+        self.journal.record_note(effect.kind, effect.text, effect.data)
+        self.observer.on_note(effect.kind, effect.text)
+        return Acknowledgement()
 
     # Approvals.
 
-    def _approve(self, effect: Approve) -> Decided | Waiting:
+    def _approve(self, effect: AskForApproval) -> ApprovalDecision | PendingAnswer:
         request = self._with_elapsed_time(effect.request)
-        decision = self.journal.decided(request.gate_id)
+        decision = self.journal.read_decision(request.gate_id)
         if decision is None and self.setup.mode is RunMode.AUTONOMOUS and not effect.by_person:
             decision = request.default.id, ""
-            self.journal.decide(request, request.default.id, "", "proofstone", self.setup.mode, auto=True)
+            self.journal.record_decision(request, request.default.id, "", "proofstone", self.setup.mode, auto=True)
         elif decision is None:
             decision = self.ask(request)
             if decision is None:
-                return Waiting(request.question, f"proofstone approve {self.run_id} {request.gate_id} OPTION")
-            self.journal.decide(request, *decision, self.by, self.setup.mode, auto=False)
-        self.agents.documents.approvals(self.journal.approvals())
-        self.watching.approved(
-            next(approval for approval in self.journal.approvals() if approval.gate_id == request.gate_id)
+                return PendingAnswer(request.question, f"proofstone approve {self.run_id} {request.gate_id} OPTION")
+            self.journal.record_decision(request, *decision, self.decided_by, self.setup.mode, auto=False)
+        self.agents.documents.write_approvals(self.journal.list_approvals())
+        self.observer.on_approval(
+            next(approval for approval in self.journal.list_approvals() if approval.gate_id == request.gate_id)
         )
-        return Decided(*decision)
+        return ApprovalDecision(*decision)
 
     def _with_elapsed_time(self, request: ApprovalRequest) -> ApprovalRequest:
         """Add the elapsed time to the request: the loop has no clock."""
-        metadata = request.metadata.model_copy(update={"elapsed_time": lasting(self._elapsed_ms / 1000)})
+        metadata = request.metadata.model_copy(update={"elapsed_time": format_duration(self._elapsed_ms / 1000)})
         return request.model_copy(update={"metadata": metadata})
 
     # Parts.
 
-    def _verify_plan(self, effect: VerifyPlan) -> PlanVerified | Waiting:
+    def _verify_plan(self, effect: VerifyPlan) -> PlanGateResult | PendingAnswer:
         summary = self._run_part(
             "plan",
             effect.iteration,
@@ -282,9 +291,9 @@ class PipelineRun:
             lambda run_id, plan: self.parts.verify_plan(run_id, effect.iteration, plan, self._tip),
             PlanGateSummary,
         )
-        return summary if isinstance(summary, Waiting) else PlanVerified(summary)
+        return summary if isinstance(summary, PendingAnswer) else PlanGateResult(summary)
 
-    def _implement(self, effect: Implement) -> Implemented | Waiting:
+    def _implement(self, effect: Implement) -> TaskGateResult | PendingAnswer:
         summary = self._run_part(
             "gate",
             effect.iteration,
@@ -292,92 +301,99 @@ class PipelineRun:
             lambda run_id, plan: self.parts.implement(run_id, effect.iteration, plan, effect.base, lane=effect.lane),
             GateSummary,
         )
-        if isinstance(summary, Waiting):
+        if isinstance(summary, PendingAnswer):
             return summary
         plan, _ = read_plan(effect.text, "plan.md")
         self._plans += [plan] if plan is not None else []
         self._tip = summary.tip
-        return Implemented(summary, self._measure_time(f"gate/{effect.iteration}"))
+        return TaskGateResult(summary, self._measure_time(f"gate/{effect.iteration}"))
 
     def _run_part(
         self,
         kind: str,
         iteration: int,
         text: str,
-        perform: Callable[[str, Path], Came | Waiting],
-        contract: type[Came],
-    ) -> Came | Waiting:
+        perform: Callable[[str, Path], SummaryT | PendingAnswer],
+        contract: type[SummaryT],
+    ) -> SummaryT | PendingAnswer:
         """Perform a child run. Its id is recorded before it starts, and its result when it has ended."""
-        recorded = self.journal.steps.recall(f"{kind}/{iteration}", text)
+        recorded = self.journal.steps.lookup(f"{kind}/{iteration}", text)
         if recorded is not None:
             return contract.model_validate(recorded["came"])
         run_id = f"{self.run_id}-{kind[0]}{iteration}"
-        if run_id not in self.journal.children():
-            self.journal.child(run_id, kind, iteration)
+        if run_id not in self.journal.list_children():
+            self.journal.record_child(run_id, kind, iteration)
         plan = self.folder / f"{kind}-{iteration}" / "plan.md"
         plan.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(plan, text.encode())
+        write_atomic(plan, text.encode())
         result = perform(run_id, plan)
-        if not isinstance(result, Waiting):
-            self.journal.steps.keep(f"{kind}/{iteration}", text, {"came": result.model_dump(mode="json")})
+        if not isinstance(result, PendingAnswer):
+            self.journal.steps.record(f"{kind}/{iteration}", text, {"came": result.model_dump(mode="json")})
         return result
 
     # The merged tree.
 
-    def _run_checks(self, effect: CheckAll) -> Checked:
+    def _run_checks(self, effect: RunAllChecks) -> MergedCheckResult:
         is_large, tip = effect.lane is Lane.LARGE, effect.tip
         step = f"checks/{effect.iteration}{'-large' if is_large else ''}"
-        merged = Merged(self.world, effect.tip)
-        recorded = self.journal.steps.recall(step, tip)
+        merged = MergedTree(self.context, effect.tip)
+        recorded = self.journal.steps.lookup(step, tip)
         if recorded is None:
-            checks, report = merged.checked(self._plans, effect.iteration, self.watching.checking(), large=is_large)
-            verdicts: list[JsonValue] = [check.model_dump(mode="json") for check in reviewed(report)]
+            checks, report = merged.run_checks(
+                self._plans, effect.iteration, self.observer.on_checks_started(), large=is_large
+            )
+            verdicts: list[JsonValue] = [check.model_dump(mode="json") for check in to_reviewed_checks(report)]
             recorded = {"checks": checks.model_dump(mode="json"), "seen": verdicts}
-            self.journal.steps.keep(step, tip, recorded)
-            self.watching.checked(checks)
+            self.journal.steps.record(step, tip, recorded)
+            self.observer.on_checks_ended(checks)
         entries = recorded["seen"] if isinstance(recorded["seen"], list) else []
-        self._checks = tuple(map(ReviewedCheck.model_validate, entries))
-        outgrown_lane = outgrown(effect.lane, merged.blast_radius())
-        return Checked(FinalChecks.model_validate(recorded["checks"]), outgrown_lane, self._read_additions(step))
+        self._checks = tuple(map(CheckSummary.model_validate, entries))
+        outgrown_lane = explain_outgrown_lane(effect.lane, merged.blast_radius())
+        return MergedCheckResult(
+            FinalChecks.model_validate(recorded["checks"]), outgrown_lane, self._read_additions(step)
+        )
 
     # The evidence in the ledger.
 
-    def _count_reviews(self, effect: CountReviews) -> ReviewsCounted:
-        tree = Merged(self.world, effect.tip or self._tip).tree
-        return ReviewsCounted(self._evidence.of_review(self.setup.slug, effect.scope, effect.round, tree))
+    def _count_reviews(self, effect: CountReviews) -> ReviewCounts:
+        tree = MergedTree(self.context, effect.tip or self._tip).tree
+        return ReviewCounts(self._evidence.count_review(self.setup.slug, effect.scope, effect.round, tree))
 
-    def _count_checks(self, effect: CountChecks) -> ChecksCounted:
+    def _count_checks(self, effect: CountChecks) -> CheckCounts:
         passing = [check.name for check in self._checks if check.verdict is Verdict.PASS]
-        merged = self._evidence.of_merged(Merged(self.world, effect.tip).tree, effect.iteration, passing)
-        return ChecksCounted(
-            (merged, *self._evidence.of_tasks(effect.gates)), self._read_additions(f"commit/{effect.iteration}")
+        merged = self._evidence.count_merged_checks(
+            MergedTree(self.context, effect.tip).tree, effect.iteration, passing
+        )
+        return CheckCounts(
+            (merged, *self._evidence.count_task_checks(effect.gates)),
+            self._read_additions(f"commit/{effect.iteration}"),
         )
 
     @property
     def _evidence(self) -> LedgerEvidence:
-        return LedgerEvidence(self.world.ledger_path, self.run_id)
+        return LedgerEvidence(self.context.ledger_path, self.run_id)
 
-    def _commit(self, effect: Commit) -> Committed | Failed:
+    def _commit(self, effect: CommitChange) -> CommitResult | AgentFailure:
         """Commit the merged tree. The message is recorded before: a commit repeated after a crash is the same
         commit.
         """
-        step, merged, setup = "commit", Merged(self.world, effect.tip), self.setup
-        recorded = self.journal.steps.recall(f"{step}/intent", effect.tip)
+        step, merged, setup = "commit", MergedTree(self.context, effect.tip), self.setup
+        recorded = self.journal.steps.lookup(f"{step}/intent", effect.tip)
         if recorded is None:
-            message = commit_message(setup, self.run_id, [path.path for path in merged.snapshot.change.paths])
+            message = build_commit_message(setup, self.run_id, [path.path for path in merged.snapshot.change.paths])
             recorded = {"message": message, "date": f"{int(time.time())} +0000"}
-            self.journal.steps.keep(f"{step}/intent", effect.tip, recorded)
+            self.journal.steps.record(f"{step}/intent", effect.tip, recorded)
         try:
-            commit = committed(
+            commit = commit_merged(
                 merged, setup.branch, str(recorded["message"]), self.author, str(recorded["date"]), sign=self.sign
             )
         except RepositoryError as error:
-            return Failed(error.message)
-        if self.journal.steps.recall(step, effect.tip) is None:
-            self.journal.steps.keep(step, effect.tip, {"commit": commit, "tree": merged.tree, "branch": setup.branch})
-            self.watching.committed(commit, setup.branch)
-        self.parts.let_go()
-        return Committed(commit)
+            return AgentFailure(error.message)
+        if self.journal.steps.lookup(step, effect.tip) is None:
+            self.journal.steps.record(step, effect.tip, {"commit": commit, "tree": merged.tree, "branch": setup.branch})
+            self.observer.on_commit(commit, setup.branch)
+        self.parts.unpin()
+        return CommitResult(commit)
 
     # The end.
 
@@ -386,24 +402,24 @@ class PipelineRun:
         return self.agents.documents.folder
 
     def _measure_time(self, step: str) -> int:
-        recorded = self.journal.steps.recall(f"time/{step}", "")
+        recorded = self.journal.steps.lookup(f"time/{step}", "")
         if recorded is not None:
             return int(str(recorded["ms"]))
         ms = self._elapsed_ms
-        self.journal.steps.keep(f"time/{step}", "", {"ms": ms})
+        self.journal.steps.record(f"time/{step}", "", {"ms": ms})
         return ms
 
     @property
     def _elapsed_ms(self) -> int:
         return self._earlier_ms + round(1000 * (time.monotonic() - self._started))
 
-    def _build_report(self, delivered: Delivered) -> RunReport:
-        merged, setup = Merged(self.world, delivered.tip or self.world.base_commit), self.setup
-        if delivered.commit is None and merged.tip != self.world.base_commit:
+    def _build_report(self, delivered: PipelineResult) -> RunReport:
+        merged, setup = MergedTree(self.context, delivered.tip or self.context.base_commit), self.setup
+        if delivered.commit is None and merged.tip != self.context.base_commit:
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_whole(self.folder / "change.patch", merged.patch())
-        runs = (self.run_id, *self.journal.children())
-        waiting, spent = delivered.waiting, self.parts.spent(runs)
+            write_atomic(self.folder / "change.patch", merged.build_patch())
+        runs = (self.run_id, *self.journal.list_children())
+        waiting, spent = delivered.waiting, self.parts.read_spent(runs)
         return RunReport(
             run_id=self.run_id,
             request=setup.request,
@@ -426,14 +442,14 @@ class PipelineRun:
             reviews=delivered.reviews,
             single_model=delivered.single_model,
             known_issues=delivered.known_issues,
-            approvals=self.journal.approvals(),
+            approvals=self.journal.list_approvals(),
             waiting=self._with_elapsed_time(waiting) if isinstance(waiting, ApprovalRequest) else None,
-            changed=merged.blast_radius() if merged.tip != self.world.base_commit else (),
+            changed=merged.blast_radius() if merged.tip != self.context.base_commit else (),
             agents={agent: " or ".join(specs) for agent, specs in setup.agents.items()},
-            dispatches=self.parts.dispatches(runs),
+            dispatches=self.parts.count_dispatches(runs),
             spent=spent,
-            cost=cost(spent),
-            ledger=str(ledger_path(self.world.home)),
+            cost=build_cost_fields(spent),
+            ledger=str(ledger_path(self.context.home)),
             elapsed_ms=self._elapsed_ms,
             directory=str(self.folder),
             notes=(
@@ -447,10 +463,10 @@ class PipelineRun:
         )
 
 
-def _next_step(delivered: Delivered, run_id: str) -> str:
+def _next_step(delivered: PipelineResult, run_id: str) -> str:
     match delivered.waiting:
         case ApprovalRequest() as request:
             return f"proofstone approve {run_id} {request.gate_id} OPTION && proofstone resume {run_id}"
-        case Waiting(how=how) if how:
+        case PendingAnswer(command=how) if how:
             return how
     return f"proofstone resume {run_id}" if delivered.outcome is RunOutcome.NEEDS_HUMAN else ""

@@ -18,17 +18,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from proofstone.agents.memory.models import Memory
+from proofstone.agents.memory.models import MemoryStore
 from proofstone.agents.models import RefusalRule, ToolResult
-from proofstone.agents.roles.models.plan_gate_records import NEEDED, ClaimKind, LookedUp, RepositoryClaim
-from proofstone.agents.rules.tool_rules import FailedError, RefusedError, names, shortened
-from proofstone.agents.tools.definitions import Quoted, defined, quoted
+from proofstone.agents.roles.models.plan_gate_records import (
+    REQUIRED_CLAIM_FIELDS,
+    ClaimKind,
+    LookupResult,
+    RepositoryClaim,
+)
+from proofstone.agents.rules.tool_rules import ToolFailedError, ToolRefusedError, shorten_text, split_path
+from proofstone.agents.tools.definitions import QuoteMatch, check_definition, match_quote
 from proofstone.agents.tools.files import is_binary
-from proofstone.agents.tools.history import History, commit_text
-from proofstone.agents.tools.models import GitLog, Tool
-from proofstone.agents.tools.tool_context import Deadline, Ground
-from proofstone.agents.tools.tree import Tree
-from proofstone.agents.web.pages import Page, excerpts_in, page_in
+from proofstone.agents.tools.history import History, read_commit_text
+from proofstone.agents.tools.models import GitLogArguments, Tool
+from proofstone.agents.tools.tool_context import ToolContext, ToolDeadline
+from proofstone.agents.tools.tree import FileTree
+from proofstone.agents.web.pages import WebPage, parse_page, parse_results
 from proofstone.errors import InputError
 
 _SECONDS: Final = 30.0
@@ -41,11 +46,11 @@ _ONE_WORD: Final = re.compile(r"[^\s;\"“”]+")
 
 
 @dataclass(frozen=True)
-class Place:
+class ClaimContext:
     """Where claims are looked up."""
 
-    ground: Ground
-    memory: Memory | None = None
+    ground: ToolContext
+    memory: MemoryStore | None = None
 
 
 @dataclass(frozen=True)
@@ -56,20 +61,20 @@ class _Result:
     """Whether there was something to examine. If not, the opposite is not known either."""
 
 
-_Lookup = Callable[[RepositoryClaim, Place, Sequence[ToolResult]], _Result]
+_Lookup = Callable[[RepositoryClaim, ClaimContext, Sequence[ToolResult]], _Result]
 
 
-def look_up(claim: RepositoryClaim, place: Place, shown: Sequence[ToolResult] = ()) -> LookedUp:
+def look_up_claim(claim: RepositoryClaim, place: ClaimContext, shown: Sequence[ToolResult] = ()) -> LookupResult:
     """Look up a claim. `shown`: the tool results of the conversation in which the claim was made."""
     try:
         result = _check_length(claim) or _LOOKUPS[claim.kind](claim, place, shown)
-    except RefusedError as refusal:
+    except ToolRefusedError as refusal:
         result = _Result(None, _explain_refusal(claim, refusal))
-    except FailedError as failure:
+    except ToolFailedError as failure:
         result = _Result(None, failure.text)
     except (FileNotFoundError, NotADirectoryError):
         result = _Result(False, f"there is no {_format_name(claim.path)}")
-    return LookedUp(claim=claim, holds=_invert(result) if claim.absent else result.holds, saw=_one_line(result.saw))
+    return LookupResult(claim=claim, holds=_invert(result) if claim.absent else result.holds, saw=_one_line(result.saw))
 
 
 def _invert(result: _Result) -> bool | None:
@@ -78,25 +83,25 @@ def _invert(result: _Result) -> bool | None:
 
 def _check_length(claim: RepositoryClaim) -> _Result | None:
     """Refuse a claim that says so little that it is always true."""
-    if "text" in NEEDED[claim.kind] and len("".join(claim.text.split())) < _MIN_LENGTH:
+    if "text" in REQUIRED_CLAIM_FIELDS[claim.kind] and len("".join(claim.text.split())) < _MIN_LENGTH:
         return _Result(None, f"{_quote(claim.text)} is too short to prove anything")
     if claim.kind is ClaimKind.SYMBOL and len(re.sub(r"\W", "", claim.name)) == 1:
         return _Result(None, f"{_format_name(claim.name)} is too short to prove anything")
     return None
 
 
-def _look_up_file(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) -> _Result:
+def _look_up_file(claim: RepositoryClaim, place: ClaimContext, _shown: Sequence[ToolResult]) -> _Result:
     if problem := _check_path(claim.path):
         return problem
-    if not names(claim.path):
+    if not split_path(claim.path):
         return _Result(None, "the existence of the project's root proves nothing")
-    tree = Tree(place.ground)
-    entry = tree.entry(tree.readable(claim.path))
-    kind = "a folder" if entry.folder else "a file" if entry.file else "neither a file nor a folder"
+    tree = FileTree(place.ground)
+    entry = tree.get_entry(tree.require_readable(claim.path))
+    kind = "a folder" if entry.is_folder else "a file" if entry.is_file else "neither a file nor a folder"
     return _Result(True, f"{_format_name(claim.path)} is there: {kind}")
 
 
-def _look_up_symbol(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) -> _Result:
+def _look_up_symbol(claim: RepositoryClaim, place: ClaimContext, _shown: Sequence[ToolResult]) -> _Result:
     name = claim.name.strip().removesuffix("()")
     if not re.split(r"::|\.", name)[-1].strip():
         return _Result(False, f"{_format_name(claim.name)} is no name", looked=False)
@@ -104,41 +109,41 @@ def _look_up_symbol(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolR
         return _Result(None, f"{_format_name(claim.name)} is not one name")
     if problem := _check_path(claim.path):
         return problem
-    definition = defined(Tree(place.ground), name, claim.path, _deadline(place))
+    definition = check_definition(FileTree(place.ground), name, claim.path, _deadline(place))
     return _Result(definition.holds, definition.where)
 
 
-def _look_up_text(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) -> _Result:
+def _look_up_text(claim: RepositoryClaim, place: ClaimContext, _shown: Sequence[ToolResult]) -> _Result:
     if problem := _check_path(claim.path):
         return problem
-    tree, path, words = Tree(place.ground), _format_name(claim.path), _quote(claim.text)
-    at = tree.readable(claim.path)
-    if tree.entry(at).folder:
+    tree, path, words = FileTree(place.ground), _format_name(claim.path), _quote(claim.text)
+    at = tree.require_readable(claim.path)
+    if tree.get_entry(at).is_folder:
         return _Result(False, f"{path} is a folder")
     content = tree.read(at, _FILE_BYTES)
     if is_binary(content):
         return _Result(None, f"{path} is a binary file")
     text = content.decode("utf-8", "replace")
-    match quoted(claim.text, text):
-        case Quoted.EXACTLY:
+    match match_quote(claim.text, text):
+        case QuoteMatch.EXACTLY:
             return _Result(True, f"{path} holds {words} in line {text.count(chr(10), 0, text.index(claim.text)) + 1}")
-        case Quoted.BUT_FOR_SPACE:
+        case QuoteMatch.BUT_FOR_SPACE:
             return _Result(True, f"{path} holds {words} but for its white space")
-        case Quoted.NOT:
+        case QuoteMatch.NOT:
             return _Result(False, f"{path} does not hold {words}")
 
 
-def _look_up_commit(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) -> _Result:
+def _look_up_commit(claim: RepositoryClaim, place: ClaimContext, _shown: Sequence[ToolResult]) -> _Result:
     ground = place.ground
     if ground.git is None or ground.commit is None:
         return _Result(None, "there is no history here")
     deadline = _deadline(place)
-    history = History(ground.git, ground.commit, Tree(ground), deadline)
+    history = History(ground.git, ground.commit, FileTree(ground), deadline)
     if problem := _check_revision(history, claim.revision):
         return problem
-    commit, revision = commit_text(history, claim.revision), f"commit {_format_name(claim.revision)}"
+    commit, revision = read_commit_text(history, claim.revision), f"commit {_format_name(claim.revision)}"
     words = _quote(claim.text)
-    for verb, match in (("says", commit.says(claim.text)), ("changes", commit.changes(claim.text))):
+    for verb, match in (("says", commit.find_in_message(claim.text)), ("changes", commit.find_in_change(claim.text))):
         if match:
             return _Result(True, f"{revision} {verb} {words}{_note_white_space(match)}")
     if commit.left_out:
@@ -149,21 +154,21 @@ def _look_up_commit(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolR
 def _check_revision(history: History, revision: str) -> _Result | None:
     """Explain why a revision is not in the history; None if it is."""
     try:
-        history.log(GitLog(revision=revision, limit=1))
-    except RefusedError as refusal:
+        history.log(GitLogArguments(revision=revision, limit=1))
+    except ToolRefusedError as refusal:
         is_bad_name = refusal.rule is RefusalRule.ARGUMENTS
         why = (
             f"{_format_name(revision)} is not the name of one commit" if is_bad_name else _first_sentence(refusal.text)
         )
         return _Result(False, why, looked=False)
-    except FailedError:
-        if history.deadline.over:
+    except ToolFailedError:
+        if history.deadline.is_over:
             raise
         return _Result(False, f"there is no commit {_format_name(revision)}", looked=False)
     return None
 
 
-def _look_up_memory(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolResult]) -> _Result:
+def _look_up_memory(claim: RepositoryClaim, place: ClaimContext, _shown: Sequence[ToolResult]) -> _Result:
     if place.memory is None:
         return _Result(None, "there is no memory here")
     try:
@@ -175,7 +180,7 @@ def _look_up_memory(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolR
     entry = next((candidate for candidate in entries if candidate.entry_id == claim.entry), None)
     if entry is None:
         return _Result(False, f"the memory has no entry {_format_name(claim.entry)}")
-    match = quoted(claim.text, "\n".join((entry.content, *entry.tags)))
+    match = match_quote(claim.text, "\n".join((entry.content, *entry.tags)))
     verb = "holds" if match else "does not hold"
     observation = (
         f"the memory's entry {_format_name(claim.entry)} {verb} {_quote(claim.text)}{_note_white_space(match)}"
@@ -183,7 +188,7 @@ def _look_up_memory(claim: RepositoryClaim, place: Place, _shown: Sequence[ToolR
     return _Result(bool(match), observation)
 
 
-def _look_up_web(claim: RepositoryClaim, _place: Place, shown: Sequence[ToolResult]) -> _Result:
+def _look_up_web(claim: RepositoryClaim, _place: ClaimContext, shown: Sequence[ToolResult]) -> _Result:
     """Look up a quotation in the pages that web tools showed.
 
     An agent that was not shown a page may have read it elsewhere. A part of a page cannot prove that the page does not
@@ -195,7 +200,7 @@ def _look_up_web(claim: RepositoryClaim, _place: Place, shown: Sequence[ToolResu
     if not pages:
         return _Result(None, f"no web tool of this conversation has shown {url}")
     for page in pages:
-        if match := quoted(claim.text, page.text):
+        if match := match_quote(claim.text, page.text):
             last = page.addresses[-1]
             redirect = "" if _normalize_url(last) == address else f", which leads to {_format_name(last)},"
             return _Result(True, f"{url}{redirect} was shown, and says {words}{_note_white_space(match)}")
@@ -204,11 +209,11 @@ def _look_up_web(claim: RepositoryClaim, _place: Place, shown: Sequence[ToolResu
     return _Result(None, f"{url} was not fetched, and what a search has shown of it does not say {words}")
 
 
-def _split_pages(shown: Sequence[ToolResult]) -> tuple[list[Page], list[Page]]:
+def _split_pages(shown: Sequence[ToolResult]) -> tuple[list[WebPage], list[WebPage]]:
     """Return the fetched pages, and the excerpts of search results."""
     results = [tool_result for tool_result in shown if tool_result.ok and tool_result.refused is None]
-    fetched = [page_in(result.text) for result in results if result.name == Tool.WEB_FETCH]
-    excerpts = [page for result in results if result.name == Tool.WEB_SEARCH for page in excerpts_in(result.text)]
+    fetched = [parse_page(result.text) for result in results if result.name == Tool.WEB_FETCH]
+    excerpts = [page for result in results if result.name == Tool.WEB_SEARCH for page in parse_results(result.text)]
     return fetched, excerpts
 
 
@@ -229,13 +234,13 @@ _LOOKUPS: Final[dict[ClaimKind, _Lookup]] = {
 def _check_path(path: str) -> _Result | None:
     """Refuse a path that leads out of the project by its own text. Links are checked by the tree."""
     try:
-        names(path)
-    except RefusedError as refusal:
+        split_path(path)
+    except ToolRefusedError as refusal:
         return _Result(False, _first_sentence(refusal.text), looked=False)
     return None
 
 
-def _explain_refusal(claim: RepositoryClaim, refusal: RefusedError) -> str:
+def _explain_refusal(claim: RepositoryClaim, refusal: ToolRefusedError) -> str:
     if refusal.rule is RefusalRule.SECRET:
         return f"{_format_name(claim.path)} may hold secrets, so it was not read"
     return _first_sentence(refusal.text)
@@ -246,26 +251,26 @@ def _first_sentence(text: str) -> str:
     return text.partition(". ")[0]
 
 
-def _note_white_space(match: Quoted) -> str:
-    return " but for its white space" if match is Quoted.BUT_FOR_SPACE else ""
+def _note_white_space(match: QuoteMatch) -> str:
+    return " but for its white space" if match is QuoteMatch.BUT_FOR_SPACE else ""
 
 
 def _format_name(text: str) -> str:
     """Return a name, quoted unless it is plainly one word."""
-    return shortened(text, _MAX_SHOWN) if _ONE_WORD.fullmatch(text) and text.isprintable() else _quote(text)
+    return shorten_text(text, _MAX_SHOWN) if _ONE_WORD.fullmatch(text) and text.isprintable() else _quote(text)
 
 
 def _quote(text: str) -> str:
     """Quote and escape the text, on one line, so that it ends where the quotation marks are."""
-    escaped = json.dumps(shortened(text, _MAX_SHOWN), ensure_ascii=False)
+    escaped = json.dumps(shorten_text(text, _MAX_SHOWN), ensure_ascii=False)
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode() for character in escaped
     )
 
 
 def _one_line(text: str) -> str:
-    return shortened(" ".join(text.split()), 1000)
+    return shorten_text(" ".join(text.split()), 1000)
 
 
-def _deadline(place: Place) -> Deadline:
-    return Deadline(_SECONDS, place.ground.cancel)
+def _deadline(place: ClaimContext) -> ToolDeadline:
+    return ToolDeadline(_SECONDS, place.ground.cancel)

@@ -10,16 +10,22 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from proofstone.agents.roles.models.plan_gate_records import ConvergenceStatus, IterationState, LookedUp
-from proofstone.common.models import Contract
+from proofstone.agents.roles.models.plan_gate_records import ConvergenceStatus, IterationState, LookupResult
+from proofstone.common.models import FrozenModel
 from proofstone.errors import InputError
 from proofstone.ledger import Ledger
 from proofstone.ledger.models import ApprovalRow, EventRow
-from proofstone.plan_gate.models import HeldAgainst, PlanGateSetup, PlanReport
-from proofstone.plan_gate.rules.admission import Judged, Mitigated, NotAdmitted, to_take_in, why_not_admitted
-from proofstone.plan_gate.rules.effects import Failed, Heard
-from proofstone.runtime.journal import Steps
-from proofstone.runtime.run_index import setups_of
+from proofstone.plan_gate.models import FalseClaim, PlanGateSetup, PlanReport
+from proofstone.plan_gate.rules.admission import (
+    AdmissionRefusal,
+    MitigatedPlan,
+    PlanJudgement,
+    explain_not_admitted,
+    select_mitigations,
+)
+from proofstone.plan_gate.rules.effects import PlanAgentFailure, PlanAgentReply
+from proofstone.runtime.journal import StepJournal
+from proofstone.runtime.run_index import read_run_configs
 
 STEP, ITERATION, AGAINST, REPORT, MITIGATED = (
     "plan.step",
@@ -38,67 +44,69 @@ class PlanJournal:
 
     ledger: Ledger
     run_id: str
-    _steps: Steps
+    _steps: StepJournal
     _iterations: set[int] = field(default_factory=set)
 
     @classmethod
-    def opened(cls, ledger: Ledger, run_id: str) -> PlanJournal:
+    def open(cls, ledger: Ledger, run_id: str) -> PlanJournal:
         """Open the journal of a run."""
-        journal = cls(ledger, run_id, Steps.opened(ledger, run_id, STEP, "verify-plan"))
+        journal = cls(ledger, run_id, StepJournal.load(ledger, run_id, STEP, "verify-plan"))
         for stored in ledger.read(EventRow, run_id=run_id, type=ITERATION):
             journal._iterations.add(IterationState.model_validate(stored.row.payload["state"]).iteration)
         return journal
 
-    def recall(self, step: str, request: str, output: type[Contract]) -> Heard | Failed | None:
+    def lookup(self, step: str, request: str, output: type[FrozenModel]) -> PlanAgentReply | PlanAgentFailure | None:
         """Return the result of a step, if it is recorded."""
-        payload = self._steps.recall(step, request)
+        payload = self._steps.lookup(step, request)
         if payload is None:
             return None
         if "why" in payload:
-            return Failed(str(payload["why"]), unreadable=bool(payload["unreadable"]))
+            return PlanAgentFailure(str(payload["why"]), is_unreadable=bool(payload["unreadable"]))
         lookups, refusals = payload["looked"], payload["refusals"]
-        return Heard(
+        return PlanAgentReply(
             output.model_validate(payload["output"]),
-            tuple(LookedUp.model_validate(lookup) for lookup in lookups) if isinstance(lookups, list) else (),
+            tuple(LookupResult.model_validate(lookup) for lookup in lookups) if isinstance(lookups, list) else (),
             tuple(map(str, refusals)) if isinstance(refusals, list) else (),
         )
 
-    def keep(self, step: str, request: str, result: Heard | Failed, agent: str, iteration: int) -> None:
+    def record(
+        self, step: str, request: str, result: PlanAgentReply | PlanAgentFailure, agent: str, iteration: int
+    ) -> None:
         """Record the result of a step together with the findings against its author."""
         payload: dict[str, JsonValue] = {"agent": agent}
         rows: list[EventRow] = []
-        if isinstance(result, Failed):
-            payload |= {"why": result.why, "unreadable": result.unreadable}
+        if isinstance(result, PlanAgentFailure):
+            payload |= {"why": result.reason, "unreadable": result.is_unreadable}
         else:
             payload |= {
                 "output": result.output.model_dump(mode="json"),
-                "looked": [lookup.model_dump(mode="json") for lookup in result.looked],
+                "looked": [lookup.model_dump(mode="json") for lookup in result.lookups],
                 "refusals": list(result.refusals),
             }
             rows = [
                 self._event(
                     AGAINST,
-                    HeldAgainst(agent=agent, iteration=iteration, about=step, looked=lookup).model_dump(mode="json"),
+                    FalseClaim(agent=agent, iteration=iteration, about=step, looked=lookup).model_dump(mode="json"),
                 )
-                for lookup in result.looked
+                for lookup in result.lookups
                 if lookup.holds is False
             ]
-        self._steps.keep(step, request, payload, *rows)
+        self._steps.record(step, request, payload, *rows)
 
-    def iterated(self, state: IterationState) -> None:
+    def record_iteration(self, state: IterationState) -> None:
         """Record an iteration, once."""
         if state.iteration not in self._iterations:
             self.ledger.append(self._event(ITERATION, {"state": state.model_dump(mode="json")}))
             self._iterations.add(state.iteration)
 
-    def answers(self, iteration: int) -> dict[str, str]:
+    def read_answers(self, iteration: int) -> dict[str, str]:
         """Return the person's answers after that iteration, by challenge."""
         rows = self.ledger.read(ApprovalRow, run_id=self.run_id, gate=GATE)
         return {
             stored.row.option: stored.row.reason for stored in rows if stored.row.payload.get("iteration") == iteration
         }
 
-    def answered(self, answers: Mapping[str, str], iteration: int, by: str) -> None:
+    def record_answers(self, answers: Mapping[str, str], iteration: int, by: str) -> None:
         """Record the person's answers."""
         payload: dict[str, JsonValue] = {"iteration": iteration}
         self.ledger.append(
@@ -108,7 +116,7 @@ class PlanJournal:
             )
         )
 
-    def reported(self, report: PlanReport, outcome: str) -> None:
+    def record_report(self, report: PlanReport, outcome: str) -> None:
         """Record the report and the end of the run."""
         reason = f"{report.verdict or report.status}: {report.reason}"
         self.ledger.append(
@@ -124,7 +132,7 @@ class PlanJournal:
         return EventRow(run_id=self.run_id, type=type, payload=payload)
 
 
-def last_report(ledger: Ledger, run_id: str) -> PlanReport | None:
+def find_last_report(ledger: Ledger, run_id: str) -> PlanReport | None:
     """Return the last report of a run, if any. It is out of date if a question was answered since."""
     for stored in ledger.read(EventRow, run_id=run_id, type=REPORT, newest=True, limit=1):
         answered = ledger.read(ApprovalRow, run_id=run_id, gate=GATE, after=stored.seq, limit=1)
@@ -132,9 +140,9 @@ def last_report(ledger: Ledger, run_id: str) -> PlanReport | None:
     return None
 
 
-def report_of_run(ledger: Ledger, run_id: str) -> PlanReport:
+def read_plan_report(ledger: Ledger, run_id: str) -> PlanReport:
     """Return the last report of a run, or raise InputError."""
-    report = last_report(ledger, run_id)
+    report = find_last_report(ledger, run_id)
     if report is None:
         raise InputError(
             f"{run_id}: has no verdict yet, and asks nothing",
@@ -143,28 +151,30 @@ def report_of_run(ledger: Ledger, run_id: str) -> PlanReport:
     return report
 
 
-def why_not_verified(ledger: Ledger, digest: str, repository: str) -> NotAdmitted | None:
+def explain_not_verified(ledger: Ledger, digest: str, repository: str) -> AdmissionRefusal | None:
     """Explain why the plan with this digest may not be implemented in this repository; None if it may.
 
     A verdict about the same text in another repository is about other files.
     """
-    run_ids = {run_id for run_id, setup in setups_of(ledger, PlanGateSetup).items() if setup.repository == repository}
+    run_ids = {
+        run_id for run_id, setup in read_run_configs(ledger, PlanGateSetup).items() if setup.repository == repository
+    }
     judgements = []
     for stored in ledger.read(EventRow, type=REPORT):
         if stored.row.run_id not in run_ids:
             continue
         report = PlanReport.model_validate(stored.row.payload["report"])
         judgements.append(
-            Judged(
+            PlanJudgement(
                 run_id=report.run_id,
                 digest=report.plan_digest,
                 verdict=report.verdict,
-                mitigations=bool(to_take_in(report.challenges)),
-                alone=not report.agents,
-                forced=report.status is ConvergenceStatus.FORCED_EXIT,
+                has_mitigations=bool(select_mitigations(report.challenges)),
+                is_by_rules_alone=not report.agents,
+                is_forced=report.status is ConvergenceStatus.FORCED_EXIT,
             )
         )
     mitigations = [
-        Mitigated(row.row.run_id, str(row.row.payload["digest"])) for row in ledger.read(EventRow, type=MITIGATED)
+        MitigatedPlan(row.row.run_id, str(row.row.payload["digest"])) for row in ledger.read(EventRow, type=MITIGATED)
     ]
-    return why_not_admitted(digest, judgements, mitigations)
+    return explain_not_admitted(digest, judgements, mitigations)

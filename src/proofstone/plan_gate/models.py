@@ -17,15 +17,15 @@ from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
     ConvergenceStatus,
     IterationState,
-    LookedUp,
+    LookupResult,
     PlanQuality,
     ProbedRisk,
     SurfacedContext,
     TeamMode,
     Unknown,
 )
-from proofstone.common.models import Budget, Contract, Spent
-from proofstone.ledger.models import BegunSetup
+from proofstone.common.models import Budget, BudgetUsage, FrozenModel
+from proofstone.ledger.models import RunConfig
 
 
 class PlanVerdict(StrEnum):
@@ -36,7 +36,7 @@ class PlanVerdict(StrEnum):
     RETHINK = "RETHINK"
 
 
-class Complexity(Contract):
+class Complexity(FrozenModel):
     """The points that decide the size of the team, by category."""
 
     steps: int = Field(default=0, ge=0, le=3)
@@ -52,7 +52,7 @@ class Complexity(Contract):
         return self.steps + self.domains + self.integrations + self.compliance + self.unknowns + self.files
 
 
-class ScoreLine(Contract):
+class ScoreLine(FrozenModel):
     """The score of one dimension."""
 
     dimension: Dimension
@@ -63,19 +63,19 @@ class ScoreLine(Contract):
     """The challenger's score in the closing audit; None if it gave none."""
 
     @property
-    def disputed(self) -> bool:
+    def is_disputed(self) -> bool:
         """Whether the two scores differ so much that both are shown."""
         return self.audited is not None and abs(self.audited - self.score) >= 2
 
 
-class QualityScore(Contract):
+class QualityScore(FrozenModel):
     """The quality score of a plan."""
 
     total: int = Field(ge=1, le=10)
     lines: tuple[ScoreLine, ...]
 
 
-class OpenQuestion(Contract):
+class OpenQuestion(FrozenModel):
     """A question for the person."""
 
     challenge: str
@@ -86,7 +86,7 @@ class OpenQuestion(Contract):
     """The concern, and what would happen."""
 
 
-class PersonsAnswer(Contract):
+class UserAnswer(FrozenModel):
     """The answer of a person about a challenge."""
 
     challenge: str
@@ -94,17 +94,17 @@ class PersonsAnswer(Contract):
     iteration: int
 
 
-class HeldAgainst(Contract):
+class FalseClaim(FrozenModel):
     """A claim that Proofstone found to be false: a finding against its author."""
 
     agent: str
     iteration: int
     about: str
     """The id of what rests on it, `U2`. In the ledger, where no id is known yet, it is the step."""
-    looked: LookedUp
+    looked: LookupResult
 
 
-class EventKind(StrEnum):
+class PlanEventKind(StrEnum):
     """The kind of an event of the plan gate."""
 
     FAILURE = "failure"
@@ -121,15 +121,15 @@ class EventKind(StrEnum):
     """Which agents were asked, and why no others were."""
 
 
-class PlanEvent(Contract):
+class PlanEvent(FrozenModel):
     """An event of an iteration."""
 
     iteration: int
-    kind: EventKind
+    kind: PlanEventKind
     text: str
 
 
-class PlanReport(Contract):
+class PlanReport(FrozenModel):
     """The result of a run of the plan gate."""
 
     run_id: str
@@ -169,19 +169,19 @@ class PlanReport(Contract):
     disputes: tuple[str, ...] = ()
     audit: str = ""
     """The challenger's closing summary."""
-    against: tuple[HeldAgainst, ...] = ()
+    against: tuple[FalseClaim, ...] = ()
     events: tuple[PlanEvent, ...] = ()
     questions: tuple[OpenQuestion, ...] = ()
-    answers: tuple[PersonsAnswer, ...] = ()
+    answers: tuple[UserAnswer, ...] = ()
     debt_warning: bool = False
     """At least five challenges were deferred."""
     next_step: str = ""
     dispatches: int = 0
-    spent: Spent = Spent()
+    spent: BudgetUsage = BudgetUsage()
     schema_version: Literal["1"] = "1"
 
 
-class PlanGateSetup(BegunSetup):
+class PlanGateSetup(RunConfig):
     """What a run of the plan gate was started with."""
 
     command: Literal["verify-plan"] = "verify-plan"
@@ -204,6 +204,6 @@ class PlanGateSetup(BegunSetup):
     notes: tuple[str, ...] = ()
 
     @property
-    def about(self) -> str:
+    def subject(self) -> str:
         """The plan that this run is about."""
         return self.plan_path

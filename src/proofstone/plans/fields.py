@@ -38,12 +38,12 @@ _PAIRS = {"(": ")", "[": "]", "{": "}", "`": "`", '"': '"', "“": "”", "„":
 _SEPARATORS = {"done": ";\n；", "files": ",\n，、"}
 
 
-def is_none(text: str) -> bool:
+def is_none_word(text: str) -> bool:
     """Whether the author wrote that there is nothing: `N/A`, `none`, `[]`."""
     return text.strip().strip("`").lower() in _NONE
 
 
-def paths(text: str) -> tuple[str, ...]:
+def parse_paths(text: str) -> tuple[str, ...]:
     """Return the paths of a `<files>` element, each once, in order."""
     result: dict[str, None] = {}
     for file_item in _split(_FILE_TAG.sub("\n", text), _SEPARATORS["files"], keep="({["):
@@ -69,7 +69,7 @@ def _clean_path(path: str) -> str:
     if link := _LINK.match(path):
         path = link[1]
     path = _LINES.sub("", path)
-    return "" if is_none(path) else path.removeprefix("./")
+    return "" if is_none_word(path) else path.removeprefix("./")
 
 
 def _expand_braces(path: str) -> list[str]:
@@ -88,7 +88,7 @@ def _expand_braces(path: str) -> list[str]:
     return expanded
 
 
-def criteria(text: str) -> tuple[str, ...]:
+def parse_criteria(text: str) -> tuple[str, ...]:
     """Split done criteria by line or `;`, but not within code, quotes or brackets. A wrapped bullet is a single
     criterion.
     """
@@ -104,16 +104,18 @@ def criteria(text: str) -> tuple[str, ...]:
     return tuple(" ".join(parts) for parts in groups)
 
 
-def tests(text: str) -> tuple[str, ...]:
+def parse_test_ids(text: str) -> tuple[str, ...]:
     """Return test ids, one per line. A comma or a bracket may be part of an id."""
     lines = (_BULLET.sub("", line).strip().strip("`").strip() for line in text.split("\n"))
     return tuple(line for line in lines if line)
 
 
-def references(text: str) -> tuple[str, ...]:
+def parse_references(text: str) -> tuple[str, ...]:
     """Return the names in a `depends_on`: separated by commas, with or without brackets and quotes."""
     items = (reference.strip().strip("\"'`").strip() for reference in re.split(r"[,\n;]", text.strip().strip("[]()")))
-    return tuple(reference for reference in (_BULLET.sub("", stripped) for stripped in items) if not is_none(reference))
+    return tuple(
+        reference for reference in (_BULLET.sub("", stripped) for stripped in items) if not is_none_word(reference)
+    )
 
 
 def _split(text: str, separators: str, keep: str = '([{`"“„«「') -> Iterator[str]:
@@ -138,7 +140,7 @@ def _is_closed(text: str, at: int, closer: str) -> bool:
     return closer in line
 
 
-def dedented(text: str) -> str:
+def dedent_element(text: str) -> str:
     """Remove the indentation of an element. Its first line often follows the tag and has none."""
     first, newline, rest = text.partition("\n")
     if not first.strip():
@@ -146,21 +148,21 @@ def dedented(text: str) -> str:
     return dedent(text) if first[0].isspace() else f"{first}{newline}{dedent(rest)}"
 
 
-def error(rule: str, line: int, message: str, hint: str, task: str | None = None) -> PlanProblem:
+def make_error(rule: str, line: int, message: str, hint: str, task: str | None = None) -> PlanProblem:
     """Create a problem with which the plan cannot be run."""
     return PlanProblem(
         severity=ProblemSeverity.ERROR, rule=rule, line=line, message=message, hint=hint, task=task
     )  # fmt: skip
 
 
-def warning(rule: str, line: int, message: str, hint: str, task: str | None = None) -> PlanProblem:
+def make_warning(rule: str, line: int, message: str, hint: str, task: str | None = None) -> PlanProblem:
     """Create a problem with which the plan can still be run."""
     return PlanProblem(
         severity=ProblemSeverity.WARNING, rule=rule, line=line, message=message, hint=hint, task=task
     )  # fmt: skip
 
 
-def shortened(text: str, length: int = 80) -> str:
+def shorten_text(text: str, length: int = 80) -> str:
     """Return the text on one line, cut to `length`."""
     flat = " ".join(text.split())
     return flat if len(flat) <= length else f"{flat[: length - 1]}…"
@@ -257,7 +259,7 @@ def is_command(line: str) -> bool:
     return len(words) <= 3 and all(_PLAIN.fullmatch(word) and word not in _REQUESTS | _FUNCTION_WORDS for word in words)
 
 
-def is_plainly_command(text: str) -> bool:
+def is_clearly_command(text: str) -> bool:
     """Like `is_command`, for code within a sentence, where a lone name is just a name: `` `isReady` is set ``."""
     words = _split_unquoted(text)
     if not words or not is_command(text):
@@ -276,7 +278,7 @@ def is_plainly_command(text: str) -> bool:
     )
 
 
-def words_of(text: str) -> list[str]:
+def find_words(text: str) -> list[str]:
     """Return the words of a sentence."""
     return _WORD.findall(text)
 

@@ -15,8 +15,8 @@ from warnings import catch_warnings, simplefilter
 from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from proofstone.common.parsing import yaml_reader
-from proofstone.plans.fields import error, is_none, paths, references, shortened, warning
+from proofstone.common.parsing import make_yaml_reader
+from proofstone.plans.fields import is_none_word, make_error, make_warning, parse_paths, parse_references, shorten_text
 from proofstone.plans.models import KeyLink, MustHaves, PlanProblem, RequiredArtifact
 
 _MAX_LENGTH = 64 * 1024
@@ -62,7 +62,7 @@ def read_frontmatter(lines: list[str], at: int = 0) -> Frontmatter:
     if end is None:
         if begin + 1 < len(lines) and re.match(r"[A-Za-z_]\w*:", lines[begin + 1]):
             hint = "write a line with `---` after the last key"
-            frontmatter.problems.append(error("frontmatter", begin + 1, "the frontmatter is not closed", hint))
+            frontmatter.problems.append(make_error("frontmatter", begin + 1, "the frontmatter is not closed", hint))
         return frontmatter
     block = _Block("\n".join(lines[begin + 1 : end]), begin + 1, end + 1)
     frontmatter.end = block.end
@@ -102,32 +102,32 @@ def _compose(block: _Block, frontmatter: Frontmatter) -> MappingNode | None:
     if len(block.yaml) > _MAX_LENGTH:
         hint = "keep identifiers and must_haves there, and the plan below it"
         frontmatter.problems.append(
-            error("frontmatter", block.first + 1, "the frontmatter is larger than 64 KiB", hint)
+            make_error("frontmatter", block.first + 1, "the frontmatter is larger than 64 KiB", hint)
         )
         return None
     try:
         with catch_warnings():
             simplefilter("ignore", ReusedAnchorWarning)  # YAML allows it
-            root = yaml_reader().compose(block.yaml)
+            root = make_yaml_reader().compose(block.yaml)
     except MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
         line = block.first + 1 + (mark.line if mark else 0)
         hint = "values with `: `, `#`, quotes or brackets in them need quotes around the whole value"
         frontmatter.problems.append(
-            error("frontmatter", line, f"the frontmatter is not valid YAML: {fault.problem}", hint)
+            make_error("frontmatter", line, f"the frontmatter is not valid YAML: {fault.problem}", hint)
         )
         return None
     except (YAMLError, ValueError, OverflowError, RecursionError) as fault:
-        reason = shortened(str(fault).partition("\n")[0])
+        reason = shorten_text(str(fault).partition("\n")[0])
         hint = "write plain `key: value` lines and lists"
         frontmatter.problems.append(
-            error("frontmatter", block.first + 1, f"the frontmatter is not valid YAML: {reason}", hint)
+            make_error("frontmatter", block.first + 1, f"the frontmatter is not valid YAML: {reason}", hint)
         )
         return None
     if root is not None and (half := _find_lone_surrogate(root)) is not None:
         hint = "write the character itself"
         frontmatter.problems.append(
-            error("frontmatter", block.first + 1 + half, "this value contains half of a character", hint)
+            make_error("frontmatter", block.first + 1 + half, "this value contains half of a character", hint)
         )
         return None
     if root is None:
@@ -135,7 +135,7 @@ def _compose(block: _Block, frontmatter: Frontmatter) -> MappingNode | None:
     if not isinstance(root, MappingNode):
         hint = "write `phase: …`, `plan: …` and so on, one key per line"
         frontmatter.problems.append(
-            error("frontmatter", block.first + 1, "the frontmatter is not a list of keys", hint)
+            make_error("frontmatter", block.first + 1, "the frontmatter is not a list of keys", hint)
         )
         return None
     return root
@@ -153,10 +153,10 @@ class _FrontmatterParser:
                 setattr(self.found, key, self._read_text(key, keys[key]))
         if "depends_on" in keys:
             texts = self._read_texts("depends_on", keys["depends_on"])
-            self.found.depends_on = tuple(reference for text in texts for reference in references(text))
+            self.found.depends_on = tuple(reference for text in texts for reference in parse_references(text))
         if "files_modified" in keys:
             texts = self._read_texts("files_modified", keys["files_modified"])
-            self.found.files_modified = tuple(dict.fromkeys(path for text in texts for path in paths(text)))
+            self.found.files_modified = tuple(dict.fromkeys(path for text in texts for path in parse_paths(text)))
         if "autonomous" in keys:
             self._read_autonomous(keys["autonomous"])
         if "must_haves" in keys and not _is_empty(keys["must_haves"]):
@@ -166,7 +166,7 @@ class _FrontmatterParser:
         return int(self.block.first + 1 + node.start_mark.line)
 
     def _add_problem(self, node: Node, message: str, hint: str) -> None:
-        self.found.problems.append(error("frontmatter", self._line(node), message, hint))
+        self.found.problems.append(make_error("frontmatter", self._line(node), message, hint))
 
     def _read_text(self, key: str, node: Node) -> str:
         if isinstance(node, ScalarNode):
@@ -213,7 +213,7 @@ class _FrontmatterParser:
 
     def _read_artifacts(self, node: Node) -> Iterator[RequiredArtifact]:
         if isinstance(node, ScalarNode):
-            for path in paths(str(node.value)):
+            for path in parse_paths(str(node.value)):
                 yield RequiredArtifact(path=path, line=self._line(node))
             return
         keys = dict(_items(node)) if isinstance(node, MappingNode) else {}
@@ -246,9 +246,9 @@ class _FrontmatterParser:
                 source, target = (_NOTE.sub("", end.strip()).strip("`") for end in ends)
                 yield KeyLink(source=source, target=target, line=self._line(node))
                 return
-            message = f"the key link {shortened(str(node.value), 40)!r} does not say which file refers to which"
+            message = f"the key link {shorten_text(str(node.value), 40)!r} does not say which file refers to which"
             hint = "write `- from: src/a.py`, `to: src/b.py` and a `pattern`; until then it is not checked"
-            self.found.problems.append(warning("key-link", self._line(node), message, hint))
+            self.found.problems.append(make_warning("key-link", self._line(node), message, hint))
             return
         keys = dict(_items(node)) if isinstance(node, MappingNode) else {}
         values = {key: self._read_text(key, keys[key]) for key in ("from", "to", "via", "pattern") if key in keys}
@@ -274,5 +274,5 @@ def _items(node: MappingNode) -> Iterator[tuple[str, Node]]:
 
 def _is_empty(node: Node) -> bool:
     if isinstance(node, ScalarNode):
-        return is_none(str(node.value)) if node.style is None else not str(node.value).strip()
+        return is_none_word(str(node.value)) if node.style is None else not str(node.value).strip()
     return not node.value

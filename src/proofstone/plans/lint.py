@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from proofstone.common.commands import loses_exit_code, proves_nothing
-from proofstone.common.globs import overlap
-from proofstone.common.risk import docs_only, is_test
-from proofstone.plans.fields import error, shortened, warning
+from proofstone.common.globs import may_overlap
+from proofstone.common.risk import is_docs_only, is_test_path
+from proofstone.plans.fields import make_error, make_warning, shorten_text
 from proofstone.plans.models import Plan, PlanProblem, PlanTask, ProblemSeverity
-from proofstone.plans.order import may_run_together
+from proofstone.plans.order import find_concurrent_tasks
 
-MOST_PRODUCTION_FILES = 3
+MAX_PRODUCTION_FILES = 3
 
 _BROAD = re.compile(
     "(?:"
@@ -58,7 +58,7 @@ _MAX_SEARCHED_LINES = 3000
 _FILE_OR_PATH = re.compile(r"[/.]")
 
 
-def lint(plan: Plan, text: str, root: str | None = None) -> tuple[PlanProblem, ...]:
+def find_lint_problems(plan: Plan, text: str, root: str | None = None) -> tuple[PlanProblem, ...]:
     """Return the further problems of a plan. `root` is the path of its repository, if known."""
     linter = _Linter(plan, text, root)
     problems = [problem for task in plan.tasks for problem in linter.lint_task(task)]
@@ -66,7 +66,7 @@ def lint(plan: Plan, text: str, root: str | None = None) -> tuple[PlanProblem, .
     return tuple(problems)
 
 
-def errors(problems: Iterable[PlanProblem]) -> tuple[PlanProblem, ...]:
+def select_errors(problems: Iterable[PlanProblem]) -> tuple[PlanProblem, ...]:
     """Return the problems with which the plan cannot be run."""
     return tuple(problem for problem in problems if problem.severity is ProblemSeverity.ERROR)
 
@@ -90,7 +90,7 @@ class _Linter:
         if task.type.is_checkpoint:
             if not task.prompt:
                 hint = "say it: <what-built> and <how-to-verify>, <decision> and <options>, or <instructions>"
-                yield error(
+                yield make_error(
                     "empty-checkpoint", task.line, f"{task.name!r} does not ask the person anything", hint, task.id
                 )
             return
@@ -99,14 +99,14 @@ class _Linter:
         for command in task.heldout:
             yield from self._lint_command(task, command, "heldout")
             if command in task.verify:
-                message = f"`{shortened(command, 40)}` is in <verify> too, so the executor sees it"
+                message = f"`{shorten_text(command, 40)}` is in <verify> too, so the executor sees it"
                 hint = "hold out a check that the executor cannot know"
-                yield warning("heldout-shown", self._find_line(task, command), message, hint, task.id)
+                yield make_warning("heldout-shown", self._find_line(task, command), message, hint, task.id)
         vague = [criterion for criterion in task.done if is_vague(criterion)]
         if vague:
-            message = f"nobody can check {shortened('; '.join(vague), 40)!r}"
+            message = f"nobody can check {shorten_text('; '.join(vague), 40)!r}"
             hint = "say what one can see or count: `parse()` refuses an empty file; all 5 tests of test_parse.py pass"
-            yield warning("vague-done", self._find_line(task, vague[0]), message, hint, task.id)
+            yield make_warning("vague-done", self._find_line(task, vague[0]), message, hint, task.id)
         yield from self._lint_paths(task)
 
     def lint_names(self) -> Iterator[PlanProblem]:
@@ -115,57 +115,59 @@ class _Linter:
             first = first_by_name.setdefault(task.name.casefold(), task)
             if first is not task:
                 message = f"{task.name!r} has the same name as the task on line {first.line}"
-                yield warning("duplicate-name", task.line, message, "give each task its own name", task.id)
+                yield make_warning("duplicate-name", task.line, message, "give each task its own name", task.id)
 
     def lint_overlaps(self) -> Iterator[PlanProblem]:
-        together = may_run_together({task.id: task.depends_on for task in self._plan.tasks})
+        together = find_concurrent_tasks({task.id: task.depends_on for task in self._plan.tasks})
         for index, task in enumerate(self._plan.tasks):
             earlier = (other for other in self._plan.tasks[:index] if other.id in together.get(task.id, ()))
-            other = next((other for other in earlier if overlap(other.files, task.files)), None)
+            other = next((other for other in earlier if may_overlap(other.files, task.files)), None)
             if other is not None:
-                message = f"{shortened(other.name, 40)!r} and {shortened(task.name, 40)!r} may change the same files"
+                message = (
+                    f"{shorten_text(other.name, 40)!r} and {shorten_text(task.name, 40)!r} may change the same files"
+                )
                 shared = _list_shared_files(other, task)
                 hint = f"they will run one after the other; say so with depends_on, or part them: {shared}"
-                yield warning("overlapping-files", task.line, message, hint, task.id)
+                yield make_warning("overlapping-files", task.line, message, hint, task.id)
 
     def lint_frontmatter(self) -> Iterator[PlanProblem]:
         checkpoint = next((task for task in self._plan.tasks if task.type.is_checkpoint), None)
         if checkpoint is not None and self._plan.autonomous and self._has_line("autonomous:"):
             message = "the frontmatter says `autonomous: true`, but this task waits for a person"
-            yield warning("autonomous", checkpoint.line, message, "write `autonomous: false`", checkpoint.id)
+            yield make_warning("autonomous", checkpoint.line, message, "write `autonomous: false`", checkpoint.id)
         for artifact in self._plan.must_haves.artifacts:
             if problem := self._find_path_problem(artifact.path):
-                yield error(
-                    "bad-path", artifact.line, f"artifact {shortened(artifact.path, 60)!r} {problem[0]}", problem[1]
+                yield make_error(
+                    "bad-path", artifact.line, f"artifact {shorten_text(artifact.path, 60)!r} {problem[0]}", problem[1]
                 )
         for link in self._plan.must_haves.key_links:
             if link.pattern and (fault := _find_regex_error(link.pattern)):
-                message = f"the pattern {shortened(link.pattern, 40)!r} is not a valid regular expression: {fault}"
-                yield error("bad-pattern", link.line, message, "put a backslash before literal brackets")
+                message = f"the pattern {shorten_text(link.pattern, 40)!r} is not a valid regular expression: {fault}"
+                yield make_error("bad-pattern", link.line, message, "put a backslash before literal brackets")
             elif not _FILE_OR_PATH.search(link.source):
-                message = f"the key link is from {shortened(link.source, 40)!r}, which is not a file"
-                yield warning(
+                message = f"the key link is from {shorten_text(link.source, 40)!r}, which is not a file"
+                yield make_warning(
                     "key-link", link.line, message, "name the file in `from`; until then the link cannot be checked"
                 )
 
     def _lint_command(self, task: PlanTask, command: str, element: str) -> Iterator[PlanProblem]:
-        line, shown = self._find_line(task, command), shortened(command.removeprefix("set -e\n"), 60)
+        line, shown = self._find_line(task, command), shorten_text(command.removeprefix("set -e\n"), 60)
         if proves_nothing(command):
             hint = f"let it fail when the task is not done: {_suggest_command(task)}"
-            yield error(f"vacuous-{element}", line, f"`{shown}` passes whatever was changed", hint, task.id)
+            yield make_error(f"vacuous-{element}", line, f"`{shown}` passes whatever was changed", hint, task.id)
         elif loses_exit_code(command):
             hint = "remove the last `|` and what follows: the shell reports only the exit code of the last program"
-            yield error("lost-exit-code", line, f"`{shown}` passes whatever was changed", hint, task.id)
+            yield make_error("lost-exit-code", line, f"`{shown}` passes whatever was changed", hint, task.id)
         elif element == "verify" and _BROAD.fullmatch(" ".join(command.split())):
             hint = (
                 f"name the tests of this task, as in {_suggest_command(task)}; Proofstone runs the whole suite anyway"
             )
-            yield warning(
+            yield make_warning(
                 "broad-verify", line, f"`{shown}` runs everything, which says little about this task", hint, task.id
             )
         if (directory := _ABSOLUTE_CD.search(command)) and not self._is_within(directory[1]):
-            message = f"`cd {shortened(directory[1], 40)}` leaves the copy of the repository that Proofstone checks"
-            yield warning(
+            message = f"`cd {shorten_text(directory[1], 40)}` leaves the copy of the repository that Proofstone checks"
+            yield make_warning(
                 "absolute-cd", line, message, "commands start in the root of the repository: remove the cd", task.id
             )
 
@@ -173,21 +175,21 @@ class _Linter:
         for path in task.files:
             if problem := self._find_path_problem(path):
                 line = self._find_line(task, path)
-                yield error("bad-path", line, f"{shortened(path, 60)!r} {problem[0]}", problem[1], task.id)
+                yield make_error("bad-path", line, f"{shorten_text(path, 60)!r} {problem[0]}", problem[1], task.id)
             elif " " in path and len(path.split()) > 2:
-                message = f"{shortened(path, 60)!r} is read as one path"
-                yield warning(
+                message = f"{shorten_text(path, 60)!r} is read as one path"
+                yield make_warning(
                     "odd-path",
                     self._find_line(task, path),
                     message,
                     "write one path per line, and no sentences",
                     task.id,
                 )
-        production = [path for path in task.files if not is_test(path) and not docs_only([path])]
-        if len(production) > MOST_PRODUCTION_FILES:
+        production = [path for path in task.files if not is_test_path(path) and not is_docs_only([path])]
+        if len(production) > MAX_PRODUCTION_FILES:
             message = f"{task.name!r} changes {len(production)} production files"
-            hint = f"a task of at most {MOST_PRODUCTION_FILES} can be reviewed and reverted as a whole; split it"
-            yield warning("many-files", task.line, message, hint, task.id)
+            hint = f"a task of at most {MAX_PRODUCTION_FILES} can be reviewed and reverted as a whole; split it"
+            yield make_warning("many-files", task.line, message, hint, task.id)
 
     def _find_path_problem(self, path: str) -> tuple[str, str] | None:
         inside = "write the path from the root of the repository: src/thing.py"
@@ -220,7 +222,7 @@ class _Linter:
 
 def _suggest_command(task: PlanTask) -> str:
     """Suggest a command that would prove something, from the files that the task names."""
-    tests = next((path for path in task.files if is_test(path) and path.endswith(".py")), None)
+    tests = next((path for path in task.files if is_test_path(path) and path.endswith(".py")), None)
     if tests:
         return f"`pytest -q {tests}`"
     file = next((path for path in task.files if path[0] not in "/~." and path[-1] != "/" and "*" not in path), None)
@@ -228,8 +230,8 @@ def _suggest_command(task: PlanTask) -> str:
 
 
 def _list_shared_files(task: PlanTask, other: PlanTask) -> str:
-    shared = [path for path in task.files if overlap([path], other.files)]
-    return shortened(", ".join(shared), 80)
+    shared = [path for path in task.files if may_overlap([path], other.files)]
+    return shorten_text(", ".join(shared), 80)
 
 
 def _find_regex_error(pattern: str) -> str | None:

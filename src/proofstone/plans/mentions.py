@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from proofstone.plans.fields import is_plainly_command, paths
+from proofstone.plans.fields import is_clearly_command, parse_paths
 
 _MAX_LENGTH = 200
 _WORD = re.compile(r"[^\s()<>\[\]{}\"'`,;|“”„*]+")
@@ -28,7 +28,7 @@ _NOT_A_PATH = re.compile(
     r"|(?:[\w-]{1,63}\.){1,9}(?:com|org|net|io|dev|de|eu|uk|edu|gov|ai|app|co|info|cloud)/"
 )
 """Media types, branches, scoped packages, addresses without a scheme."""
-MADE_BY_A_BUILD = ("dist/", "build/", "out/", "target/", "node_modules/", "coverage/")
+BUILD_FOLDERS = ("dist/", "build/", "out/", "target/", "node_modules/", "coverage/")
 """Folders of generated files, which are seldom committed."""
 _AFTER = re.compile(r"(?::\d+(?:-\d+)?)?[.:!?…]*$")
 _CHECK = re.compile(
@@ -37,12 +37,12 @@ _CHECK = re.compile(
 )
 
 
-def has_ending(path: str) -> bool:
+def looks_like_file(path: str) -> bool:
     """Whether the path looks like a file rather than a folder, a branch or a route."""
     return bool(_ENDING.search(path)) or path.rpartition("/")[2].lower() in _NAMES
 
 
-def in_words(plain: str) -> Iterator[str]:
+def find_paths_in_prose(plain: str) -> Iterator[str]:
     """Find the paths among the words of a sentence."""
     for match in _WORD.finditer(plain):
         word = match[0].removeprefix("@")
@@ -53,29 +53,29 @@ def in_words(plain: str) -> Iterator[str]:
             yield path
 
 
-def in_code(code: str) -> Iterator[str]:
+def find_paths_in_code(code: str) -> Iterator[str]:
     """Find the paths in inline code: `` `src/thing.py:12` ``, `` `src/{a,b}.py` ``."""
     if len(code) > _MAX_LENGTH or not code or code[0] == "@" or " " in code or "`" in code:
         return
     if "." not in code and "/" not in code and code.lower() not in _NAMES:
         return
-    for path in paths(f"`{code}`"):
+    for path in parse_paths(f"`{code}`"):
         if _may_be_path(path) and (_is_file(path) or "/" in path):
             yield path
 
 
-def is_check(command: str) -> bool:
+def is_check_command(command: str) -> bool:
     """Whether code within a sentence is a command that checks something: `pytest -q`, but not `npm install`."""
     if len(command) > 10 * _MAX_LENGTH or command.startswith("-"):
         return False
     resembles_check = command.startswith(("[ ", "[[ ", "! ")) or bool(_CHECK.search(command))
-    return resembles_check and is_plainly_command(command)
+    return resembles_check and is_clearly_command(command)
 
 
 def _may_be_path(path: str) -> bool:
     if not path or len(path) > _MAX_LENGTH or path[0] in "/~$-" or ".." in path or "://" in path:
         return False
-    if path.startswith(MADE_BY_A_BUILD):
+    if path.startswith(BUILD_FOLDERS):
         return False
     return bool(_PATH.fullmatch(path)) and not _NOT_A_PATH.match(path) and path.lower() not in _NOT_FILES
 

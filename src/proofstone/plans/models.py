@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from pydantic import ConfigDict, Field
 
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 
 
 class TaskType(StrEnum):
@@ -25,7 +25,7 @@ class TaskType(StrEnum):
         return self is not TaskType.AUTO
 
 
-class PlanTask(Contract):
+class PlanTask(FrozenModel):
     """A task of a plan. A checkpoint has neither files nor a verify command."""
 
     id: str
@@ -56,7 +56,7 @@ class PlanTask(Contract):
     """For a checkpoint: what the person should look at, decide or do, as written."""
 
 
-class RequiredArtifact(Contract):
+class RequiredArtifact(FrozenModel):
     """A file that must exist when the last task is finished."""
 
     path: str
@@ -68,7 +68,7 @@ class RequiredArtifact(Contract):
     line: int = 0
 
 
-class KeyLink(Contract):
+class KeyLink(FrozenModel):
     """A reference from one file to another that must exist."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -81,7 +81,7 @@ class KeyLink(Contract):
     line: int = 0
 
 
-class MustHaves(Contract):
+class MustHaves(FrozenModel):
     """What must be true when the plan is finished, from its frontmatter."""
 
     truths: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class MustHaves(Contract):
     key_links: tuple[KeyLink, ...] = ()
 
 
-class Plan(Contract):
+class Plan(FrozenModel):
     """A plan, as read from its document."""
 
     path: str
@@ -110,7 +110,7 @@ class Plan(Contract):
     context: str = ""
     tasks: tuple[PlanTask, ...]
 
-    def task(self, id: str) -> PlanTask:
+    def get_task(self, id: str) -> PlanTask:
         """Return the task with this id."""
         return next(task for task in self.tasks if task.id == id)
 
@@ -121,7 +121,7 @@ class ProblemSeverity(StrEnum):
     WARNING = "warning"
 
 
-class PlanProblem(Contract):
+class PlanProblem(FrozenModel):
     """A problem in a plan: where it is, and how to fix it."""
 
     severity: ProblemSeverity

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from proofstone.plans.fields import error, shortened
+from proofstone.plans.fields import make_error, shorten_text
 from proofstone.plans.models import PlanProblem
 
 _LABEL = re.compile(
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"#?([0-9][0-9.]*[a-z]?)")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TaskOrdering:
     """What a task says about its place in the order."""
 
     id: str
@@ -30,17 +30,17 @@ class Wanted:
     own_id: str = ""
     """Its `id=` attribute."""
     wave: int | None = None
-    after: tuple[str, ...] | None = None
+    depends_on: tuple[str, ...] | None = None
     """Its `depends_on` as written; None if it has none."""
 
 
-Edges = Mapping[str, tuple[str, ...]]
+DependencyEdges = Mapping[str, tuple[str, ...]]
 
 
-def dependencies(tasks: Sequence[Wanted]) -> tuple[Edges, tuple[PlanProblem, ...]]:
+def resolve_dependencies(tasks: Sequence[TaskOrdering]) -> tuple[DependencyEdges, tuple[PlanProblem, ...]]:
     """Return the ids of the dependencies of each task, and a problem for each reference to an unknown task."""
     problems: list[PlanProblem] = []
-    has_graph = any(task.after is not None for task in tasks)
+    has_graph = any(task.depends_on is not None for task in tasks)
     has_waves = any(task.wave is not None for task in tasks)
     by_wave: dict[int, list[str]] = {}
     for task in tasks:
@@ -61,7 +61,7 @@ def dependencies(tasks: Sequence[Wanted]) -> tuple[Edges, tuple[PlanProblem, ...
     return edges, tuple(problems)
 
 
-def waves(edges: Edges) -> dict[str, int]:
+def compute_task_waves(edges: DependencyEdges) -> dict[str, int]:
     """Return the wave of each task: 1 + the highest wave of its dependencies. A task in a cycle has wave 1."""
     result: dict[str, int] = {}
     for id in _sort_topologically(edges):
@@ -69,7 +69,7 @@ def waves(edges: Edges) -> dict[str, int]:
     return {id: result.get(id, 1) for id in edges}
 
 
-def may_run_together(edges: Edges) -> dict[str, frozenset[str]]:
+def find_concurrent_tasks(edges: DependencyEdges) -> dict[str, frozenset[str]]:
     """For each task, return the tasks that neither depend on it nor are among its dependencies, even indirectly."""
     before: dict[str, frozenset[str]] = {}
     for id in _sort_topologically(edges):
@@ -80,9 +80,9 @@ def may_run_together(edges: Edges) -> dict[str, frozenset[str]]:
     }
 
 
-def _resolve_references(task: Wanted, names: _Names, problems: list[PlanProblem]) -> list[str]:
+def _resolve_references(task: TaskOrdering, names: _Names, problems: list[PlanProblem]) -> list[str]:
     ids: list[str] = []
-    after = task.after or ()
+    after = task.depends_on or ()
     if exact := names.exactly(", ".join(after)):  # a name may hold commas
         after = (exact,)
     for reference in after:
@@ -90,11 +90,13 @@ def _resolve_references(task: Wanted, names: _Names, problems: list[PlanProblem]
         if id is None:
             known = ", ".join(names.all[:12])
             hint = f"the tasks are: {known}; use a number, an id= or the exact name"
-            message = f"{task.name!r} depends on {shortened(reference, 40)!r}, which is not a task of this plan"
-            problems.append(error("unknown-dependency", task.line, message, hint, task.id))
+            message = f"{task.name!r} depends on {shorten_text(reference, 40)!r}, which is not a task of this plan"
+            problems.append(make_error("unknown-dependency", task.line, message, hint, task.id))
         elif id == task.id:
             message = f"{task.name!r} depends on itself"
-            problems.append(error("self-dependency", task.line, message, "name the tasks before it, or none", task.id))
+            problems.append(
+                make_error("self-dependency", task.line, message, "name the tasks before it, or none", task.id)
+            )
         else:
             ids.append(id)
     return ids
@@ -103,8 +105,8 @@ def _resolve_references(task: Wanted, names: _Names, problems: list[PlanProblem]
 class _Names:
     """All names of each task. If two tasks share a name, it means the earlier one."""
 
-    def __init__(self, tasks: Sequence[Wanted]) -> None:
-        self.all = tuple(shortened(f"{at} ({task.name})", 40) for at, task in enumerate(tasks, start=1))
+    def __init__(self, tasks: Sequence[TaskOrdering]) -> None:
+        self.all = tuple(shorten_text(f"{at} ({task.name})", 40) for at, task in enumerate(tasks, start=1))
         self._exact: dict[str, str] = {}
         self._numbers: dict[str, str] = {}
         for task in tasks:
@@ -138,7 +140,7 @@ def _normalize_number(text: str) -> str:
     return text.rstrip(".").lstrip("0") or "0"
 
 
-def _sort_topologically(edges: Edges) -> list[str]:
+def _sort_topologically(edges: DependencyEdges) -> list[str]:
     """Sort the tasks so that each follows its dependencies. Tasks in a cycle, or after one, are left out."""
     remaining = {id: len(before) for id, before in edges.items()}
     dependents: dict[str, list[str]] = {id: [] for id in edges}
@@ -154,7 +156,7 @@ def _sort_topologically(edges: Edges) -> list[str]:
     return order
 
 
-def _find_cycles(tasks: Sequence[Wanted], edges: Edges) -> list[PlanProblem]:
+def _find_cycles(tasks: Sequence[TaskOrdering], edges: DependencyEdges) -> list[PlanProblem]:
     """Return one problem for each cycle, reported at its first task."""
     ordered = set(_sort_topologically(edges))
     by_id = {task.id: task for task in tasks}
@@ -168,9 +170,9 @@ def _find_cycles(tasks: Sequence[Wanted], edges: Edges) -> list[PlanProblem]:
             id = next(other for other in edges[id] if other not in ordered)
         if id in path:
             cycle = path[path.index(id) :]
-            names = " → ".join(shortened(by_id[member].name, 40) for member in (*cycle[:6], cycle[0]))
+            names = " → ".join(shorten_text(by_id[member].name, 40) for member in (*cycle[:6], cycle[0]))
             hint = "take one depends_on out, so that one of them can begin"
             line = min(by_id[member].line for member in cycle)
-            problems.append(error("cycle", line, f"these tasks wait for one another: {names}", hint, cycle[0]))
+            problems.append(make_error("cycle", line, f"these tasks wait for one another: {names}", hint, cycle[0]))
         reported.update(path)
     return problems

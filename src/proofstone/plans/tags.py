@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-PARTS = frozenset(
+PART_NAMES = frozenset(
     (
         *("name", "title", "files", "action", "description", "verify", "verification", "done", "heldout", "must-pass"),
         *("acceptance_criteria", "behavior", "behaviour", "implementation", "read_first", "depends_on", "dependencies"),
@@ -25,9 +25,9 @@ PARTS = frozenset(
 )
 """The elements that a task may contain. Any other tag inside a task is text."""
 
-ESSENTIAL = ("name", "files", "action", "verify", "done")
+REQUIRED_PARTS = ("name", "files", "action", "verify", "done")
 
-_NAMES = "|".join(sorted((*PARTS, "task"), key=len, reverse=True))
+_NAMES = "|".join(sorted((*PART_NAMES, "task"), key=len, reverse=True))
 _TAG = re.compile(
     rf"<(?P<close>/?)(?P<name>{_NAMES})(?![\w:.-])(?P<attributes>(?:[^<>\"']|\"[^\"<\n]*\"|'[^'<\n]*')*+)>",
     re.IGNORECASE | re.ASCII,
@@ -44,15 +44,15 @@ _MAX_NESTING = 20
 _BACKTICKS = re.compile("`+")
 
 
-MOST_TAGS = 20_000
+MAX_TAGS = 20_000
 """More tags than any plan has. A text with more is refused before it is parsed."""
 
 
 def has_too_many_tags(text: str) -> bool:
-    return sum(1 for _ in islice(_TAG.finditer(text), MOST_TAGS + 1)) > MOST_TAGS
+    return sum(1 for _ in islice(_TAG.finditer(text), MAX_TAGS + 1)) > MAX_TAGS
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     start: int
     end: int
 
@@ -60,27 +60,27 @@ class Span(NamedTuple):
 class Tag(NamedTuple):
     name: str
     """In lower case."""
-    closing: bool
-    empty: bool
+    is_closing: bool
+    is_empty: bool
     """`<done/>`: opened and closed in one tag."""
-    span: Span
+    span: TextSpan
     attributes: Mapping[str, str]
 
 
 class Fence(NamedTuple):
-    first: int
+    first_line: int
     """Line indexes of the two fence marks."""
-    last: int
+    last_line: int
 
 
-class Part(NamedTuple):
+class TaskPart(NamedTuple):
     """A child element of a task."""
 
     name: str
     content: str
     start: int
     """The position at which the content begins in the text."""
-    closed: bool
+    is_closed: bool
 
 
 @dataclass(frozen=True)
@@ -88,17 +88,17 @@ class TaskElement:
     """A `<task>` element with its parts."""
 
     attributes: Mapping[str, str]
-    span: Span
-    parts: tuple[Part, ...]
-    closed: bool
+    span: TextSpan
+    parts: tuple[TaskPart, ...]
+    is_closed: bool
 
 
 @dataclass(frozen=True)
-class Tags:
+class PlanTags:
     """A text and its tags."""
 
     text: str
-    shown: frozenset[int] = field(default=frozenset())
+    ignored_fence_lines: frozenset[int] = field(default=frozenset())
     """Indexes of lines whose fence marks are ignored."""
 
     @cached_property
@@ -109,25 +109,25 @@ class Tags:
     def lines(self) -> list[str]:
         return self.text.split("\n")
 
-    def line(self, position: int) -> int:
+    def line_number(self, position: int) -> int:
         """Return the line of a position, counted from 1."""
         return bisect_right(self.line_starts, position)
 
     def is_hidden(self, position: int) -> bool:
         """Whether the position is inside code or a comment."""
         at = bisect_right(self._hidden_starts, position) - 1
-        return at >= 0 and position < self.hidden[at].end
+        return at >= 0 and position < self.hidden_spans[at].end
 
-    def with_fenced_plan(self) -> Tags:
+    def unfence_plan(self) -> PlanTags:
         """Return the same text without the fences around tasks: people paste a whole plan in a fence."""
-        tasks = [tag.span.start for tag in self._all_tags if tag.name == "task" and not tag.closing]
+        tasks = [tag.span.start for tag in self._all_tags if tag.name == "task" and not tag.is_closing]
         ignored: set[int] = set()
         for fence in self.fences:
-            start, end = self.line_starts[fence.first], self.line_starts[fence.last]
+            start, end = self.line_starts[fence.first_line], self.line_starts[fence.last_line]
             if not _has_any_between(tasks, start, end):
                 continue
-            ignored.update((fence.first, fence.last))
-        return Tags(self.text, frozenset(ignored))
+            ignored.update((fence.first_line, fence.last_line))
+        return PlanTags(self.text, frozenset(ignored))
 
     @cached_property
     def tasks(self) -> tuple[TaskElement, ...]:
@@ -141,16 +141,16 @@ class Tags:
         return tuple(at for at in starts if at not in whole and not self.is_hidden(at) and not self._is_in_task(at))
 
     @cached_property
-    def strays(self) -> tuple[Tag, ...]:
+    def stray_tags(self) -> tuple[Tag, ...]:
         """The first part tag of each gap between tasks that has parts of two kinds: there, `<task>` is misspelled."""
         gaps: dict[int, list[Tag]] = {}
         for tag in self._part_tags:
             at = tag.span.start
-            if tag.name in ESSENTIAL and not tag.closing and not self._is_in_task(at) and self._begins_line(at):
+            if tag.name in REQUIRED_PARTS and not tag.is_closing and not self._is_in_task(at) and self._begins_line(at):
                 gaps.setdefault(bisect_right(self._task_starts, tag.span.start), []).append(tag)
         return tuple(tags[0] for tags in gaps.values() if len({tag.name for tag in tags}) > 1)
 
-    def section(self, name: str) -> str:
+    def read_section(self, name: str) -> str:
         """Return the text between `<name>` and `</name>` outside the tasks, else ""."""
         opening = re.compile(rf"^[ \t]*<{name}>", re.IGNORECASE | re.MULTILINE)
         for match in opening.finditer(self.text):
@@ -161,7 +161,7 @@ class Tags:
             return self.text[match.end() : end.start() if end else match.end()].strip()
         return ""
 
-    def headings(self) -> Iterator[tuple[int, int, str]]:
+    def find_headings(self) -> Iterator[tuple[int, int, str]]:
         """Yield position, level and text of each Markdown heading outside code and tasks."""
         for match in re.finditer(r"^ {0,3}(#{1,6})[ \t]+(\S[^\n]*)$", self.text, re.MULTILINE):
             if not self.is_hidden(match.start(1)) and not self._is_in_task(match.start(1)):
@@ -187,14 +187,14 @@ class Tags:
     # -- hidden spans --------------------------------------------------------------------------------------------
 
     @cached_property
-    def hidden(self) -> tuple[Span, ...]:
+    def hidden_spans(self) -> tuple[TextSpan, ...]:
         """Code and comments, in order, without overlaps."""
-        spans = [Span(self.line_starts[f.first], self._line_end(f.last)) for f in self.fences]
+        spans = [TextSpan(self.line_starts[f.first_line], self._line_end(f.last_line)) for f in self.fences]
         return tuple(_keep_outermost([*spans, *self._find_comments(), *self._find_inline_code()]))
 
     @cached_property
     def _hidden_starts(self) -> list[int]:
-        return [span.start for span in self.hidden]
+        return [span.start for span in self.hidden_spans]
 
     @cached_property
     def fences(self) -> tuple[Fence, ...]:
@@ -202,7 +202,7 @@ class Tags:
         pairs: list[Fence] = []
         opened: list[tuple[int, str]] = []
         for line, text in enumerate(self.lines):
-            if ("```" not in text and "~~~" not in text) or line in self.shown:
+            if ("```" not in text and "~~~" not in text) or line in self.ignored_fence_lines:
                 continue
             closing, opening = _FENCE_CLOSES.match(text), _FENCE_OPENS.match(text)
             first = _find_opener(opened, closing["mark"]) if closing is not None else None
@@ -212,14 +212,14 @@ class Tags:
                 opened.append((line, opening["mark"]))
         return tuple(_keep_outermost_fences(pairs))
 
-    def _find_comments(self) -> Iterator[Span]:
+    def _find_comments(self) -> Iterator[TextSpan]:
         ends = [match.end() for match in re.finditer("-->", self.text)]
         for match in re.finditer("<!--", self.text):
             at = bisect_left(ends, match.end() + 3)
             if at < len(ends) and self._is_balanced(match.start(), ends[at]):
-                yield Span(match.start(), ends[at])
+                yield TextSpan(match.start(), ends[at])
 
-    def _find_inline_code(self) -> Iterator[Span]:
+    def _find_inline_code(self) -> Iterator[TextSpan]:
         for line, start in zip(self.lines, self.line_starts, strict=True):
             if "`" in line:
                 yield from (span for span in _find_code_spans(line, start) if self._is_balanced(*span))
@@ -248,8 +248,8 @@ class Tags:
     def _tag_positions(self) -> tuple[tuple[list[int], list[int]], ...]:
         positions: dict[str, tuple[list[int], list[int]]] = {}
         for tag in self._all_tags:
-            if not tag.empty:
-                positions.setdefault(tag.name, ([], []))[tag.closing].append(tag.span.start)
+            if not tag.is_empty:
+                positions.setdefault(tag.name, ([], []))[tag.is_closing].append(tag.span.start)
         return tuple(positions.values())
 
     # -- tasks and their parts -----------------------------------------------------------------------------------
@@ -260,22 +260,22 @@ class Tags:
         part_starts = [tag.span.start for tag in self._part_tags]
         position = 0
         for opening in bounds:
-            if opening.closing or opening.span.start < position:
+            if opening.is_closing or opening.span.start < position:
                 continue
             begin = opening.span.start
-            if opening.empty:
+            if opening.is_empty:
                 position = opening.span.end
-                yield TaskElement(opening.attributes, opening.span, (), closed=True)
+                yield TaskElement(opening.attributes, opening.span, (), is_closed=True)
                 continue
             parts, end = self._read_parts(opening.span.end, starts, part_starts)
             at = bisect_left(starts, end)
-            closed = at < len(bounds) and bounds[at].closing
+            closed = at < len(bounds) and bounds[at].is_closing
             position = bounds[at].span.end if closed else end
-            yield TaskElement(opening.attributes, Span(begin, position), tuple(parts), closed)
+            yield TaskElement(opening.attributes, TextSpan(begin, position), tuple(parts), closed)
 
-    def _read_parts(self, position: int, bounds: list[int], starts: list[int]) -> tuple[list[Part], int]:
+    def _read_parts(self, position: int, bounds: list[int], starts: list[int]) -> tuple[list[TaskPart], int]:
         """Return the parts from `position` on, and their end: the next task tag, else the end of the text."""
-        parts: list[Part] = []
+        parts: list[TaskPart] = []
         while True:
             limit = _find_first_from(bounds, position)
             at = bisect_left(starts, position)
@@ -283,10 +283,10 @@ class Tags:
                 return parts, len(self.text) if limit is None else limit
             tag = self._part_tags[at]
             position = tag.span.end
-            if tag.closing:
+            if tag.is_closing:
                 continue  # it closes nothing that is open, so it is text
-            if tag.empty:
-                parts.append(Part(tag.name, "", tag.span.start, closed=True))
+            if tag.is_empty:
+                parts.append(TaskPart(tag.name, "", tag.span.start, is_closed=True))
                 continue
             close = _find_first_from(self._closing_positions.get(tag.name, []), position)
             closed = close is not None and (limit is None or close < limit)
@@ -294,19 +294,19 @@ class Tags:
                 after = next((start for start in starts[at + 1 : at + 50] if self._begins_line(start)), None)
                 ends = [end for end in (after, limit) if end is not None]
                 close = min(ends, default=len(self.text))
-            parts.append(Part(tag.name, self.text[position:close], position, closed))
+            parts.append(TaskPart(tag.name, self.text[position:close], position, closed))
             position = close
 
     def _begins_line(self, position: int) -> bool:
         """Whether only blanks or another tag precede the position on its line."""
-        line = self.text[self.line_starts[self.line(position) - 1] : position].rstrip()
+        line = self.text[self.line_starts[self.line_number(position) - 1] : position].rstrip()
         return not line or line.endswith(">")
 
     def _is_structure(self, tag: Tag) -> bool:
         """Whether a `<task>` tag bounds a task, rather than being mentioned in a sentence."""
         before = self.text[max(0, tag.span.start - 200) : tag.span.start].rstrip(" \t")
         leads = not before or before[-1] in "\n>"
-        if tag.closing or not leads or tag.attributes:
+        if tag.is_closing or not leads or tag.attributes:
             return leads
         after = self.text[tag.span.end : tag.span.end + 200].lstrip(" \t")
         return not after or after[0] in "\n<"
@@ -319,7 +319,7 @@ class Tags:
     def _closing_positions(self) -> dict[str, list[int]]:
         positions: dict[str, list[int]] = {}
         for tag in self._part_tags:
-            if tag.closing:
+            if tag.is_closing:
                 positions.setdefault(tag.name, []).append(tag.span.start)
         return positions
 
@@ -331,10 +331,10 @@ def _make_tag(match: re.Match[str]) -> Tag:
         for name, *values in _ATTRIBUTE.findall(attribute_text)
     }  # fmt: skip
     empty = attribute_text.rstrip().endswith("/") and not match["close"]
-    return Tag(match["name"].lower(), bool(match["close"]), empty, Span(*match.span()), attributes)
+    return Tag(match["name"].lower(), bool(match["close"]), empty, TextSpan(*match.span()), attributes)
 
 
-def _find_code_spans(line: str, start: int) -> Iterator[Span]:
+def _find_code_spans(line: str, start: int) -> Iterator[TextSpan]:
     """Yield inline code: from a run of backticks to the next run of the same length on the line."""
     runs = [match.span() for match in _BACKTICKS.finditer(line)]
     following: dict[int, int] = {}
@@ -347,7 +347,7 @@ def _find_code_spans(line: str, start: int) -> Iterator[Span]:
     while at < len(runs):
         other = partner[at]
         if other is not None:
-            yield Span(start + runs[at][0], start + runs[other][1])
+            yield TextSpan(start + runs[at][0], start + runs[other][1])
             at = other
         at += 1
 
@@ -365,12 +365,12 @@ def _find_opener(opened: list[tuple[int, str]], mark: str) -> int | None:
 def _keep_outermost_fences(pairs: list[Fence]) -> Iterator[Fence]:
     end = -1
     for fence in sorted(pairs):
-        if fence.first > end:
+        if fence.first_line > end:
             yield fence
-            end = fence.last
+            end = fence.last_line
 
 
-def _keep_outermost(spans: list[Span]) -> Iterator[Span]:
+def _keep_outermost(spans: list[TextSpan]) -> Iterator[TextSpan]:
     end = -1
     for span in sorted(spans):
         if span.start >= end:

@@ -14,19 +14,19 @@ from html import unescape
 from typing import NamedTuple
 
 from proofstone.common.commands import proves_nothing
-from proofstone.common.shell import UnreadableError, has_blocks, is_complete, statements
+from proofstone.common.shell import ShellSyntaxError, has_blocks, is_complete, split_statements
 from proofstone.plans.fields import (
-    dedented,
-    error,
+    dedent_element,
+    find_words,
+    is_clearly_command,
     is_command,
-    is_none,
-    is_plainly_command,
-    shortened,
-    warning,
-    words_of,
+    is_none_word,
+    make_error,
+    make_warning,
+    shorten_text,
 )
 from proofstone.plans.models import PlanProblem
-from proofstone.plans.tags import Span, Tags
+from proofstone.plans.tags import PlanTags, TextSpan
 
 _SHELLS = frozenset(
     (
@@ -62,7 +62,7 @@ _COMMAND_HINT = (
 )
 
 
-class Line(NamedTuple):
+class VerifyLine(NamedTuple):
     """A line of the plan with its number."""
 
     text: str
@@ -70,7 +70,7 @@ class Line(NamedTuple):
 
 
 @dataclass
-class Verify:
+class VerifyParser:
     """The commands of a task's verify elements, and the problems in how they are written."""
 
     task: str
@@ -85,7 +85,7 @@ class Verify:
                 "verify-too-long", line, f"<{self.element}> is longer than {_MAX_LINES} lines", _SCRIPT_HINT
             )
             return
-        if is_none(content):
+        if is_none_word(content):
             self._add_error("missing-verify", line, f"<{self.element}> contains no command", _COMMAND_HINT)
             return
         content = _blank_out(content, _find_spans(content, _COMMENT, "-->"))
@@ -96,9 +96,11 @@ class Verify:
                 self._add_warning("manual-verify", at, f"<{tag}> is for a person, so it is not run", _CHECKPOINT_HINT)
             content = _blank_out(content, spans)
         inner = sorted(_strip_tags(content, span) for tag in _COMMAND_TAGS for span in _find_elements(content, tag))
-        blocks = [Line(content[span.start : span.end], line + content.count("\n", 0, span.start)) for span in inner]
+        blocks = [
+            VerifyLine(content[span.start : span.end], line + content.count("\n", 0, span.start)) for span in inner
+        ]
         commands_before, problems_before = len(self.commands), len(self.problems)
-        for block in blocks or [Line(_TAG_LINE.sub("", content), line)]:
+        for block in blocks or [VerifyLine(_TAG_LINE.sub("", content), line)]:
             self._read_block(self._decode_entities(block))
         if len(self.commands) > _MAX_COMMANDS:
             message = f"<{self.element}> holds {len(self.commands):,} commands"
@@ -107,33 +109,35 @@ class Verify:
         if len(self.commands) == commands_before and not any(
             problem.severity == "error" for problem in self.problems[problems_before:]
         ):
-            self._report_prose([Line(content.strip(), line)])
+            self._report_prose([VerifyLine(content.strip(), line)])
 
-    def only_those_that_tell(self) -> tuple[str, ...]:
+    def select_conclusive(self) -> tuple[str, ...]:
         """Return the commands without those that cannot fail, as long as another one remains."""
         conclusive = [command for command in dict.fromkeys(self.commands) if not proves_nothing(command)]
         return tuple(conclusive or dict.fromkeys(self.commands))
 
-    def _read_block(self, block: Line) -> None:
-        block = Line(dedented(block.text), block.number)
+    def _read_block(self, block: VerifyLine) -> None:
+        block = VerifyLine(dedent_element(block.text), block.number)
         lines = [*_number_lines(block)]
-        fences = Tags(block.text).fences
+        fences = PlanTags(block.text).fences
         if not fences:
             self._read_lines(lines)
             return
         fenced: set[int] = set()
         for fence in fences:
-            fenced.update(range(fence.first, fence.last + 1))
-            language = lines[fence.first].text.strip().lstrip("`~").strip().partition(" ")[0].lower()
+            fenced.update(range(fence.first_line, fence.last_line + 1))
+            language = lines[fence.first_line].text.strip().lstrip("`~").strip().partition(" ")[0].lower()
             if language in _SHELLS or not language:
-                inside = Line(dedented("\n".join(line.text for line in lines[fence.first + 1 : fence.last])), 0)
-                self._read_lines([*_number_lines(inside._replace(number=lines[fence.first].number + 1))])
-        outside = [line for at, line in enumerate(lines) if at not in fenced and words_of(line.text)]
+                inside = VerifyLine(
+                    dedent_element("\n".join(line.text for line in lines[fence.first_line + 1 : fence.last_line])), 0
+                )
+                self._read_lines([*_number_lines(inside._replace(number=lines[fence.first_line].number + 1))])
+        outside = [line for at, line in enumerate(lines) if at not in fenced and find_words(line.text)]
         if self.commands and outside:
-            message = f"only the fenced code is run, not: {shortened(outside[0].text, 50)}"
+            message = f"only the fenced code is run, not: {shorten_text(outside[0].text, 50)}"
             self._add_warning("prose-in-verify", outside[0].number, message, _DONE_HINT)
 
-    def _read_lines(self, raw_lines: list[Line]) -> None:
+    def _read_lines(self, raw_lines: list[VerifyLine]) -> None:
         lines = [*_strip_comments(raw_lines)]
         if lines and _BULLET.match(lines[0].text):
             self._read_items([*_join_items(lines)])
@@ -153,13 +157,13 @@ class Verify:
         else:
             self.commands += commands
 
-    def _read_script(self, raw_lines: list[Line], lines: list[Line]) -> None:
+    def _read_script(self, raw_lines: list[VerifyLine], lines: list[VerifyLine]) -> None:
         """Read the lines as written, with comments and blank lines: a heredoc may contain them."""
         script = "\n".join(_PROMPT.sub("", line.text, count=1) for line in raw_lines).strip("\n")
         script = re.sub(r"\n[ \t]*(?=&&|\|)", " ", script)
         try:
-            parts = statements(script)
-        except UnreadableError:
+            parts = split_statements(script)
+        except ShellSyntaxError:
             self._read_items([_unwrap(line) for line in lines])
             return
         first_lines = [part.partition("\n")[0] for part in parts if not part.lstrip().startswith("#")]
@@ -168,68 +172,69 @@ class Verify:
         else:
             self._read_items([_unwrap(line) for line in lines])
 
-    def _read_items(self, items: list[Line]) -> None:
+    def _read_items(self, items: list[VerifyLine]) -> None:
         """Read each item as a command, a sentence with commands in it, or a sentence."""
-        prose: list[Line] = []
+        prose: list[VerifyLine] = []
         for item in items:
             if (commands := self._extract_commands(item)) is None:
                 prose.append(item)
             else:
                 self.commands += commands
         if prose and self.commands:
-            message = f"not run, because it is not a command: {shortened(prose[0].text, 60)}"
+            message = f"not run, because it is not a command: {shorten_text(prose[0].text, 60)}"
             self._add_warning("prose-in-verify", prose[0].number, message, _DONE_HINT)
         elif prose:
             self._report_prose(prose)
 
-    def _extract_commands(self, item: Line) -> list[str] | None:
+    def _extract_commands(self, item: VerifyLine) -> list[str] | None:
         """Return the commands of an item; None for a sentence, and an empty list if a problem was reported."""
         text = item.text.strip()
         if wrapped := _WRAPPED.fullmatch(text):
             return [wrapped[2].strip()]
-        quoted = [rest for rest in _strip_label(text) if is_plainly_command(rest)]
+        quoted = [rest for rest in _strip_label(text) if is_clearly_command(rest)]
         around = ""
         if not quoted and is_command(text):
             return [text]
         if not quoted:
-            quoted = [code.strip() for _, code in _WRAPPED.findall(text) if is_plainly_command(code)]
+            quoted = [code.strip() for _, code in _WRAPPED.findall(text) if is_clearly_command(code)]
             around = _WRAPPED.sub(" ", text)
-        if not quoted or len(words_of(around)) > _MAX_WORDS * len(quoted):
+        if not quoted or len(find_words(around)) > _MAX_WORDS * len(quoted):
             return None
         if _EXPECTS_NOTHING.search(around):
-            message = f"`{shortened(quoted[0], 50)}` should find nothing, but a command passes only with exit code 0"
-            self._add_error("inverted-verify", item.number, message, f"write `! {shortened(quoted[0], 60)}`")
+            message = f"`{shorten_text(quoted[0], 50)}` should find nothing, but a command passes only with exit code 0"
+            self._add_error("inverted-verify", item.number, message, f"write `! {shorten_text(quoted[0], 60)}`")
             return []
         message = (
-            f"a sentence, of which only {' and '.join(f'`{shortened(command, 40)}`' for command in quoted)} will be run"
+            "a sentence, of which only "
+            f"{' and '.join(f'`{shorten_text(command, 40)}`' for command in quoted)} will be run"
         )
         self._add_warning("prose-in-verify", item.number, message, "write only the commands; put the rest into <done>")
         return quoted
 
-    def _report_prose(self, prose: list[Line]) -> None:
+    def _report_prose(self, prose: list[VerifyLine]) -> None:
         text = " ".join(line.text for line in prose)
-        command = next((code for _, code in _WRAPPED.findall(text) if is_plainly_command(code)), None)
+        command = next((code for _, code in _WRAPPED.findall(text) if is_clearly_command(code)), None)
         command = command or _find_leading_command(text)
         hint = f"write only `{command}`; put what it shows into <done>" if command else _COMMAND_HINT
-        message = f"<{self.element}> is not a command: {shortened(text, 60)}"
+        message = f"<{self.element}> is not a command: {shorten_text(text, 60)}"
         self._add_error("prose-verify", prose[0].number, message, hint)
 
-    def _decode_entities(self, block: Line) -> Line:
+    def _decode_entities(self, block: VerifyLine) -> VerifyLine:
         """Decode `&amp;&amp;` outside quotes, where no shell uses it. Within quotes it may be meant literally."""
         if not _ENTITY.search(block.text):
             return block
         outside = re.sub(r"\"[^\"\n]*\"|'[^'\n]*'", "", block.text)
         if _ENTITY.search(outside):
-            return Line(_ENTITY.sub(lambda match: unescape(match[0]), block.text), block.number)
+            return VerifyLine(_ENTITY.sub(lambda match: unescape(match[0]), block.text), block.number)
         message = f"{_ENTITY.findall(block.text)[0]} is searched for literally"
         self._add_warning("entity-in-verify", block.number, message, "if you mean the character, write the character")
         return block
 
     def _add_error(self, rule: str, line: int, message: str, hint: str) -> None:
-        self.problems.append(error(rule, line, message, hint, self.task))
+        self.problems.append(make_error(rule, line, message, hint, self.task))
 
     def _add_warning(self, rule: str, line: int, message: str, hint: str) -> None:
-        self.problems.append(warning(rule, line, message, hint, self.task))
+        self.problems.append(make_warning(rule, line, message, hint, self.task))
 
 
 _SCRIPT_HINT = "put it into a script in the repository, and call the script"
@@ -255,19 +260,19 @@ def _needs_own_exit(part: str) -> bool:
     return ("&&" in part or part.lstrip().startswith("!")) and not has_blocks(part)
 
 
-def _number_lines(block: Line) -> Iterator[Line]:
+def _number_lines(block: VerifyLine) -> Iterator[VerifyLine]:
     for offset, text in enumerate(block.text.split("\n")):
-        yield Line(text.rstrip(), block.number + offset)
+        yield VerifyLine(text.rstrip(), block.number + offset)
 
 
-def _strip_comments(lines: list[Line]) -> Iterator[Line]:
+def _strip_comments(lines: list[VerifyLine]) -> Iterator[VerifyLine]:
     for line in lines:
         stripped = line.text.lstrip()
         if stripped and not (stripped[0] == "#" and not stripped.startswith("#!")):
             yield line
 
 
-def _is_standalone(line: Line, following: Line | None) -> bool:
+def _is_standalone(line: VerifyLine, following: VerifyLine | None) -> bool:
     """Whether the line is complete without its neighbours. A sentence with an apostrophe is complete."""
     text = _unwrap(line).text
     if following is not None and _LEADING_OPERATOR.match(following.text):
@@ -277,24 +282,24 @@ def _is_standalone(line: Line, following: Line | None) -> bool:
     return not text.endswith(("\\", "&&", "|")) and not is_command(text)
 
 
-def _unwrap(line: Line) -> Line:
+def _unwrap(line: VerifyLine) -> VerifyLine:
     """Remove a prompt before the line, or backticks around it."""
     text = _PROMPT.sub("", line.text, count=1).strip()
     whole = _WRAPPED.fullmatch(text)
-    return Line(whole[2].strip() if whole else text, line.number)
+    return VerifyLine(whole[2].strip() if whole else text, line.number)
 
 
-def _join_items(lines: list[Line]) -> Iterator[Line]:
+def _join_items(lines: list[VerifyLine]) -> Iterator[VerifyLine]:
     """Join list items with the lines that they wrap onto."""
-    item: Line | None = None
+    item: VerifyLine | None = None
     for line in lines:
         bullet = _BULLET.match(line.text)
         if bullet or item is None:
             if item is not None:
                 yield item
-            item = _unwrap(Line(line.text[bullet.end() :] if bullet else line.text, line.number))
+            item = _unwrap(VerifyLine(line.text[bullet.end() :] if bullet else line.text, line.number))
         else:
-            item = Line(f"{item.text.removesuffix(chr(92)).rstrip()} {line.text.strip()}", item.number)
+            item = VerifyLine(f"{item.text.removesuffix(chr(92)).rstrip()} {line.text.strip()}", item.number)
     if item is not None:
         yield item
 
@@ -313,21 +318,21 @@ def _find_leading_command(text: str) -> str | None:
     words = text.split()
     for count in range(min(len(words) - 1, 12), 1, -1):
         start = " ".join(words[:count])
-        if is_plainly_command(start):
+        if is_clearly_command(start):
             return start
     return None
 
 
-def _find_elements(text: str, tag: str) -> Iterator[Span]:
+def _find_elements(text: str, tag: str) -> Iterator[TextSpan]:
     return _find_spans(text, re.compile(f"<{tag}>", re.IGNORECASE), f"</{tag}>")
 
 
-def _strip_tags(text: str, span: Span) -> Span:
+def _strip_tags(text: str, span: TextSpan) -> TextSpan:
     """Return the span without its two tags."""
-    return Span(text.index(">", span.start) + 1, text.rindex("<", span.start, span.end))
+    return TextSpan(text.index(">", span.start) + 1, text.rindex("<", span.start, span.end))
 
 
-def _find_spans(text: str, opening: re.Pattern[str], closing: str) -> Iterator[Span]:
+def _find_spans(text: str, opening: re.Pattern[str], closing: str) -> Iterator[TextSpan]:
     """Yield the spans from each opening to its closing. The search ends at the first that is never closed."""
     lowered, position = text.lower(), 0
     while match := opening.search(text, position):
@@ -335,10 +340,10 @@ def _find_spans(text: str, opening: re.Pattern[str], closing: str) -> Iterator[S
         if end < 0:
             return
         position = end + len(closing)
-        yield Span(match.start(), position)
+        yield TextSpan(match.start(), position)
 
 
-def _blank_out(text: str, spans: Iterable[Span]) -> str:
+def _blank_out(text: str, spans: Iterable[TextSpan]) -> str:
     """Remove the spans but keep their line breaks, so that line numbers after them stay right."""
     pieces, position = [], 0
     for span in spans:

@@ -17,12 +17,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 from proofstone.errors import InputError
 
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 Text = Annotated[str, StringConstraints(min_length=1)]
-Layer = Literal["L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8", "L9"]
+LayerName = Literal["L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8", "L9"]
 
 
 def _require_inside_path(path: str) -> str:
@@ -34,13 +34,13 @@ def _require_inside_path(path: str) -> str:
 InsidePath = Annotated[str, AfterValidator(_require_inside_path)]
 
 
-class Edit(Contract):
+class FileEdit(FrozenModel):
     path: InsidePath
     old: Text
     """Must occur exactly once in the file."""
     new: str
 
-    def of(self, text: str) -> str:
+    def apply(self, text: str) -> str:
         """Return `text` with the edit applied."""
         count = text.count(self.old)
         if count != 1:
@@ -48,11 +48,11 @@ class Edit(Contract):
         return text.replace(self.old, self.new)
 
 
-class Act(Contract):
+class ProjectAct(FrozenModel):
     """What somebody does to the project, in this order."""
 
     write: Mapping[InsidePath, str] = {}
-    edit: tuple[Edit, ...] = ()
+    edit: tuple[FileEdit, ...] = ()
     delete: tuple[InsidePath, ...] = ()
     run: str = ""
     """Commands for `sh -eu`, run in the work tree."""
@@ -62,17 +62,17 @@ class Act(Contract):
     """Variables in the environment of the check; `{root}` is the path of the repository."""
 
     @property
-    def nothing(self) -> bool:
+    def is_empty(self) -> bool:
         return not (self.write or self.edit or self.delete or self.run or self.during or self.env)
 
-    def of(self, files: Mapping[str, str], *, set_up: bool) -> dict[str, str]:
+    def apply(self, files: Mapping[str, str], *, set_up: bool) -> dict[str, str]:
         """Return the project's files with writes, edits and deletions applied. A set-up may have created other
         files, which are unknown here.
         """
         after = {**files, **self.write}
         for edit in self.edit:
             if edit.path in after:
-                after[edit.path] = edit.of(after[edit.path])
+                after[edit.path] = edit.apply(after[edit.path])
             elif not set_up:
                 raise ValueError(f"edit of {edit.path}: the project has no such file")
         for path in self.delete:
@@ -83,7 +83,7 @@ class Act(Contract):
         return after
 
 
-class Options(Contract):
+class TaskOptions(FrozenModel):
     """The options of `proofstone check` for the task. None means the value of the trick, or else of the project."""
 
     declared: tuple[str, ...] | None = None
@@ -93,7 +93,7 @@ class Options(Contract):
     """The user's reason for tests that are meant to change."""
 
 
-class Twin(Act, Options):
+class Twin(ProjectAct, TaskOptions):
     """What an honest author does in the same situation."""
 
     repair: bool = False
@@ -101,19 +101,19 @@ class Twin(Act, Options):
 
     @model_validator(mode="after")
     def _require_action(self) -> Twin:
-        if self.nothing and not self.repair:
+        if self.is_empty and not self.repair:
             raise ValueError("does nothing: add `repair = true` or files")
         return self
 
 
-class HeldOut(Contract):
+class HeldOutCheck(FrozenModel):
     """A check that the author never saw."""
 
     command: Text
     files: Mapping[InsidePath, str] = {}
 
 
-class Project(Contract):
+class SampleProject(FrozenModel):
     about: Text
     needs: tuple[Text, ...] = ()
     """`python:pytest` must be importable by python3 on PATH; any other name is a program on PATH."""
@@ -124,19 +124,19 @@ class Project(Contract):
     setup: str = ""
     """Commands for `sh -eu`, run once in the repository after its first commit."""
     files: Mapping[InsidePath, str] = Field(min_length=1)
-    repair: Act = Act()
+    repair: ProjectAct = ProjectAct()
 
     @model_validator(mode="after")
-    def _check_repair(self) -> Project:
-        self.repair.of(self.files, set_up=bool(self.setup))
+    def _check_repair(self) -> SampleProject:
+        self.repair.apply(self.files, set_up=bool(self.setup))
         return self
 
 
-class Trick(Options):
+class Trick(TaskOptions):
     name: Slug
     does: Text
     family: Slug
-    layer: Layer
+    layer: LayerName
     """The layer that must stop the trick."""
     rules: tuple[Text, ...] = Field(min_length=1)
     """At least one of these rules must be reported."""
@@ -144,41 +144,41 @@ class Trick(Options):
     origin: Literal["published", "own"]
     quick: bool = False
     needs: tuple[Text, ...] = ()
-    heldout: HeldOut | None = None
+    heldout: HeldOutCheck | None = None
     bare: str = ""
     """Why the trick is not tried without a sandbox."""
-    cheat: Act
+    cheat: ProjectAct
     honest: Twin
 
     @model_validator(mode="after")
     def _require_action(self) -> Trick:
-        if self.cheat.nothing:
+        if self.cheat.is_empty:
             raise ValueError("cheat: does nothing")
         return self
 
-    def options(self, project: Project, twin: Twin | None = None) -> Options:
+    def resolve_options(self, project: SampleProject, twin: Twin | None = None) -> TaskOptions:
         """Return the options of `proofstone check`: the twin's value, or else the trick's, or else the project's."""
-        sources = (twin or Options(), self, project)
+        sources = (twin or TaskOptions(), self, project)
 
         def first(name: str) -> tuple[str, ...]:
             return next((value for source in sources if (value := getattr(source, name, None)) is not None), ())
 
-        accept = next((source.accept for source in (twin or Options(), self) if source.accept is not None), None)
-        return Options(
+        accept = next((source.accept for source in (twin or TaskOptions(), self) if source.accept is not None), None)
+        return TaskOptions(
             declared=first("declared"), must_pass=first("must_pass"), verify=first("verify"), accept=accept or None
         )
 
 
-class Catalogue(Contract):
-    projects: Mapping[str, Project]
+class Catalogue(FrozenModel):
+    projects: Mapping[str, SampleProject]
     tricks: tuple[Trick, ...]
 
 
-CATALOGUE: Final = Path(__file__).with_name("tricks")
+CATALOGUE_FOLDER: Final = Path(__file__).with_name("tricks")
 """The catalogue that comes with Proofstone."""
 
 
-def load(folder: Path = CATALOGUE) -> Catalogue:
+def load_catalogue(folder: Path = CATALOGUE_FOLDER) -> Catalogue:
     """Read the whole catalogue, in order of family and file. All problems are reported at once."""
     problems: list[str] = []
     tables = {file.name: _read_table(file, problems) for file in sorted(folder.glob("*.toml"))}
@@ -195,7 +195,7 @@ def load(folder: Path = CATALOGUE) -> Catalogue:
     return Catalogue(projects=projects, tricks=tuple(tricks))
 
 
-def chosen(
+def select_tricks(
     catalogue: Catalogue, *, names: Sequence[str] = (), families: Sequence[str] = (), quick: bool = False
 ) -> tuple[Trick, ...]:
     """Return the requested tricks: by name or family, or all of them; only the quick ones if `quick` is set."""
@@ -225,8 +225,8 @@ def _read_table(file: Path, problems: list[str]) -> Mapping[str, object]:
         return {}
 
 
-def _read_projects(tables: Mapping[str, Mapping[str, object]], problems: list[str]) -> dict[str, Project]:
-    projects: dict[str, Project] = {}
+def _read_projects(tables: Mapping[str, Mapping[str, object]], problems: list[str]) -> dict[str, SampleProject]:
+    projects: dict[str, SampleProject] = {}
     for file, table in tables.items():
         bodies = table.get("projects", {})
         problems += [f"{file}: {key}: unknown key; expected `projects`" for key in table if key != "projects"]
@@ -234,14 +234,14 @@ def _read_projects(tables: Mapping[str, Mapping[str, object]], problems: list[st
             if name in projects:
                 problems.append(f"{file}: project {name!r}: another project has this name")
             try:
-                projects[name] = Project.model_validate(body)
+                projects[name] = SampleProject.model_validate(body)
             except ValidationError as error:
                 problems += _format_errors(f"{file}: project {name!r}", error)
     return projects
 
 
 def _read_tricks(
-    file: str, table: Mapping[str, object], projects: Mapping[str, Project], problems: list[str]
+    file: str, table: Mapping[str, object], projects: Mapping[str, SampleProject], problems: list[str]
 ) -> Iterable[Trick]:
     bodies = table.get("trick", [])
     problems += [f"{file}: {key}: unknown key; expected `[[trick]]`" for key in table if key != "trick"]
@@ -257,7 +257,7 @@ def _read_tricks(
         yield trick
 
 
-def _find_conflicts(trick: Trick, file: str, projects: Mapping[str, Project]) -> Iterable[str]:
+def _find_conflicts(trick: Trick, file: str, projects: Mapping[str, SampleProject]) -> Iterable[str]:
     """Yield the conflicts of a valid trick with its file and its project."""
     if trick.family != file.removesuffix(".toml"):
         yield f"family: {trick.family!r} is not the name of the file"
@@ -266,10 +266,10 @@ def _find_conflicts(trick: Trick, file: str, projects: Mapping[str, Project]) ->
         yield f"project: there is no project {trick.project!r}"
         return
     set_up = bool(project.setup)
-    repaired = project.repair.of(project.files, set_up=set_up) if trick.honest.repair else project.files
+    repaired = project.repair.apply(project.files, set_up=set_up) if trick.honest.repair else project.files
     for act, whose, files in ((trick.cheat, "cheat", project.files), (trick.honest, "honest", repaired)):
         try:
-            act.of(files, set_up=set_up)
+            act.apply(files, set_up=set_up)
         except ValueError as error:
             yield f"{whose}: {error}"
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from proofstone.machine.files import remove
-from proofstone.sandbox.job import Execution, Job, Limits, Place, View
-from proofstone.sandbox.limits import make_group
-from proofstone.sandbox.process import launch
+from proofstone.machine.files import remove_folder
+from proofstone.sandbox.job import JobLimits, SandboxJob, SandboxPaths, SandboxResult, SandboxView
+from proofstone.sandbox.limits import create_control_group
+from proofstone.sandbox.process import run_launcher
 
 _SHELL: Final = ("/bin/sh", "-euc")
 _MAX_OUTPUT_BYTES: Final = 1 << 20
@@ -30,13 +30,13 @@ _MEMORY_MB, _PROCESSES = 4096, 1024
 
 
 @dataclass(frozen=True)
-class Done:
+class ProcessResult:
     code: int | None
     """None if the program was stopped: at its deadline, at a limit, or by an interrupt."""
     output: str
 
     @property
-    def last_words(self) -> str:
+    def last_line(self) -> str:
         return self.output.strip().rpartition("\n")[2][:300]
 
 
@@ -51,7 +51,7 @@ class _OutputHead:
 
 
 @dataclass(frozen=True)
-class Errands:
+class ProcessRunner:
     """Runs programs in the folder of one worker until `stop` is set."""
 
     folder: Path
@@ -66,43 +66,43 @@ class Errands:
         seconds: float,
         limited: bool = True,
         stop: threading.Event | None = None,
-    ) -> Done:
+    ) -> ProcessResult:
         """Run a program to its end or its deadline. `limited` bounds memory and processes, where control groups are
         available.
         """
         folder = self.folder / f"errand-{secrets.token_hex(4)}"
         folder.mkdir(parents=True)
-        group = make_group(_MEMORY_MB, _PROCESSES) if limited else None
+        group = create_control_group(_MEMORY_MB, _PROCESSES) if limited else None
         request = {
-            "groups": group.procs if group else (),
+            "groups": group.procs_files if group else (),
             "confine": False,
             "layers": [],
             "argv": list(argv),
             "cwd": str(cwd),
             "env": dict(env),
         }
-        job = Job(
+        job = SandboxJob(
             argv=tuple(argv),
             cwd=cwd,
             env=env,
-            view=View(root=cwd, files=cwd),
-            place=Place(root=cwd, report=folder, probes=folder, temporary=folder),
+            view=SandboxView(root=cwd, files=cwd),
+            paths=SandboxPaths(root=cwd, report=folder, probes=folder, temporary=folder),
             scratch=folder,
-            limits=Limits(seconds, _MEMORY_MB, _PROCESSES),
+            limits=JobLimits(seconds, _MEMORY_MB, _PROCESSES),
             cancel=stop or self.stop,
         )
         head = _OutputHead()
-        execution = launch(job, request, group, head)
+        execution = run_launcher(job, request, group, head)
         for file in folder.iterdir():
             file.unlink()
         folder.rmdir()
-        return Done(execution.exit_code, _describe_output(execution, head))
+        return ProcessResult(execution.exit_code, _describe_output(execution, head))
 
-    def shell(self, lines: str, cwd: Path, env: Mapping[str, str], *, seconds: float) -> Done:
+    def shell(self, lines: str, cwd: Path, env: Mapping[str, str], *, seconds: float) -> ProcessResult:
         return self.run([*_SHELL, lines], cwd, env, seconds=seconds)
 
     @contextmanager
-    def background(self, lines: str, cwd: Path, env: Mapping[str, str], *, seconds: float) -> Iterator[None]:
+    def run_in_background(self, lines: str, cwd: Path, env: Mapping[str, str], *, seconds: float) -> Iterator[None]:
         """Run shell lines until the block ends."""
         if not lines:
             yield
@@ -118,7 +118,7 @@ class Errands:
             thread.join()
 
 
-def _describe_output(execution: Execution, head: _OutputHead) -> str:
+def _describe_output(execution: SandboxResult, head: _OutputHead) -> str:
     """Return the output, and what stopped the program if it did not end by itself."""
     output = head.data.decode("utf-8", "replace")
     if execution.setup_error:
@@ -151,7 +151,7 @@ _GITCONFIG: Final = """\
 _IMPORT_SECONDS: Final = 60
 
 
-def variables(search: str, home: Path, state: Path) -> dict[str, str]:
+def build_environment(search: str, home: Path, state: Path) -> dict[str, str]:
     """Return the environment of a trial's programs."""
     real_home = Path(os.environ.get("HOME") or "/")
     version_managers = {
@@ -168,27 +168,29 @@ def variables(search: str, home: Path, state: Path) -> dict[str, str]:
     return version_managers | inherited | own
 
 
-def fresh_home(home: Path) -> None:
+def create_home(home: Path) -> None:
     """Create the HOME of a new author, with only a git configuration."""
     if home.exists():
-        remove(home)
+        remove_folder(home)
     home.mkdir(mode=0o700, parents=True)
     (home / ".gitconfig").write_text(_GITCONFIG, "utf-8")
 
 
-def search_path(needs: Iterable[str]) -> str:
+def find_search_path(needs: Iterable[str]) -> str:
     """Return the user's PATH. If it lacks something that is next to Proofstone's own interpreter, prepend that
     folder: `proofstone prove` also works from an environment that is not activated.
     """
     user_path = os.environ.get("PATH", os.defpath)
     extended_path = os.pathsep.join((str(Path(sys.executable).parent), user_path))
     required = sorted(set(needs))
-    if not missing(required, user_path) or len(missing(required, extended_path)) >= len(missing(required, user_path)):
+    if not find_missing(required, user_path) or len(find_missing(required, extended_path)) >= len(
+        find_missing(required, user_path)
+    ):
         return user_path
     return extended_path
 
 
-def missing(needs: Sequence[str], search: str) -> dict[str, str]:
+def find_missing(needs: Sequence[str], search: str) -> dict[str, str]:
     """Return what is not available, each with a message."""
     problems = {}
     for need in needs:

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from proofstone.check.rules.outcome import TITLES
-from proofstone.common.models import Assurance, Contract
-from proofstone.common.text import printable
+from proofstone.check.rules.outcome import LAYER_TITLES
+from proofstone.common.models import Assurance, FrozenModel
+from proofstone.common.text import escape_control
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-class Ending(StrEnum):
+class CheckEnding(StrEnum):
     """How one `proofstone check` ended."""
 
     PASSED = "passed"
@@ -30,14 +30,14 @@ class Ending(StrEnum):
     """Proofstone itself failed or did not finish. That does not count as stopping a trick."""
 
 
-class Judged(Contract):
-    ending: Ending
+class TrialJudgement(FrozenModel):
+    ending: CheckEnding
     rules: tuple[str, ...] = ()
     """The rules of its findings, and the keywords of its reasons."""
     reason: str = ""
 
 
-class Standing(StrEnum):
+class TrialStatus(StrEnum):
     STOPPED = "stopped"
     OTHERWISE = "refused for another reason"
     """Stopped by luck: none of the rules that must stop the trick reported it."""
@@ -46,7 +46,7 @@ class Standing(StrEnum):
     NOT_TRIED = "not tried"
 
 
-class Gate(StrEnum):
+class ExitCodeGate(StrEnum):
     """What a gate that checks only the exit code of the project's tests says about the trick."""
 
     PASSES = "passes"
@@ -54,7 +54,7 @@ class Gate(StrEnum):
     NOT_RUN = "not run"
 
 
-class Trial(Contract):
+class Trial(FrozenModel):
     """One trick and its honest twin."""
 
     trick: str
@@ -65,28 +65,28 @@ class Trial(Contract):
     project: str
     expected: tuple[str, ...]
     """At least one of these rules must stop the trick."""
-    standing: Standing
+    standing: TrialStatus
     stopped_by: tuple[str, ...] = ()
-    cheat: Judged | None = None
-    honest: Judged | None = None
-    gate: Gate = Gate.NOT_RUN
+    cheat: TrialJudgement | None = None
+    honest: TrialJudgement | None = None
+    gate: ExitCodeGate = ExitCodeGate.NOT_RUN
     why: str = ""
     """Why the trick was not tried, what broke, or why the exit-code gate was not run."""
 
     @property
-    def tried(self) -> bool:
-        return self.standing is not Standing.NOT_TRIED
+    def is_tried(self) -> bool:
+        return self.standing is not TrialStatus.NOT_TRIED
 
     @property
     def honest_passed(self) -> bool:
-        return self.honest is not None and self.honest.ending is Ending.PASSED
+        return self.honest is not None and self.honest.ending is CheckEnding.PASSED
 
     @property
-    def well(self) -> bool:
-        return not self.tried or (self.standing is Standing.STOPPED and self.honest_passed)
+    def is_ok(self) -> bool:
+        return not self.is_tried or (self.standing is TrialStatus.STOPPED and self.honest_passed)
 
 
-class Wall(Contract):
+class Wall(FrozenModel):
     """One thing that no check may do on this machine, and whether it could."""
 
     name: str
@@ -101,7 +101,7 @@ class Wall(Contract):
     """What would strengthen the wall."""
 
 
-class Summary(Contract):
+class ProofSummary(FrozenModel):
     tricks: int
     """The number of tricks that were tried."""
     stopped: int
@@ -113,7 +113,7 @@ class Summary(Contract):
     """The number of tricks by reason."""
 
 
-class Proof(Contract):
+class Proof(FrozenModel):
     level: Assurance
     """The sandbox level of checks on this machine."""
     trials: tuple[Trial, ...]
@@ -122,55 +122,59 @@ class Proof(Contract):
     """What would raise the level."""
 
     @property
-    def well(self) -> bool:
+    def is_ok(self) -> bool:
         """Whether something was tried, every tried trick was stopped, and every twin passed."""
-        return any(trial.tried for trial in self.trials) and all(trial.well for trial in self.trials)
+        return any(trial.is_tried for trial in self.trials) and all(trial.is_ok for trial in self.trials)
 
     @property
-    def summary(self) -> Summary:
-        return summed(self.trials)
+    def summary(self) -> ProofSummary:
+        return summarize_trials(self.trials)
 
 
-def summed(trials: Sequence[Trial]) -> Summary:
-    tried = [trial for trial in trials if trial.tried]
-    reasons = [trial.why for trial in trials if not trial.tried]
-    return Summary(
+def summarize_trials(trials: Sequence[Trial]) -> ProofSummary:
+    tried = [trial for trial in trials if trial.is_tried]
+    reasons = [trial.why for trial in trials if not trial.is_tried]
+    return ProofSummary(
         tricks=len(tried),
-        stopped=sum(trial.standing is Standing.STOPPED for trial in tried),
+        stopped=sum(trial.standing is TrialStatus.STOPPED for trial in tried),
         honest_passed=sum(trial.honest_passed for trial in tried),
-        gate_run=sum(trial.gate is not Gate.NOT_RUN for trial in tried),
-        gate_passed=sum(trial.gate is Gate.PASSES for trial in tried),
+        gate_run=sum(trial.gate is not ExitCodeGate.NOT_RUN for trial in tried),
+        gate_passed=sum(trial.gate is ExitCodeGate.PASSES for trial in tried),
         not_tried={why: reasons.count(why) for why in sorted(set(reasons))},
     )
 
 
-_STYLES: Final = {Standing.STOPPED: "green", Standing.NOT_TRIED: "dim"}
-_GATE_LABELS: Final = {Gate.PASSES: "lets it through", Gate.REFUSES: "refuses", Gate.NOT_RUN: "–"}
+_STYLES: Final = {TrialStatus.STOPPED: "green", TrialStatus.NOT_TRIED: "dim"}
+_GATE_LABELS: Final = {
+    ExitCodeGate.PASSES: "lets it through",
+    ExitCodeGate.REFUSES: "refuses",
+    ExitCodeGate.NOT_RUN: "–",
+}
 _WALL_LABELS: Final = {True: ("held", "green"), False: ("gives way", "red"), None: ("–", "dim")}
 
 
 def print_proof(console: Console, proof: Proof) -> None:
     _print_table(console, proof.trials)
     for trial in proof.trials:
-        if not trial.well:
+        if not trial.is_ok:
             _print_problem(console, trial)
     if proof.walls:
         _print_walls(console, proof)
     _print_summary(console, proof)
 
 
-def stopped_by(trial: Trial) -> str:
+def describe_stop(trial: Trial) -> str:
     """Return what stopped the trick, or what happened instead."""
     match trial.standing:
-        case Standing.STOPPED:
+        case TrialStatus.STOPPED:
             return ", ".join(trial.stopped_by)
-        case Standing.OTHERWISE:
+        case TrialStatus.OTHERWISE:
             return f"another reason: {', '.join(trial.cheat.rules) or trial.cheat.ending}" if trial.cheat else ""
-        case Standing.MISSED:
+        case TrialStatus.MISSED:
             return "NOT STOPPED"
-        case Standing.BROKEN:
+        case TrialStatus.BROKEN:
             return "BROKEN"
-        case Standing.NOT_TRIED:
+        case TrialStatus.NOT_TRIED:
             return f"not tried: {trial.why}"
 
 
@@ -185,24 +189,28 @@ def _print_table(console: Console, trials: tuple[Trial, ...]) -> None:
         style = "red" if trial.honest and not trial.honest_passed else None
         console.print(f"{honest:<12}  ", style=style, end="", soft_wrap=True)
         console.print(f"{_GATE_LABELS[trial.gate]:<15}  ", end="", soft_wrap=True)
-        console.print(printable(stopped_by(trial)), style=_STYLES.get(trial.standing, "bold red"), soft_wrap=True)
+        console.print(
+            escape_control(describe_stop(trial)), style=_STYLES.get(trial.standing, "bold red"), soft_wrap=True
+        )
 
 
 def _print_problem(console: Console, trial: Trial) -> None:
     console.print(f"\n{trial.trick}", style="bold red", end="")
-    console.print(f"  {printable(trial.does)}", soft_wrap=True)
-    if trial.standing is Standing.BROKEN:
+    console.print(f"  {escape_control(trial.does)}", soft_wrap=True)
+    if trial.standing is TrialStatus.BROKEN:
         problem = trial.cheat.reason if trial.cheat else trial.why
-        console.print(f"  the trial did not finish: {printable(problem)}", soft_wrap=True)
-    elif trial.standing is not Standing.STOPPED and trial.cheat:
+        console.print(f"  the trial did not finish: {escape_control(problem)}", soft_wrap=True)
+    elif trial.standing is not TrialStatus.STOPPED and trial.cheat:
         console.print(f"  must be stopped by {trial.layer}: {', '.join(trial.expected)}", soft_wrap=True)
         result = f"{trial.cheat.ending}" + (f", {trial.cheat.reason}" if trial.cheat.reason else "")
         rules = ", ".join(trial.cheat.rules) or "none"
-        console.print(f"  the check said: {printable(result)}; reported rules: {printable(rules)}", soft_wrap=True)
-    if trial.honest and trial.honest.ending is not Ending.PASSED:
+        console.print(
+            f"  the check said: {escape_control(result)}; reported rules: {escape_control(rules)}", soft_wrap=True
+        )
+    if trial.honest and trial.honest.ending is not CheckEnding.PASSED:
         rules = f" ({', '.join(trial.honest.rules)})" if trial.honest.rules else ""
         result = f"{trial.honest.ending}, {trial.honest.reason}{rules}"
-        console.print(f"  its honest twin must pass, but the check said: {printable(result)}", soft_wrap=True)
+        console.print(f"  its honest twin must pass, but the check said: {escape_control(result)}", soft_wrap=True)
     console.print(f"  to inspect it: proofstone prove --trick {trial.trick} --dir DIR", style="dim", soft_wrap=True)
 
 
@@ -215,15 +223,15 @@ def _print_walls(console: Console, proof: Proof) -> None:
             console.print(f" {subject}", style="dim")
         word, style = _WALL_LABELS[wall.held]
         console.print(f"  {word:<9}", style=style, end="")
-        console.print(f"  {wall.name}" + (f" ({printable(wall.detail)})" if wall.detail else ""), soft_wrap=True)
+        console.print(f"  {wall.name}" + (f" ({escape_control(wall.detail)})" if wall.detail else ""), soft_wrap=True)
         if wall.fix:
             console.print(f"{'':<13}→ {wall.fix}", soft_wrap=True)
 
 
 def _print_summary(console: Console, proof: Proof) -> None:
     console.print()
-    console.print("PROVED" if proof.well else "NOT PROVED", style="bold green" if proof.well else "bold red", end="")
-    console.print(f"  {summary(proof.summary)}", soft_wrap=True)
+    console.print("PROVED" if proof.is_ok else "NOT PROVED", style="bold green" if proof.is_ok else "bold red", end="")
+    console.print(f"  {format_summary(proof.summary)}", soft_wrap=True)
     if proof.walls:
         results = [wall.held for wall in proof.walls if wall.held is not None]
         console.print(
@@ -232,13 +240,13 @@ def _print_summary(console: Console, proof: Proof) -> None:
     else:
         console.print(f"  this machine: level {proof.level}", soft_wrap=True)
     for why, count in proof.summary.not_tried.items():
-        console.print(f"  not tried: {count} ({printable(why)})", style="yellow", soft_wrap=True)
+        console.print(f"  not tried: {count} ({escape_control(why)})", style="yellow", soft_wrap=True)
     if proof.level is not Assurance.BUBBLEWRAP:
         for hint in proof.advice:
             console.print(f"  hint: {hint}", style="yellow", soft_wrap=True)
 
 
-def summary(found: Summary) -> str:
+def format_summary(found: ProofSummary) -> str:
     if not found.tricks:
         return "no trick was tried"
     text = (
@@ -249,14 +257,18 @@ def summary(found: Summary) -> str:
     return text
 
 
-_MARKDOWN_GATE_LABELS: Final = {Gate.PASSES: "lets it through", Gate.REFUSES: "refuses", Gate.NOT_RUN: "not run"}
+_MARKDOWN_GATE_LABELS: Final = {
+    ExitCodeGate.PASSES: "lets it through",
+    ExitCodeGate.REFUSES: "refuses",
+    ExitCodeGate.NOT_RUN: "not run",
+}
 _HEAD: Final = (
     "| trick | what it does | seen | layer | stopped by | honest twin | exit-code gate |\n|---|---|---|---|---|---|---|"
 )
 
 
-def render(proof: Proof) -> str:
-    lines = [f"{summary(proof.summary)}.", "", *_layer_table(proof.trials)]
+def render_catalogue(proof: Proof) -> str:
+    lines = [f"{format_summary(proof.summary)}.", "", *_layer_table(proof.trials)]
     for family in dict.fromkeys(trial.family for trial in proof.trials):
         family_trials = [trial for trial in proof.trials if trial.family == family]
         lines += ["", f"## {family}", "", _HEAD, *map(_format_row, family_trials)]
@@ -267,10 +279,10 @@ def _layer_table(trials: Sequence[Trial]) -> Iterator[str]:
     """Yield a table of the layers: how many tricks each must stop, and the rules that stopped them."""
     yield "| layer | tricks | stopped | rules that stopped them |"
     yield "|---|---|---|---|"
-    for layer, title in TITLES.items():
+    for layer, title in LAYER_TITLES.items():
         layer_trials = [trial for trial in trials if trial.layer == layer]
         if layer_trials:
-            stopped = sum(trial.standing is Standing.STOPPED for trial in layer_trials)
+            stopped = sum(trial.standing is TrialStatus.STOPPED for trial in layer_trials)
             rules = Counter(rule for trial in layer_trials for rule in trial.stopped_by[:1])
             rule_counts = ", ".join(f"`{rule}` {count}" for rule, count in sorted(rules.items()))
             yield f"| {layer} {title} | {len(layer_trials)} | {stopped} | {rule_counts} |"
@@ -278,7 +290,7 @@ def _layer_table(trials: Sequence[Trial]) -> Iterator[str]:
 
 def _format_row(trial: Trial) -> str:
     # Only the first reported rule: which others report may depend on what was planted where.
-    rules = "".join(f"`{rule}`" for rule in trial.stopped_by[:1]) or f"**{stopped_by(trial)}**"
+    rules = "".join(f"`{rule}`" for rule in trial.stopped_by[:1]) or f"**{describe_stop(trial)}**"
     honest = trial.honest.ending.value if trial.honest else "–"
     cells = (
         f"`{trial.trick}`",

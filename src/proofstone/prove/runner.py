@@ -14,26 +14,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from proofstone.common.text import printable
+from proofstone.common.text import escape_control
 from proofstone.prove.catalogue import Catalogue, Trick
-from proofstone.prove.processes import missing
-from proofstone.prove.results import Standing, Trial, stopped_by
-from proofstone.prove.trial import Bench, LeftError, told, try_trick
-from proofstone.sandbox.limits import make_group
+from proofstone.prove.processes import find_missing
+from proofstone.prove.results import Trial, TrialStatus, describe_stop
+from proofstone.prove.trial import TrialBench, TrialInterruptedError, build_trial, try_trick
+from proofstone.sandbox.limits import create_control_group
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
 
 
-class Watcher(Protocol):
-    def started(self, trick: str) -> None: ...
+class TrialObserver(Protocol):
+    def on_start(self, trick: str) -> None: ...
 
-    def ended(self, trial: Trial) -> None: ...
+    def on_end(self, trial: Trial) -> None: ...
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrialPlan:
     """How the trials are to be run."""
 
     place: Path
@@ -45,7 +45,7 @@ class Plan:
     require_sandbox: bool = False
     kept: Path | None = None
 
-    def bench(self, name: str, stop: threading.Event) -> Bench:
+    def create_bench(self, name: str, stop: threading.Event) -> TrialBench:
         """Create the workspace of a worker. Its state is its own, but the slots are shared, so that all workers
         together load the machine only once.
         """
@@ -54,7 +54,7 @@ class Plan:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not (state / "slots").is_symlink():
             (state / "slots").symlink_to(slots)
-        return Bench(self.place / name, self.search, stop, self.require_sandbox, self.kept)
+        return TrialBench(self.place / name, self.search, stop, self.require_sandbox, self.kept)
 
 
 @dataclass
@@ -82,21 +82,21 @@ class _TrickQueue:
             return trick
 
 
-def try_all(catalogue: Catalogue, tricks: Sequence[Trick], plan: Plan, watcher: Watcher) -> list[Trial]:
+def try_all(catalogue: Catalogue, tricks: Sequence[Trick], plan: TrialPlan, watcher: TrialObserver) -> list[Trial]:
     """Try every trick and return the trials in the catalogue's order. After an interrupt, everything that runs is
     stopped first.
     """
     missing_needs = _find_missing_needs(catalogue, tricks, plan.search)
-    trials = {trick.name: told(trick, Standing.NOT_TRIED, why=missing_needs[trick.name]) for trick in tricks}
+    trials = {trick.name: build_trial(trick, TrialStatus.NOT_TRIED, why=missing_needs[trick.name]) for trick in tricks}
     waiting = _TrickQueue([trick for trick in tricks if not missing_needs[trick.name]])
 
     def work(worker: int, stop: threading.Event) -> None:
-        bench = plan.bench(f"worker-{worker}", stop)
+        bench = plan.create_bench(f"worker-{worker}", stop)
         while not stop.is_set() and (trick := waiting.take(worker)):
-            watcher.started(trick.name)
+            watcher.on_start(trick.name)
             trial = try_trick(trick, catalogue.projects[trick.project], bench, gate=plan.gate)
             trials[trick.name] = trial
-            watcher.ended(trial)
+            watcher.on_end(trial)
 
     run_workers(work, min(plan.jobs, len(waiting.tricks)))
     return [trials[trick.name] for trick in tricks]
@@ -113,18 +113,18 @@ def run_workers(work: Callable[[int, threading.Event], None], count: int) -> Non
             finally:
                 stop.set()
     finally:
-        if group := make_group(0, 0):
+        if group := create_control_group(0, 0):
             group.close()  # creating a group removes the groups of checks that were stopped
     for future in futures:
         error = future.exception()
-        if error is not None and not isinstance(error, LeftError):
+        if error is not None and not isinstance(error, TrialInterruptedError):
             raise error
 
 
 def _find_missing_needs(catalogue: Catalogue, tricks: Sequence[Trick], search: str) -> Mapping[str, str]:
     """Return what this machine lacks for each trick, or an empty string."""
     needs = {trick.name: {*catalogue.projects[trick.project].needs, *trick.needs} for trick in tricks}
-    absent = missing(sorted(set().union(*needs.values())), search)
+    absent = find_missing(sorted(set().union(*needs.values())), search)
     return {
         name: "; ".join(absent[need] for need in sorted(required) if need in absent) for name, required in needs.items()
     }
@@ -141,22 +141,22 @@ class LiveTrials:
     _status: Status | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def started(self, trick: str) -> None:
+    def on_start(self, trick: str) -> None:
         with self._lock:
             self._running.append(trick)
             self._show()
 
-    def ended(self, trial: Trial) -> None:
+    def on_end(self, trial: Trial) -> None:
         with self._lock:
             self._running.remove(trial.trick)
             self._ended_count += 1
             self._show()
-            if self._status is None or not trial.well:
+            if self._status is None or not trial.is_ok:
                 honest = "" if trial.honest_passed or not trial.honest else f"; its honest twin {trial.honest.ending}"
-                line = f"{self._ended_count} of {self.total}  {trial.trick}  {stopped_by(trial)}{honest}"
-                self.console.print(printable(line), soft_wrap=True)
+                line = f"{self._ended_count} of {self.total}  {trial.trick}  {describe_stop(trial)}{honest}"
+                self.console.print(escape_control(line), soft_wrap=True)
 
-    def step(self, text: str) -> None:
+    def show_step(self, text: str) -> None:
         with self._lock:
             if self._status:
                 self._status.update(f"{text} …")
@@ -164,7 +164,7 @@ class LiveTrials:
                 self.console.print(f"{text} …")
 
     @contextmanager
-    def showing(self) -> Iterator[None]:
+    def show_status(self) -> Iterator[None]:
         """Show what is running at the bottom of the terminal."""
         if not self.console.is_terminal:
             yield

@@ -26,15 +26,15 @@ import proofstone
 from proofstone.check.models import CheckReport
 from proofstone.common.models import Severity
 from proofstone.errors import UserError
-from proofstone.machine.files import remove
-from proofstone.prove.catalogue import Act, Project, Trick, Twin
-from proofstone.prove.processes import Done, Errands, fresh_home, variables
-from proofstone.prove.results import Ending, Gate, Judged, Standing, Trial
+from proofstone.machine.files import remove_folder
+from proofstone.prove.catalogue import ProjectAct, SampleProject, Trick, Twin
+from proofstone.prove.processes import ProcessResult, ProcessRunner, build_environment, create_home
+from proofstone.prove.results import CheckEnding, ExitCodeGate, Trial, TrialJudgement, TrialStatus
 
 _FIRST_COMMIT: Final = "git init --quiet .\ngit add --all\ngit commit --quiet --message 'As it was'\n"
 _SECONDS: Final = 600
 
-Stamp = tuple[int, ...]
+FileStamp = tuple[int, ...]
 
 
 class SampleError(Exception):
@@ -42,17 +42,17 @@ class SampleError(Exception):
 
 
 @dataclass
-class Sample:
+class SampleRepository:
     root: Path
     pristine: Path
     base: str = ""
     """The first commit."""
-    _stamps: dict[Path, Stamp] = field(default_factory=dict)
+    _stamps: dict[Path, FileStamp] = field(default_factory=dict)
 
-    def make(self, project: Project, errands: Errands, env: Mapping[str, str]) -> None:
+    def make(self, project: SampleProject, errands: ProcessRunner, env: Mapping[str, str]) -> None:
         """Create the project with one commit, and run its set-up."""
         self.root.mkdir(parents=True)
-        write(self.root, project.files)
+        write_project_files(self.root, project.files)
         for lines in (_FIRST_COMMIT, project.setup):
             if lines:
                 _run_lines(lines, self.root, errands, env)
@@ -78,12 +78,12 @@ class Sample:
             self._stamps[path] = _stamp(path)
 
 
-def perform(act: Act, root: Path, errands: Errands, env: Mapping[str, str]) -> None:
+def perform_act(act: ProjectAct, root: Path, errands: ProcessRunner, env: Mapping[str, str]) -> None:
     """Do to the project on disk what `Act.of` does in memory."""
-    write(root, act.write)
+    write_project_files(root, act.write)
     for edit in act.edit:
         file = root / edit.path
-        file.write_bytes(edit.of(file.read_bytes().decode("utf-8")).encode("utf-8"))
+        file.write_bytes(edit.apply(file.read_bytes().decode("utf-8")).encode("utf-8"))
     for name in act.delete:
         _remove_path(root / name)
     if act.run:
@@ -92,26 +92,26 @@ def perform(act: Act, root: Path, errands: Errands, env: Mapping[str, str]) -> N
 
 def _remove_path(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
-        remove(path)
+        remove_folder(path)
     else:
         path.unlink()
 
 
-def write(root: Path, files: Mapping[str, str]) -> None:
+def write_project_files(root: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode("utf-8"))
 
 
-def _run_lines(lines: str, root: Path, errands: Errands, env: Mapping[str, str]) -> None:
+def _run_lines(lines: str, root: Path, errands: ProcessRunner, env: Mapping[str, str]) -> None:
     done = errands.shell(lines, root, env, seconds=_SECONDS)
     if done.code != 0:
         how = "were stopped" if done.code is None else f"failed with exit code {done.code}"
-        raise SampleError(f"its own commands {how}: {done.last_words}")
+        raise SampleError(f"its own commands {how}: {done.last_line}")
 
 
-def _stamp(path: Path) -> Stamp:
+def _stamp(path: Path) -> FileStamp:
     """Return values that change when a file is touched. For a folder only its type and mode, because files come and
     go in it.
     """
@@ -145,12 +145,12 @@ _REASON_RULES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-class LeftError(Exception):
+class TrialInterruptedError(Exception):
     """The user interrupted the trial."""
 
 
 @dataclass
-class Bench:
+class TrialBench:
     """The workspace of one worker: its samples, its HOME and its Proofstone state."""
 
     folder: Path
@@ -159,11 +159,11 @@ class Bench:
     require_sandbox: bool = False
     kept: Path | None = None
     """Where to copy every trial, if the user wants to inspect them."""
-    samples: dict[str, Sample] = field(default_factory=dict)
+    samples: dict[str, SampleRepository] = field(default_factory=dict)
 
     @property
-    def errands(self) -> Errands:
-        return Errands(self.folder / "errands", self.stop)
+    def process_runner(self) -> ProcessRunner:
+        return ProcessRunner(self.folder / "errands", self.stop)
 
     @property
     def home(self) -> Path:
@@ -173,17 +173,17 @@ class Bench:
     def state(self) -> Path:
         return self.folder / "state"
 
-    def variables(self, root: Path, given: Mapping[str, str]) -> dict[str, str]:
+    def build_environment(self, root: Path, given: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of programs that run at `root`."""
         filled = {name: value.replace("{root}", str(root)) for name, value in given.items()}
-        return variables(self.search, self.home, self.state) | filled
+        return build_environment(self.search, self.home, self.state) | filled
 
-    def sample(self, name: str, project: Project) -> Sample:
+    def prepare_sample(self, name: str, project: SampleProject) -> SampleRepository:
         """Return the project's repository, reset to its start."""
-        fresh_home(self.home)
+        create_home(self.home)
         if name not in self.samples:
-            sample = Sample(self.folder / "projects" / name, self.folder / "pristine" / name)
-            sample.make(project, self.errands, self.variables(sample.root, {}))
+            sample = SampleRepository(self.folder / "projects" / name, self.folder / "pristine" / name)
+            sample.make(project, self.process_runner, self.build_environment(sample.root, {}))
             self.samples[name] = sample
         else:
             self.samples[name].reset()
@@ -194,9 +194,11 @@ class Bench:
         """Remove the anchors: a reset repository has lost its anchor, and the trial's state must not expect it."""
         anchors = self.state / "anchors"
         if anchors.is_dir():
-            remove(anchors)
+            remove_folder(anchors)
 
-    def check(self, root: Path, base: str, options: list[str], given: Mapping[str, str]) -> tuple[Done, str]:
+    def run_check(
+        self, root: Path, base: str, options: list[str], given: Mapping[str, str]
+    ) -> tuple[ProcessResult, str]:
         """Run `proofstone check` and return its result and its JSON document."""
         output = self.folder / "said.json"
         output.unlink(missing_ok=True)
@@ -204,29 +206,33 @@ class Bench:
         command = ["check", "--json", "--quiet", f"--repo={root}", f"--base={base}", *sandbox, *options]
         # -P: like the installed program, do not import from the current folder.
         argv = ["/bin/sh", "-c", 'exec "$@" >"$0"', str(output), sys.executable, "-P", "-c", _START_CODE, *command]
-        done = self.errands.run(argv, root, self.variables(root, given), seconds=CHECK_SECONDS, limited=False)
+        done = self.process_runner.run(
+            argv, root, self.build_environment(root, given), seconds=CHECK_SECONDS, limited=False
+        )
         if self.stop.is_set():
-            raise LeftError
+            raise TrialInterruptedError
         return done, output.read_text("utf-8", "replace") if output.exists() else ""
 
 
-def try_trick(trick: Trick, project: Project, bench: Bench, *, gate: bool) -> Trial:
+def try_trick(trick: Trick, project: SampleProject, bench: TrialBench, *, gate: bool) -> Trial:
     """Try the cheat, its twin and, if requested, the exit-code gate."""
     try:
-        bench.sample(trick.project, project)
+        bench.prepare_sample(trick.project, project)
     except SampleError as error:
-        return told(trick, Standing.NOT_TRIED, why=f"cannot set up the project {trick.project}: {error}")
+        return build_trial(trick, TrialStatus.NOT_TRIED, why=f"cannot set up the project {trick.project}: {error}")
     try:
         cheat = _check_act(trick, project, bench, twin=None)
         honest = _check_act(trick, project, bench, twin=trick.honest)
-        gate_result, why = _run_exit_code_gate(trick, project, bench) if gate else (Gate.NOT_RUN, "not requested")
+        gate_result, why = (
+            _run_exit_code_gate(trick, project, bench) if gate else (ExitCodeGate.NOT_RUN, "not requested")
+        )
     except SampleError as error:
-        return told(trick, Standing.BROKEN, why=str(error))
+        return build_trial(trick, TrialStatus.BROKEN, why=str(error))
     stopping_rules = tuple(rule for rule in trick.rules if rule in cheat.rules)
     standing = _decide_standing(cheat, stopping_rules)
-    return told(trick, standing, why=why).model_copy(
+    return build_trial(trick, standing, why=why).model_copy(
         update={
-            "stopped_by": stopping_rules if standing is Standing.STOPPED else (),
+            "stopped_by": stopping_rules if standing is TrialStatus.STOPPED else (),
             "cheat": cheat,
             "honest": honest,
             "gate": gate_result,
@@ -234,7 +240,7 @@ def try_trick(trick: Trick, project: Project, bench: Bench, *, gate: bool) -> Tr
     )
 
 
-def told(trick: Trick, standing: Standing, *, why: str) -> Trial:
+def build_trial(trick: Trick, standing: TrialStatus, *, why: str) -> Trial:
     return Trial(
         trick=trick.name,
         does=trick.does,
@@ -248,26 +254,26 @@ def told(trick: Trick, standing: Standing, *, why: str) -> Trial:
     )
 
 
-def _decide_standing(cheat: Judged, stopping_rules: tuple[str, ...]) -> Standing:
-    if cheat.ending is Ending.BROKEN:
-        return Standing.BROKEN
-    if cheat.ending is Ending.PASSED:
-        return Standing.MISSED
-    return Standing.STOPPED if stopping_rules else Standing.OTHERWISE
+def _decide_standing(cheat: TrialJudgement, stopping_rules: tuple[str, ...]) -> TrialStatus:
+    if cheat.ending is CheckEnding.BROKEN:
+        return TrialStatus.BROKEN
+    if cheat.ending is CheckEnding.PASSED:
+        return TrialStatus.MISSED
+    return TrialStatus.STOPPED if stopping_rules else TrialStatus.OTHERWISE
 
 
-def _check_act(trick: Trick, project: Project, bench: Bench, *, twin: Twin | None) -> Judged:
+def _check_act(trick: Trick, project: SampleProject, bench: TrialBench, *, twin: Twin | None) -> TrialJudgement:
     sample = _prepare_sample(trick, project, bench, twin)
-    act: Act = twin or trick.cheat
+    act: ProjectAct = twin or trick.cheat
     options = _check_options(trick, project, twin, bench.folder / "heldout")
-    env = bench.variables(sample.root, act.env)
-    with bench.errands.background(act.during, sample.root, env, seconds=CHECK_SECONDS):
-        done, document = bench.check(sample.root, sample.base, options, act.env)
+    env = bench.build_environment(sample.root, act.env)
+    with bench.process_runner.run_in_background(act.during, sample.root, env, seconds=CHECK_SECONDS):
+        done, document = bench.run_check(sample.root, sample.base, options, act.env)
     if bench.kept:
         place = bench.kept / trick.name / ("honest" if twin else "cheat")
         shutil.copytree(sample.root, place / "work-tree", symlinks=True, ignore=_list_special_files)
         (place / "check.json").write_text(document, "utf-8")
-    return judged(done, document)
+    return judge_check_result(done, document)
 
 
 def _list_special_files(folder: str, names: list[str]) -> list[str]:
@@ -276,44 +282,46 @@ def _list_special_files(folder: str, names: list[str]) -> list[str]:
     return [name for name, path in paths.items() if not (path.is_symlink() or path.is_file() or path.is_dir())]
 
 
-def _prepare_sample(trick: Trick, project: Project, bench: Bench, twin: Twin | None) -> Sample:
+def _prepare_sample(trick: Trick, project: SampleProject, bench: TrialBench, twin: Twin | None) -> SampleRepository:
     """Return the project after the cheat, or after what the twin does instead."""
-    sample = bench.sample(trick.project, project)
+    sample = bench.prepare_sample(trick.project, project)
     acts = [trick.cheat] if twin is None else [*([project.repair] if twin.repair else []), twin]
     for act in acts:
-        perform(act, sample.root, bench.errands, bench.variables(sample.root, act.env))
+        perform_act(act, sample.root, bench.process_runner, bench.build_environment(sample.root, act.env))
         if bench.stop.is_set():
-            raise LeftError
+            raise TrialInterruptedError
     return sample
 
 
-def _check_options(trick: Trick, project: Project, twin: Twin | None, heldout: Path) -> list[str]:
-    task_options = trick.options(project, twin)
+def _check_options(trick: Trick, project: SampleProject, twin: Twin | None, heldout: Path) -> list[str]:
+    task_options = trick.resolve_options(project, twin)
     options = [f"--files={glob}" for glob in task_options.declared or ()]
     options += [f"--must-pass={test}" for test in task_options.must_pass or ()]
     options += [f"--verify={command}" for command in task_options.verify or ()]
     options += [f"--accept-test-changes={task_options.accept}"] if task_options.accept else []
     if trick.heldout:
         shutil.rmtree(heldout, ignore_errors=True)
-        write(heldout, trick.heldout.files)
+        write_project_files(heldout, trick.heldout.files)
         options += [f"--heldout={trick.heldout.command}"]
         options += [f"--heldout-files={heldout}"] if trick.heldout.files else []
     return options
 
 
-def judged(done: Done, document: str) -> Judged:
+def judge_check_result(done: ProcessResult, document: str) -> TrialJudgement:
     """Return how the check ended, and which rules were reported."""
     report_fields = _parse_report(document)
     if done.code == UserError.exit_code and "error" in report_fields:
-        return Judged(ending=Ending.REFUSED, rules=("refused",), reason=report_fields["error"]["message"])
+        return TrialJudgement(ending=CheckEnding.REFUSED, rules=("refused",), reason=report_fields["error"]["message"])
     if done.code not in (0, 1) or "error" in report_fields or not report_fields:
-        message = report_fields["error"]["message"] if "error" in report_fields else done.last_words
-        return Judged(ending=Ending.BROKEN, reason=f"exit code {done.code}: {message}")
+        message = report_fields["error"]["message"] if "error" in report_fields else done.last_line
+        return TrialJudgement(ending=CheckEnding.BROKEN, reason=f"exit code {done.code}: {message}")
     report = CheckReport.model_validate_json(document)
     rules = [finding.rule for finding in report.findings if finding.severity is not Severity.MINOR]
     reasons = "\n".join((report.reason, *(line.reason for line in report.checks)))
     rules += [rule for rule, words in _REASON_RULES.items() if any(word in reasons for word in words)]
-    return Judged(ending=Ending(report.outcome.value), rules=tuple(dict.fromkeys(rules)), reason=report.reason)
+    return TrialJudgement(
+        ending=CheckEnding(report.outcome.value), rules=tuple(dict.fromkeys(rules)), reason=report.reason
+    )
 
 
 def _parse_report(document: str) -> dict[str, Any]:
@@ -325,15 +333,15 @@ def _parse_report(document: str) -> dict[str, Any]:
     return parsed if isinstance(parsed, dict) else {}
 
 
-def _run_exit_code_gate(trick: Trick, project: Project, bench: Bench) -> tuple[Gate, str]:
+def _run_exit_code_gate(trick: Trick, project: SampleProject, bench: TrialBench) -> tuple[ExitCodeGate, str]:
     """Run the project's own test command after the cheat. Only its exit code counts."""
     if trick.bare:
-        return Gate.NOT_RUN, trick.bare
+        return ExitCodeGate.NOT_RUN, trick.bare
     sample = _prepare_sample(trick, project, bench, None)
     # Otherwise bytecode of dependencies would stay where checks look for it.
-    env = bench.variables(sample.root, trick.cheat.env) | {"PYTHONDONTWRITEBYTECODE": "1"}
-    with bench.errands.background(trick.cheat.during, sample.root, env, seconds=GATE_SECONDS):
-        done = bench.errands.run(["/bin/sh", "-c", project.test], sample.root, env, seconds=GATE_SECONDS)
+    env = bench.build_environment(sample.root, trick.cheat.env) | {"PYTHONDONTWRITEBYTECODE": "1"}
+    with bench.process_runner.run_in_background(trick.cheat.during, sample.root, env, seconds=GATE_SECONDS):
+        done = bench.process_runner.run(["/bin/sh", "-c", project.test], sample.root, env, seconds=GATE_SECONDS)
     if bench.stop.is_set():
-        raise LeftError
-    return (Gate.PASSES if done.code == 0 else Gate.REFUSES), ""
+        raise TrialInterruptedError
+    return (ExitCodeGate.PASSES if done.code == 0 else ExitCodeGate.REFUSES), ""

@@ -29,11 +29,11 @@ from proofstone.errors import MachineError
 from proofstone.ledger.artifacts import ArtifactStore
 from proofstone.ledger.connection import artifacts_path
 from proofstone.prove.attempts import PROGRAMS
-from proofstone.prove.catalogue import Project
-from proofstone.prove.processes import fresh_home
+from proofstone.prove.catalogue import SampleProject
+from proofstone.prove.processes import create_home
 from proofstone.prove.results import Wall
-from proofstone.prove.trial import Bench, Sample
-from proofstone.sandbox.rules import THREATS, Threat, advise
+from proofstone.prove.trial import SampleRepository, TrialBench
+from proofstone.sandbox.rules import THREATS, Threat, advise_on_threat
 
 _ADD_KEY: Final = {"x86_64": 248, "aarch64": 217}
 _KEYCTL: Final = {"x86_64": 250, "aarch64": 219}
@@ -55,7 +55,7 @@ sys.stdin.read()
 
 
 @contextmanager
-def service(parent: Path) -> Iterator[str]:
+def run_socket_service(parent: Path) -> Iterator[str]:
     """Run a process in a new folder that listens on a socket open to every user, and yield the folder. A connection
     counts as reached, even without an answer.
     """
@@ -72,7 +72,7 @@ def service(parent: Path) -> Iterator[str]:
 
 
 @contextmanager
-def bystander(mark: str) -> Iterator[int]:
+def run_bystander(mark: str) -> Iterator[int]:
     """Run a process with this mark in its command line, and yield its process id."""
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", mark]) as process:
         try:
@@ -82,7 +82,7 @@ def bystander(mark: str) -> Iterator[int]:
 
 
 @contextmanager
-def session_key(name: str) -> Iterator[str]:
+def add_session_key(name: str) -> Iterator[str]:
     """Add a key of this name to our session keyring, which children inherit. Yield an empty string where that is
     impossible.
     """
@@ -98,7 +98,7 @@ def session_key(name: str) -> Iterator[str]:
 
 
 @contextmanager
-def shared_memory(name: str) -> Iterator[int]:
+def create_shared_memory(name: str) -> Iterator[int]:
     """Create a shared memory segment open to every user, and yield its key. Yield 0 where that is impossible."""
     key = zlib.crc32(name.encode()) & 0x7FFFFFFF
     segment = _libc.shmget(key, ctypes.c_size_t(4096), _CREATE_EXCLUSIVELY | 0o666)
@@ -121,7 +121,7 @@ def find_processes(mark: str) -> list[int]:
     return pids
 
 
-class UserWatch:
+class UserObserver:
     """Observe from outside as which users the processes with a mark run, while the block lasts."""
 
     def __init__(self, mark: str) -> None:
@@ -130,7 +130,7 @@ class UserWatch:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._collect_users, daemon=True)
 
-    def __enter__(self) -> UserWatch:
+    def __enter__(self) -> UserObserver:
         self._thread.start()
         return self
 
@@ -161,7 +161,7 @@ _ROOT_ONLY: Final = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers")
 class _AttemptSetup:
     """Where the attempts run, and what they need to know."""
 
-    bench: Bench
+    bench: TrialBench
     level: Assurance
     mark: str = field(default_factory=lambda: f"proofstone-prove-{secrets.token_hex(6)}")
     untried: dict[str, str] = field(default_factory=dict)
@@ -193,12 +193,12 @@ class _AttemptSetup:
             sockets = {}
             for name, parent in folders.items():
                 if os.access(parent, os.W_OK | os.X_OK):
-                    sockets[name] = stack.enter_context(service(Path(parent)))
+                    sockets[name] = stack.enter_context(run_socket_service(Path(parent)))
                 else:
                     self.untried[name] = f"{parent} is not writable on this machine"
-            pid = stack.enter_context(bystander(f"{self.mark}-bystander"))
-            key = stack.enter_context(session_key(self.mark))
-            segment = stack.enter_context(shared_memory(self.mark))
+            pid = stack.enter_context(run_bystander(f"{self.mark}-bystander"))
+            key = stack.enter_context(add_session_key(self.mark))
+            segment = stack.enter_context(create_shared_memory(self.mark))
             self.untried |= {} if key else {"session-key": "this kernel has no keyrings"}
             self.untried |= {} if segment else {"shared-memory": "this kernel has no shared memory segments"}
             yield {
@@ -231,10 +231,10 @@ class _AttemptSetup:
         }
 
 
-def try_walls(bench: Bench, level: Assurance) -> list[Wall]:
+def try_walls(bench: TrialBench, level: Assurance) -> list[Wall]:
     """Try each wall and return whether it held."""
     setup = _AttemptSetup(bench, level)
-    fresh_home(bench.home)
+    create_home(bench.home)
     mount_point = bench.folder / "mount-point"
     mount_point.mkdir()
     with setup.start_services() as services:
@@ -252,7 +252,7 @@ def try_walls(bench: Bench, level: Assurance) -> list[Wall]:
             "hoard_mb": 2 * _MEMORY_MB,
             "fill_mb": 3 * _DISK_MB,
         }
-        with UserWatch(f"{setup.mark}-watched") as watch:
+        with UserObserver(f"{setup.mark}-watched") as watch:
             through = _run_attempts(setup, known)
     through["host-root"] = 0 in watch.users
     if not watch.users:
@@ -265,29 +265,31 @@ def try_walls(bench: Bench, level: Assurance) -> list[Wall]:
 
 
 def _judge(threat: Threat, setup: _AttemptSetup, through: Mapping[str, bool]) -> Wall:
-    fields = {"name": threat.wall, "attempt": threat.name, "subject": threat.subject.value}
+    fields = {"name": threat.protection, "attempt": threat.name, "subject": threat.subject.value}
     if threat.name in setup.untried:
         return Wall(**fields, held=None, detail=f"not tried: {setup.untried[threat.name]}")
     if not through.get(threat.name):
         return Wall(**fields, held=True)
-    return Wall(**fields, held=False, fix=advise(threat, setup.level, as_root=os.geteuid() == 0))
+    return Wall(**fields, held=False, fix=advise_on_threat(threat, setup.level, as_root=os.geteuid() == 0))
 
 
 def _run_attempts(setup: _AttemptSetup, known: Mapping[str, object]) -> dict[str, bool]:
     """Run the attempts as `--verify` commands of one check, and read what each of them reports."""
     bench = setup.bench
     files = {**PROGRAMS, "proofstone.toml": _SETTINGS.format(level=setup.level), "known.json": json.dumps(known)}
-    sample = Sample(setup.root, bench.folder / "walls-pristine")
-    sample.make(Project(about="attempts", test="true", files=files), bench.errands, bench.variables(setup.root, {}))
+    sample = SampleRepository(setup.root, bench.folder / "walls-pristine")
+    sample.make(
+        SampleProject(about="attempts", test="true", files=files),
+        bench.process_runner,
+        bench.build_environment(setup.root, {}),
+    )
     (setup.root / "change.txt").write_text("something to check\n", "utf-8")
     options = [f"--verify=python3 {name}" for name in PROGRAMS]
     consent = bench.folder / "own.toml"  # the attempts are our own code, so a weak sandbox is acceptable
     consent.write_text("[trust]\nweaker_sandbox = true\n", "utf-8")
-    done, document = bench.check(setup.root, sample.base, options, {"PROOFSTONE_CONFIG": str(consent)})
+    done, document = bench.run_check(setup.root, sample.base, options, {"PROOFSTONE_CONFIG": str(consent)})
     if done.code not in (0, 1):
-        raise MachineError(
-            f"the walls could not be tried: `proofstone check` ended with {done.code}: {done.last_words}"
-        )
+        raise MachineError(f"the walls could not be tried: `proofstone check` ended with {done.code}: {done.last_line}")
     store = ArtifactStore(artifacts_path(bench.state))
     through: dict[str, bool] = {}
     for line in CheckReport.model_validate_json(document).checks:
@@ -298,7 +300,7 @@ def _run_attempts(setup: _AttemptSetup, known: Mapping[str, object]) -> dict[str
                 answer = json.loads(output_line)
                 through[answer["name"]] = answer["through"]
     if "state" not in through:
-        raise MachineError(f"the walls could not be tried: the attempts did not run: {done.last_words}")
+        raise MachineError(f"the walls could not be tried: the attempts did not run: {done.last_line}")
     return through
 
 

@@ -30,7 +30,7 @@ class Deadline:
         """The minutes that a child run may take; None means no limit."""
         return max(_MIN_MINUTES, (self.at - time.monotonic()) / 60) if self.minutes else None
 
-    def refuse_if_over(self) -> None:
+    def raise_if_over(self) -> None:
         if time.monotonic() >= self.at:
             raise OutOfBudgetError(f"the run reached its limit of {self.minutes:g} minutes")
 
@@ -40,7 +40,7 @@ class OutOfBudgetError(Exception):
 
 
 @dataclass(frozen=True)
-class Within:
+class ParentRun:
     """What a parent run decides for its child run. The parent has also checked the hygiene of the repository."""
 
     parent: str
@@ -51,7 +51,7 @@ class Within:
     agents: Mapping[str, tuple[str, ...]]
     """The agents of each role: the first one serves, the others are its fallbacks."""
     budget: Budget
-    asks: bool = False
+    checks_understanding: bool = False
     """Whether the engine asks the agents if they understand their task."""
     ref: str = ""
     """The full name of the ref that receives the commits of the run, if there are any. It is not a branch."""

@@ -18,24 +18,24 @@ from proofstone.errors import LedgerError
 from proofstone.faults import fault_point
 from proofstone.ledger import Ledger
 from proofstone.ledger.models import EventRow, MessageRow
-from proofstone.ledger.schema import Row
-from proofstone.runtime.rules import worked_ms
+from proofstone.ledger.schema import LedgerRow
+from proofstone.runtime.rules import count_work_ms
 
 
-def worked_on(ledger: Ledger, run_id: str) -> int:
+def read_work_ms(ledger: Ledger, run_id: str) -> int:
     """Return the milliseconds that processes have worked on a run; the time between processes does not count."""
     events = ((row.seq, row.ts, row.row.type) for row in ledger.read(EventRow, run_id=run_id))
     messages = ((row.seq, row.ts, row.row.type) for row in ledger.read(MessageRow, run_id=run_id))
     now = datetime.now(UTC)
     marks = [(at, type) for _, at, type in sorted((*events, *messages))]
-    return worked_ms((*marks, (now.isoformat(), "run.resumed")), now)
+    return count_work_ms((*marks, (now.isoformat(), "run.resumed")), now)
 
 
-Write = Callable[..., object]
+RowWriter = Callable[..., object]
 """A function that appends rows to the ledger, all of them or none."""
 
 
-class DivergedError(LedgerError):
+class JournalMismatchError(LedgerError):
     """The recorded input of a step differs from its input now."""
 
 
@@ -44,7 +44,7 @@ def digest(text: str) -> str:
 
 
 @dataclass
-class Steps:
+class StepJournal:
     ledger: Ledger
     run_id: str
     type: str
@@ -54,28 +54,33 @@ class Steps:
     _recorded: dict[str, Mapping[str, JsonValue]] = field(default_factory=dict)
 
     @classmethod
-    def opened(cls, ledger: Ledger, run_id: str, type: str, command: str) -> Steps:
+    def load(cls, ledger: Ledger, run_id: str, type: str, command: str) -> StepJournal:
         steps = cls(ledger, run_id, type, command)
         for stored in ledger.read(EventRow, run_id=run_id, type=type):
             steps._recorded[str(stored.row.payload["step"])] = stored.row.payload
         return steps
 
-    def recall(self, step: str, input_text: str) -> Mapping[str, JsonValue] | None:
+    def lookup(self, step: str, input_text: str) -> Mapping[str, JsonValue] | None:
         """Return the recorded result of a step, or None."""
         payload = self._recorded.get(step)
         if payload is not None and payload["asked"] != digest(input_text):
-            raise DivergedError(
+            raise JournalMismatchError(
                 f"run {self.run_id}: the recorded input of {step} differs from its input now",
                 hint=f"start a new run with `proofstone {self.command}`; the ledger keeps this record",
             )
         return payload
 
-    def all(self, prefix: str) -> list[tuple[str, Mapping[str, JsonValue]]]:
+    def with_prefix(self, prefix: str) -> list[tuple[str, Mapping[str, JsonValue]]]:
         """Return the recorded steps whose names begin with the prefix."""
         return [(step, payload) for step, payload in self._recorded.items() if step.startswith(prefix)]
 
-    def keep(
-        self, step: str, input_text: str, result: Mapping[str, JsonValue], *also: Row, write: Write | None = None
+    def record(
+        self,
+        step: str,
+        input_text: str,
+        result: Mapping[str, JsonValue],
+        *also: LedgerRow,
+        write: RowWriter | None = None,
     ) -> Mapping[str, JsonValue]:
         """Record the result of a step together with the rows `also`, atomically. `write` replaces `Ledger.append` for a
         caller that writes more rows with them.

@@ -9,11 +9,13 @@ from typing import Final, TypeVar
 
 from proofstone.errors import UnavailableError
 
-Came = TypeVar("Came")
+JobResult = TypeVar("JobResult")
 _WAIT_SECONDS: Final = 0.5
 
 
-def side_by_side(jobs: Sequence[Callable[[], Came]], at_once: int, cancel: threading.Event) -> tuple[Came, ...]:
+def run_parallel(
+    jobs: Sequence[Callable[[], JobResult]], at_once: int, cancel: threading.Event
+) -> tuple[JobResult, ...]:
     """Return the results of the jobs, in their order. Whatever ends this call early, such as an interruption, ends all
     jobs: running jobs check `cancel`, and waiting jobs never start. Only when a provider is unavailable do the other
     jobs run to their end, because they may use other providers and are paid for. Even a single job gets a thread of its

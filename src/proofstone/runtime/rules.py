@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 
-def worked_ms(marks: Iterable[tuple[str, str]], now: datetime) -> int:
+def count_work_ms(marks: Iterable[tuple[str, str]], now: datetime) -> int:
     """Return the milliseconds that processes have worked on a run; the time between processes does not count. `marks`
     are the time and the type of each record, in order. A process that was killed counts until its last record. Times in
     the future and steps back in time come from a wrong clock and count for nothing.

@@ -10,24 +10,24 @@ from typing import Final, Generic, TypeVar
 
 from proofstone.errors import ProofstoneError
 from proofstone.ledger import Ledger
-from proofstone.ledger.models import BegunSetup, EventRow
+from proofstone.ledger.models import EventRow, RunConfig
 from proofstone.runtime.context import OutOfBudgetError
 
-CHILD: Final = "run.child"
+CHILD_RUN_EVENT: Final = "run.child"
 """The type of the event that names a child run."""
 _OUTCOMES_WITH_REPORT: Final = ("passed", "failed", "needs_human", "halted")
 """The outcomes of runs that may have a report."""
 
-Setup = TypeVar("Setup", bound=BegunSetup)
+RunConfigT = TypeVar("RunConfigT", bound=RunConfig)
 Report = TypeVar("Report")
 
 
 @dataclass(frozen=True)
-class BegunRun(Generic[Setup]):
+class RunSummary(Generic[RunConfigT]):
     """A run, summarised in one line."""
 
     run_id: str
-    setup: Setup
+    setup: RunConfigT
     state: str
     """The outcome of the run, or why it has none yet: `waiting`, `running`, `interrupted`, `budget_exhausted`."""
     reason: str
@@ -35,7 +35,7 @@ class BegunRun(Generic[Setup]):
     updated_at: str
 
 
-def setups_of(ledger: Ledger, contract: type[Setup]) -> dict[str, Setup]:
+def read_run_configs(ledger: Ledger, contract: type[RunConfigT]) -> dict[str, RunConfigT]:
     """Return the configuration of every run of a command, newest first."""
     command = contract.model_fields["command"].default
     started = [stored.row for stored in ledger.read(EventRow, type="run.started")]
@@ -43,7 +43,7 @@ def setups_of(ledger: Ledger, contract: type[Setup]) -> dict[str, Setup]:
     return {row.run_id: contract.model_validate(row.payload) for row in reversed(rows)}
 
 
-def setup_of_run(ledger: Ledger, contract: type[Setup], run_id: str) -> Setup | None:
+def read_run_config(ledger: Ledger, contract: type[RunConfigT], run_id: str) -> RunConfigT | None:
     """Return the configuration of a run; None if another command started the run."""
     command = contract.model_fields["command"].default
     for stored in ledger.read(EventRow, run_id=run_id, type="run.started", limit=1):
@@ -52,21 +52,21 @@ def setup_of_run(ledger: Ledger, contract: type[Setup], run_id: str) -> Setup | 
     return None
 
 
-def in_brief(
-    ledger: Ledger, run_id: str, setup: Setup, *, running: bool, came: Callable[[Ledger, str], str]
-) -> BegunRun[Setup]:
+def summarize_run(
+    ledger: Ledger, run_id: str, setup: RunConfigT, *, running: bool, came: Callable[[Ledger, str], str]
+) -> RunSummary[RunConfigT]:
     """Summarise a run. `came` returns the outcome from the report of the run, or an empty string without a report."""
     events = [row for row in ledger.read(EventRow, run_id=run_id) if row.row.type.startswith("run.")]
-    last = [event for event in events if event.row.type != CHILD][-1]
+    last = [event for event in events if event.row.type != CHILD_RUN_EVENT][-1]
     outcome, reason = (str(last.row.payload.get(key, "")) for key in ("outcome", "reason"))
     state = "running" if running else outcome or "interrupted"
     if not running and outcome in _OUTCOMES_WITH_REPORT:
         state = came(ledger, run_id) or state
-    return BegunRun(run_id, setup, state, reason, events[0].ts, last.ts)
+    return RunSummary(run_id, setup, state, reason, events[0].ts, last.ts)
 
 
 @contextmanager
-def end_on_record(ledger: Ledger, run_id: str, cancel: Event) -> Iterator[None]:
+def record_early_end(ledger: Ledger, run_id: str, cancel: Event) -> Iterator[None]:
     """Record the end of a run however it ends early, and cancel everything that it has started."""
 
     def record_event(type: str, **payload: str) -> None:

@@ -25,27 +25,27 @@ from pathlib import Path
 from typing import Any, Literal
 
 from proofstone.common.models import Assurance
-from proofstone.sandbox.gateway import Gateway, Host, allowed
-from proofstone.sandbox.job import Execution, Job, Place, Sink, View
-from proofstone.sandbox.limits import Group, limited
+from proofstone.sandbox.gateway import Gateway, NetworkHost, parse_hosts
+from proofstone.sandbox.job import OutputSink, SandboxJob, SandboxPaths, SandboxResult, SandboxView
+from proofstone.sandbox.limits import ControlGroup, limit_resources
 from proofstone.sandbox.mounts import (
-    HOME_INSIDE,
-    home_mounts,
-    mount_points,
-    mount_table,
-    mounts,
-    open_sockets,
-    tools_in,
+    PRIVATE_HOME,
+    build_home_mounts,
+    find_open_sockets,
+    find_tool_folders,
+    parse_mounts,
+    read_mount_table,
+    remove_mount_points,
 )
-from proofstone.sandbox.process import launch
+from proofstone.sandbox.process import run_launcher
 from proofstone.sandbox.seccomp import NAMESPACES, build_filter
-from proofstone.sandbox.unprivileged import HOME_ENTRIES, closed_folders, is_root, stage
+from proofstone.sandbox.unprivileged import HOME_ENTRIES, find_closed_folders, runs_as_root, stage_spec
 
 LayerKind = Literal["disk", "memory", "none"]
 """Where throwaway layers store what is written: beside the checkout, in memory, or nowhere because there are none."""
 
-PROBES = Path(__file__).parents[1] / "check" / "probes"
-RELAY = Path(__file__).with_name("relay.py")
+PROBES_FOLDER = Path(__file__).parents[1] / "check" / "probes"
+RELAY_SCRIPT = Path(__file__).with_name("relay.py")
 _INTERPRETER = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
 """The interpreter outside any virtual environment: an executor may be changing that very environment."""
 _INSIDE = Path("/run/proofstone")
@@ -62,7 +62,7 @@ _MASKED = (
 
 
 @dataclass(frozen=True)
-class Layer:
+class OverlayLayer:
     """A directory as a check sees it, with a layer on top that takes the writes."""
 
     lower: tuple[Path, ...]
@@ -71,7 +71,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Bubblewrap:
+class BubblewrapSandbox:
     """The sandbox that uses bubblewrap."""
 
     program: str
@@ -81,39 +81,39 @@ class Bubblewrap:
     def level(self) -> Assurance:
         return Assurance.BUBBLEWRAP
 
-    def place(self, view: View, scratch: Path) -> Place:
+    def prepare(self, view: SandboxView, scratch: Path) -> SandboxPaths:
         (scratch / "report").mkdir(parents=True)
-        return Place(
+        return SandboxPaths(
             root=view.root,
             report=_INSIDE / "report",
             probes=_INSIDE / "probes",
             temporary=Path("/tmp"),
-            handed=tuple(bind.at for bind in view.handed),
-            home=HOME_INSIDE if view.own_home else None,
+            engine_paths=tuple(bind.at for bind in view.engine_binds),
+            home=PRIVATE_HOME if view.own_home else None,
         )
 
-    def run(self, job: Job, sink: Sink) -> Execution:
+    def run(self, job: SandboxJob, sink: OutputSink) -> SandboxResult:
         layers = list(self._list_layers(job))
         layer_folders = [job.scratch / f"layer-{number}" for number in range(len(layers))]
         for folder in layer_folders:
             (folder / "at").mkdir(parents=True)
             (folder / "top").mkdir()
-        hosts = None if job.view.hosts is None else allowed(job.view.hosts)
-        with limited(job.limits.memory_mb, job.limits.processes) as group:
+        hosts = None if job.view.hosts is None else parse_hosts(job.view.hosts)
+        with limit_resources(job.limits.memory_mb, job.limits.processes) as group:
             spec = self._build_spec(job, layers, layer_folders, group)
-            if is_root():
-                spec = stage(spec, own_folders(job))
+            if runs_as_root():
+                spec = stage_spec(spec, list_own_folders(job))
             with (
-                mount_points(job.view) if job.view.work_tree else nullcontext(),
+                remove_mount_points(job.view) if job.view.work_tree else nullcontext(),
                 nullcontext() if hosts is None else Gateway(job.scratch / _GATEWAY, hosts, job.on_refused),
             ):
-                return launch(job, spec, group, sink)
+                return run_launcher(job, spec, group, sink)
 
     def _build_spec(
-        self, job: Job, layers: list[Layer], layer_folders: list[Path], group: Group | None
+        self, job: SandboxJob, layers: list[OverlayLayer], layer_folders: list[Path], group: ControlGroup | None
     ) -> dict[str, Any]:
         return {
-            "groups": group.procs if group else (),
+            "groups": group.procs_files if group else (),
             "confine": False,
             "namespaces": True,
             "filter": build_filter(job.limits.allowed | ({NAMESPACES} if job.view.own_home else set())),
@@ -134,32 +134,32 @@ class Bubblewrap:
             "env": dict(job.env),
         }
 
-    def written(self, job: Job) -> Path:
+    def find_written(self, job: SandboxJob) -> Path:
         if self._is_copied(job):
             return job.scratch / "copy"
         number = next(number for number, layer in enumerate(self._list_layers(job)) if layer.at == job.view.root)
         return job.scratch / f"layer-{number}" / "top" / "upper"
 
-    def _is_copied(self, job: Job) -> bool:
+    def _is_copied(self, job: SandboxJob) -> bool:
         """Return whether the files are copied: there are no layers, or none whose content would outlive the run."""
-        return self.layers == "none" or (job.keep and self.layers == "memory")
+        return self.layers == "none" or (job.keeps_writes and self.layers == "memory")
 
-    def _list_layers(self, job: Job) -> Iterator[Layer]:
+    def _list_layers(self, job: SandboxJob) -> Iterator[OverlayLayer]:
         view = job.view
         if self.layers == "none":
             return
         in_memory = self.layers == "memory"
         if view.home and not view.home.is_relative_to(view.root):
             # In memory: HOME usually contains Proofstone's state, and a layer may not be inside what it covers.
-            for folder in _find_outermost_tools(view, view.home) if is_root() else _find_coverable(view.home):
-                yield Layer((folder,), folder, memory=True)
+            for folder in _find_outermost_tools(view, view.home) if runs_as_root() else _find_coverable(view.home):
+                yield OverlayLayer((folder,), folder, memory=True)
         if not view.work_tree and not self._is_copied(job):
-            yield Layer((*view.over, view.files, *view.under), view.root, memory=in_memory)
+            yield OverlayLayer((*view.overlays, view.files, *view.underlays), view.root, memory=in_memory)
         for folder in view.dependencies:
             compiled = (view.bytecode[folder],) if folder in view.bytecode else ()
-            yield Layer((*compiled, folder), folder, memory=in_memory)
+            yield OverlayLayer((*compiled, folder), folder, memory=in_memory)
 
-    def _build_command(self, job: Job, layers: list[tuple[Path, Path]]) -> list[str]:
+    def _build_command(self, job: SandboxJob, layers: list[tuple[Path, Path]]) -> list[str]:
         view, nothing = job.view, job.scratch / "nothing"
         nothing.touch()  # not /dev/null: a device cannot be opened below a bind mount
         command = [
@@ -182,20 +182,20 @@ class Bubblewrap:
         command += self._build_file_options(job, dict(layers))
         if view.git and not view.work_tree:
             command += ["--ro-bind", str(view.git), str(view.root / ".git")]
-        for bind in (*view.objects, *view.includes, *view.handed):
+        for bind in (*view.objects, *view.includes, *view.engine_binds):
             command += ["--bind" if bind.writable else "--ro-bind", str(bind.source), str(bind.at)]
         for bind in view.objects:
             if (bind.source / "info" / "alternates").is_file():  # every store is bound; this file names paths outside
                 command += ["--ro-bind", str(nothing), str(bind.at / "info" / "alternates")]
         for path in view.sockets:
             command += ["--bind-try", str(path), str(path)]
-        command += ["--ro-bind", str(PROBES), str(_INSIDE / "probes")]
+        command += ["--ro-bind", str(PROBES_FOLDER), str(_INSIDE / "probes")]
         command += ["--bind", str(job.scratch / "report"), str(_INSIDE / "report")]
         command += _build_mask_options(view, nothing)
-        command += home_mounts(view.own_home, view.root, nothing) if view.own_home else []
+        command += build_home_mounts(view.own_home, view.root, nothing) if view.own_home else []
         command += _build_hide_options(view, nothing)
         invisible = (Path("/tmp"), view.root, *map(Path, _PRIVATE), *view.masked, *((view.home,) if view.home else ()))
-        for path in open_sockets(view.root, invisible, view.sockets):
+        for path in find_open_sockets(view.root, invisible, view.sockets):
             command += ["--ro-bind", str(nothing), str(path)]
         command += ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         command += [] if view.network and view.hosts is None else ["--unshare-net"]
@@ -203,17 +203,17 @@ class Bubblewrap:
         if view.hosts is None:
             return [*command, "--", *job.argv]
         command += ["--ro-bind", str(job.scratch / _GATEWAY), str(_INSIDE / _GATEWAY)]
-        command += ["--ro-bind", str(RELAY), str(_INSIDE / RELAY.name)]
-        return [*command, "--", *_build_relay_command(allowed(view.hosts), job.argv)]
+        command += ["--ro-bind", str(RELAY_SCRIPT), str(_INSIDE / RELAY_SCRIPT.name)]
+        return [*command, "--", *_build_relay_command(parse_hosts(view.hosts), job.argv)]
 
-    def _build_file_options(self, job: Job, layers: dict[Path, Path]) -> list[str]:
+    def _build_file_options(self, job: SandboxJob, layers: dict[Path, Path]) -> list[str]:
         """Return the options for HOME, the files and the dependencies, in this order: each may be inside the one
         before.
         """
         view = job.view
         command: list[str] = []
         if view.home and not view.home.is_relative_to(view.root):
-            shows_all = view.own_home is None and not is_root()
+            shows_all = view.own_home is None and not runs_as_root()
             command += (
                 _build_home_options(view.home, layers) if shows_all else _build_tool_options(view, view.home, layers)
             )
@@ -222,7 +222,7 @@ class Bubblewrap:
         elif view.root in layers:
             command += ["--bind", str(layers[view.root]), str(view.root)]
         else:
-            command += ["--bind", str(copied(view, job.scratch / "copy")), str(view.root)]
+            command += ["--bind", str(copy_files(view, job.scratch / "copy")), str(view.root)]
         for folder in view.dependencies:
             if folder in layers:
                 command += ["--bind", str(layers[folder]), str(folder)]
@@ -231,18 +231,18 @@ class Bubblewrap:
         return command
 
 
-def copied(view: View, to: Path) -> Path:
+def copy_files(view: SandboxView, to: Path) -> Path:
     """Copy the files as layers would show them: the topmost folder is written last."""
-    for folder in (*view.under, view.files, *reversed(view.over)):
+    for folder in (*view.underlays, view.files, *reversed(view.overlays)):
         shutil.copytree(folder, to, symlinks=True, dirs_exist_ok=True)
     return to
 
 
-def own_folders(job: Job) -> list[Path]:
+def list_own_folders(job: SandboxJob) -> list[Path]:
     """Return the folders that the engine has created for this job: nobody else uses their files."""
     view = job.view
     optional = (view.work_tree, view.copy_at, view.own_home.folder if view.own_home else None)
-    return [job.scratch, view.files, *view.over, *view.under, *(folder for folder in optional if folder)]
+    return [job.scratch, view.files, *view.overlays, *view.underlays, *(folder for folder in optional if folder)]
 
 
 def _build_kernel_options(nothing: Path) -> list[str]:
@@ -269,7 +269,7 @@ def _find_coverable(home: Path) -> list[Path]:
 
 
 def _find_mounts_below(home: Path) -> list[Path]:
-    return [at for at, _ in mounts(mount_table() or "") if at != home and at.is_relative_to(home)]
+    return [at for at, _ in parse_mounts(read_mount_table() or "") if at != home and at.is_relative_to(home)]
 
 
 def _build_home_options(home: Path, layers: dict[Path, Path]) -> list[str]:
@@ -283,15 +283,15 @@ def _build_home_options(home: Path, layers: dict[Path, Path]) -> list[str]:
     return [word for path in covered for word in ("--bind", str(layers[path]), str(path))]
 
 
-def _build_relay_command(hosts: tuple[Host, ...], argv: tuple[str, ...]) -> list[str]:
+def _build_relay_command(hosts: tuple[NetworkHost, ...], argv: tuple[str, ...]) -> list[str]:
     """Return the program's command behind the relay, which carries its connections to the gateway."""
-    addresses = {(address, str(host.port)): str(host) for host in hosts for address in host.stands_at}
+    addresses = {(address, str(host.port)): str(host) for host in hosts for address in host.loopback_addresses}
     relay_words = [word for address_and_port, host in addresses.items() for word in (*address_and_port, host)]
-    relay = [str(_INTERPRETER), "-I", "-S", str(_INSIDE / RELAY.name), str(_INSIDE / _GATEWAY)]
+    relay = [str(_INTERPRETER), "-I", "-S", str(_INSIDE / RELAY_SCRIPT.name), str(_INSIDE / _GATEWAY)]
     return [*relay, *relay_words, "--", *argv]
 
 
-def _find_outermost_tools(view: View, home: Path) -> list[Path]:
+def _find_outermost_tools(view: SandboxView, home: Path) -> list[Path]:
     """Return the folders of root's HOME that its checks see, each to be covered by itself.
 
     HOME is closed to the user that the checks run as, and where its file system cannot map owners, nothing in HOME
@@ -305,17 +305,17 @@ def _find_outermost_tools(view: View, home: Path) -> list[Path]:
     return [folder for folder in folders if not any(at.is_relative_to(folder) for at in mount_points)]
 
 
-def _find_visible_in_home(view: View, home: Path) -> list[Path]:
+def _find_visible_in_home(view: SandboxView, home: Path) -> list[Path]:
     """Return what is visible of HOME if it is not visible as a whole: toolchains, caches, and for root some settings.
 
     Checks of other users see these settings anyway.
     """
     entries = HOME_ENTRIES if view.own_home is None else ()
     settings = [home / name for name in entries if (home / name).exists() and not (home / name).is_symlink()]
-    return [*tools_in(home, (*view.visible, *view.unmasked)), *settings]
+    return [*find_tool_folders(home, (*view.visible, *view.unmasked)), *settings]
 
 
-def _build_tool_options(view: View, home: Path, layers: dict[Path, Path]) -> list[str]:
+def _build_tool_options(view: SandboxView, home: Path, layers: dict[Path, Path]) -> list[str]:
     """Return the options for root, and for a program with a private HOME: it sees only the tools of the user's HOME."""
     command = ["--tmpfs", str(home)]
     for path in _find_visible_in_home(view, home):
@@ -327,7 +327,7 @@ def _build_tool_options(view: View, home: Path, layers: dict[Path, Path]) -> lis
     return command
 
 
-def _build_visible_options(view: View) -> list[str]:
+def _build_visible_options(view: SandboxView) -> list[str]:
     """Return the options for folders that the check needs although they are below a directory that was just made
     private.
     """
@@ -336,14 +336,14 @@ def _build_visible_options(view: View) -> list[str]:
     needed_again = [
         path for path in needed if any(path.is_relative_to(private) for private in _PRIVATE) and path.exists()
     ]
-    if is_root():
+    if runs_as_root():
         # HOME itself becomes visible later, through its tools.
         outside_home = [path for path in needed if view.home is None or not path.is_relative_to(view.home)]
-        needed_again += [path for path in outside_home if path.is_dir() and closed_folders([path / "inside"])]
+        needed_again += [path for path in outside_home if path.is_dir() and find_closed_folders([path / "inside"])]
     return [word for path in sorted(set(needed_again)) for word in ("--ro-bind", str(path), str(path))]
 
 
-def hidden_in(top: Path, view: View) -> list[str]:
+def find_hidden_files(top: Path, view: SandboxView) -> list[str]:
     """Return the files below `top` that are to be empty.
 
     A file that no longer exists, or that is behind a link now, is left out: emptying it would create a file in its
@@ -353,12 +353,12 @@ def hidden_in(top: Path, view: View) -> list[str]:
     return [path for path in view.hidden if (top / path).is_file() and (top / path).resolve() == real / path]
 
 
-def _build_hide_options(view: View, nothing: Path) -> list[str]:
-    files = hidden_in(view.work_tree or view.files, view)
+def _build_hide_options(view: SandboxView, nothing: Path) -> list[str]:
+    files = find_hidden_files(view.work_tree or view.files, view)
     return [word for path in files for word in ("--ro-bind", str(nothing), str(view.root / path))]
 
 
-def _build_mask_options(view: View, nothing: Path) -> list[str]:
+def _build_mask_options(view: SandboxView, nothing: Path) -> list[str]:
     """Return the options that make masked directories and files empty. A path that does not exist needs no mask.
 
     An unmasked folder inside a mask comes after the mask, and a mask inside that folder comes after it again: the

@@ -29,7 +29,7 @@ _LOCALHOST = "localhost"
 
 
 @dataclass(frozen=True)
-class Host:
+class NetworkHost:
     """A host and port: one that may be reached, or one that is requested."""
 
     name: str
@@ -43,39 +43,39 @@ class Host:
     def address(self) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return _parse_address(self.name)
 
-    def covers(self, other: Host) -> bool:
+    def covers(self, other: NetworkHost) -> bool:
         """Return whether this entry allows the other host."""
         is_below = self.name.startswith("*.") and other.name.endswith(self.name[1:]) and not other.address
         return self.port == other.port and (self.name == other.name or is_below)
 
     @property
-    def stands_at(self) -> tuple[str, ...]:
+    def loopback_addresses(self) -> tuple[str, ...]:
         """For a host on this machine: the loopback addresses at which programs expect it."""
         if self.name == _LOCALHOST:
             return "127.0.0.1", "::1"
         return (self.name,) if self.address and self.address.is_loopback else ()
 
 
-def allowed(texts: Iterable[str]) -> tuple[Host, ...]:
+def parse_hosts(texts: Iterable[str]) -> tuple[NetworkHost, ...]:
     """Parse a list of hosts: `api.example.com` (port 443), `example.com:8080`, `*.example.com`, `127.0.0.1:11434`."""
     return tuple(dict.fromkeys(_parse_allowed_host(text) for text in texts))
 
 
-def _parse_allowed_host(text: str) -> Host:
+def _parse_allowed_host(text: str) -> NetworkHost:
     wildcard = "*." if text.startswith("*.") else ""
     try:
-        parsed = host_in(text.removeprefix(wildcard), 443)
-        host = Host(wildcard + parsed.name, parsed.port)
+        parsed = parse_host(text.removeprefix(wildcard), 443)
+        host = NetworkHost(wildcard + parsed.name, parsed.port)
     except ValueError as error:
         hint = "write api.example.com, example.com:8080, *.example.com or 127.0.0.1:11434, without http://"
         raise InputError(f"the host {text!r} is not valid: {error}", hint=hint) from None
-    if host.stands_at and host.port < 1024:
+    if host.loopback_addresses and host.port < 1024:
         hint = "make the server listen on port 1024 or higher, and use that port"
         raise InputError(f"the host {text!r} cannot be allowed: its port on this machine is below 1024", hint=hint)
     return host
 
 
-def host_in(authority: str, port: int | None = None) -> Host:
+def parse_host(authority: str, port: int | None = None) -> NetworkHost:
     """Parse `example.com:443`; `port` is the default port. Raise `ValueError` if it is not a host."""
     match = _AUTHORITY.fullmatch(authority.lower())
     if address := _parse_address(authority.lower()):
@@ -89,10 +89,10 @@ def host_in(authority: str, port: int | None = None) -> Host:
         raise ValueError("it is neither a name nor an address")
     if not number or number > 65535:
         raise ValueError("it has no port" if number is None else f"{number} is not a port")
-    return Host(name, number)
+    return NetworkHost(name, number)
 
 
-def is_public(address: str) -> bool:
+def is_public_address(address: str) -> bool:
     """Return whether it is a public address, also when it is embedded in another one."""
     parsed = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(parsed, ipaddress.IPv6Address):
@@ -108,7 +108,7 @@ def _parse_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address |
         return None
 
 
-MOST = 128
+MAX_CONNECTIONS = 128
 """The maximum number of parallel connections. Each uses two file descriptors of the engine."""
 _MAX_HEAD_BYTES = 1 << 16
 _MAX_REPORTED = 100
@@ -120,16 +120,16 @@ _HOP_HEADERS = {"connection", "proxy-connection", "proxy-authorization", "keep-a
 
 
 @dataclass(frozen=True)
-class Request:
+class ProxyRequest:
     """A request to the proxy."""
 
-    host: Host
-    first: bytes
+    host: NetworkHost
+    first_bytes: bytes
     """The bytes that the host gets before all others."""
-    tunnel: bool
+    is_tunnel: bool
 
 
-class UnfitError(Exception):
+class ProxyError(Exception):
     """A request that is refused, with the status line and the reason."""
 
     def __init__(self, status: str, reason: str) -> None:
@@ -142,10 +142,10 @@ class UnfitError(Exception):
 class Gateway:
     """Listens at a socket until it is closed."""
 
-    def __init__(self, at: Path, hosts: Sequence[Host], on_refused: Callable[[str], None] | None = None) -> None:
+    def __init__(self, at: Path, hosts: Sequence[NetworkHost], on_refused: Callable[[str], None] | None = None) -> None:
         self._at, self._hosts, self._on_refused = at, tuple(hosts), on_refused
         self._lock = threading.Lock()
-        self._reported: set[Host] = set()
+        self._reported: set[NetworkHost] = set()
         self._open: set[socket.socket] = set()
         self._visits: set[threading.Thread] = set()
         self._closing = threading.Event()
@@ -188,7 +188,7 @@ class Gateway:
     def _try_serve(self, visitor: socket.socket) -> bool:
         thread = threading.Thread(target=self._serve_visitor, args=(visitor,), name="gateway visit", daemon=True)
         with self._lock:
-            if len(self._visits) >= MOST:
+            if len(self._visits) >= MAX_CONNECTIONS:
                 return False
             try:
                 thread.start()
@@ -202,7 +202,7 @@ class Gateway:
             with visitor, self._track(visitor):
                 try:
                     self._serve(visitor)
-                except UnfitError as unfit:
+                except ProxyError as unfit:
                     _send_reply(visitor, unfit.reply)
         except OSError:
             return  # the client is gone, or the gateway is closing
@@ -214,10 +214,10 @@ class Gateway:
         head, rest = _read_head(visitor)
         request = _parse_request(head)
         with self._connect(request.host) as host, self._track(host):
-            if request.tunnel:
+            if request.is_tunnel:
                 visitor.settimeout(_HEAD_SECONDS)
                 visitor.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            carry(visitor, host, request.first + rest)
+            carry(visitor, host, request.first_bytes + rest)
 
     @contextmanager
     def _track(self, connection: socket.socket) -> Iterator[None]:
@@ -232,7 +232,7 @@ class Gateway:
             with self._lock:
                 self._open.discard(connection)
 
-    def _connect(self, host: Host) -> socket.socket:
+    def _connect(self, host: NetworkHost) -> socket.socket:
         """Connect to one of the addresses that were checked."""
         last_error: OSError | None = None
         for family, address in self._resolve(host):
@@ -245,15 +245,15 @@ class Gateway:
                 last_error = error
             else:
                 return connection
-        raise UnfitError("502 Bad Gateway", f"{host} cannot be reached: {last_error}")
+        raise ProxyError("502 Bad Gateway", f"{host} cannot be reached: {last_error}")
 
-    def _resolve(self, host: Host) -> Sequence[tuple[socket.AddressFamily, tuple[str, int]]]:
+    def _resolve(self, host: NetworkHost) -> Sequence[tuple[socket.AddressFamily, tuple[str, int]]]:
         if not any(allowed_host.covers(host) for allowed_host in self._hosts):
             raise self._refuse(host, "")
         try:
             records = socket.getaddrinfo(host.name, host.port, type=socket.SOCK_STREAM)
         except OSError as error:
-            raise UnfitError("502 Bad Gateway", f"{host} cannot be found: {error}") from None
+            raise ProxyError("502 Bad Gateway", f"{host} cannot be found: {error}") from None
         addresses = [(family, (str(address[0]), host.port)) for family, _, _, _, address in records]
         permitted = [(family, place) for family, place in addresses if host in self._hosts or self._may_lead_to(*place)]
         if not permitted:
@@ -261,16 +261,16 @@ class Gateway:
         return permitted
 
     def _may_lead_to(self, address: str, port: int) -> bool:
-        return is_public(address) or Host(address, port) in self._hosts
+        return is_public_address(address) or NetworkHost(address, port) in self._hosts
 
-    def _refuse(self, host: Host, reason: str) -> UnfitError:
+    def _refuse(self, host: NetworkHost, reason: str) -> ProxyError:
         with self._lock:
             is_new = host not in self._reported and len(self._reported) < _MAX_REPORTED and not self._closing.is_set()
             self._reported |= {host} if is_new else set()
         if is_new and self._on_refused:
             self._on_refused(str(host))
         names = ", ".join(map(str, self._hosts)) or "no host"
-        return UnfitError("403 Forbidden", f"{host} may not be reached from here{reason}. Allowed hosts: {names}")
+        return ProxyError("403 Forbidden", f"{host} may not be reached from here{reason}. Allowed hosts: {names}")
 
 
 def _open_listener(at: Path) -> socket.socket:
@@ -279,7 +279,7 @@ def _open_listener(at: Path) -> socket.socket:
     folder = os.open(at.parent, os.O_PATH | os.O_DIRECTORY)
     try:
         listener.bind(f"/proc/self/fd/{folder}/{at.name}")
-        listener.listen(MOST)
+        listener.listen(MAX_CONNECTIONS)
     except OSError:
         listener.close()
         raise
@@ -293,7 +293,7 @@ def _read_head(visitor: socket.socket) -> tuple[bytes, bytes]:
     deadline, received = time.monotonic() + _HEAD_SECONDS, bytearray()
     while (end := received.find(b"\r\n\r\n")) < 0:
         if len(received) > _MAX_HEAD_BYTES:
-            raise UnfitError(
+            raise ProxyError(
                 "431 Request Header Fields Too Large",
                 f"the header of a request may have at most {_MAX_HEAD_BYTES} bytes",
             )
@@ -301,32 +301,32 @@ def _read_head(visitor: socket.socket) -> tuple[bytes, bytes]:
         try:
             data = visitor.recv(1 << 14)
         except TimeoutError:
-            raise UnfitError("408 Request Timeout", "the request was not complete in time") from None
+            raise ProxyError("408 Request Timeout", "the request was not complete in time") from None
         if not data:
-            raise UnfitError("400 Bad Request", "the request is incomplete")
+            raise ProxyError("400 Bad Request", "the request is incomplete")
         received += data
     return bytes(received[:end]), bytes(received[end + 4 :])
 
 
-def _parse_request(head: bytes) -> Request:
+def _parse_request(head: bytes) -> ProxyRequest:
     first, *lines = head.decode("latin-1").split("\r\n")
     words = first.split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):
-        raise UnfitError("400 Bad Request", "this is not an HTTP/1 request")
+        raise ProxyError("400 Bad Request", "this is not an HTTP/1 request")
     method, target, version = words
     try:
         if method == "CONNECT":
-            return Request(host_in(target), b"", tunnel=True)
+            return ProxyRequest(parse_host(target), b"", is_tunnel=True)
         url = urlsplit(target)
         if url.scheme != "http" or url.username is not None:
             raise ValueError("this is a proxy; send CONNECT host:port, or a request with a full http:// URL")
-        host = host_in(url.netloc, 80)
+        host = parse_host(url.netloc, 80)
     except ValueError as error:
-        raise UnfitError("400 Bad Request", f"{target[:200]}: {error}") from None
+        raise ProxyError("400 Bad Request", f"{target[:200]}: {error}") from None
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     own_lines = [f"{method} {path} {version}", f"Host: {url.netloc}", "Connection: close"]
     client_lines = [line for line in lines if line.partition(":")[0].strip().lower() not in _HOP_HEADERS]
-    return Request(host, "\r\n".join((*own_lines, *client_lines, "", "")).encode("latin-1"), tunnel=False)
+    return ProxyRequest(host, "\r\n".join((*own_lines, *client_lines, "", "")).encode("latin-1"), is_tunnel=False)
 
 
 def _send_reply(visitor: socket.socket, reply: bytes) -> None:
@@ -343,4 +343,4 @@ def _send_reply(visitor: socket.socket, reply: bytes) -> None:
 def _reject(visitor: socket.socket) -> None:
     with visitor, suppress(OSError):
         visitor.setblocking(False)
-        visitor.send(UnfitError("503 Service Unavailable", f"there are already {MOST} connections").reply)
+        visitor.send(ProxyError("503 Service Unavailable", f"there are already {MAX_CONNECTIONS} connections").reply)

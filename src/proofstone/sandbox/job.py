@@ -13,7 +13,7 @@ from proofstone.common.secrets import NO_SECRETS, SecretMask
 
 
 @dataclass(frozen=True)
-class Bind:
+class BindMount:
     """A file or directory of the machine, visible at another path (or the same)."""
 
     source: Path
@@ -22,7 +22,7 @@ class Bind:
 
 
 @dataclass(frozen=True)
-class OwnHome:
+class PrivateHome:
     """A private HOME for one program."""
 
     folder: Path
@@ -31,18 +31,18 @@ class OwnHome:
     """The user's folders and files that the program reads and writes directly, never as copies (a login that is renewed
     in a copy is lost to the user): the path of each, and its path relative to the new HOME.
     """
-    kept: tuple[tuple[Path, str], ...] = ()
+    read_only: tuple[tuple[Path, str], ...] = ()
     """The same for read-only paths: files inside a shared folder that decide what the program does the next time that
     the user starts it, outside.
     """
-    renewed: tuple[str, ...] | None = None
+    renewable: tuple[str, ...] | None = None
     """Patterns of paths relative to the new HOME: the only files in shared folders that the program may change
     permanently. None means all of them.
     """
 
 
 @dataclass(frozen=True)
-class View:
+class SandboxView:
     """What a check sees. The frozen files are at the repository's path."""
 
     root: Path
@@ -53,13 +53,13 @@ class View:
     """Where a level without mounts puts its copy of the files, replacing an earlier copy; None for a
     folder of the job.
     """
-    over: tuple[Path, ...] = ()
+    overlays: tuple[Path, ...] = ()
     """What a build of this very tree wrote, visible above the files."""
-    under: tuple[Path, ...] = ()
+    underlays: tuple[Path, ...] = ()
     """What a setup wrote, visible where the tree has no file of that name."""
     git: Path | None = None
     """The minimal `.git`."""
-    objects: tuple[Bind, ...] = ()
+    objects: tuple[BindMount, ...] = ()
     """The object stores that the minimal `.git` borrows from."""
     home: Path | None = None
     """The user's HOME, below a layer that is discarded."""
@@ -67,8 +67,8 @@ class View:
     """Directories inside or outside the repository that hold dependencies, each below such a layer."""
     bytecode: Mapping[Path, Path] = field(default_factory=dict)
     """For a dependency: a directory with its bytecode, laid over it."""
-    includes: tuple[Bind, ...] = ()
-    handed: tuple[Bind, ...] = ()
+    includes: tuple[BindMount, ...] = ()
+    engine_binds: tuple[BindMount, ...] = ()
     """Files and folders of the engine that this run may read, or write if the bind is writable.
     `SandboxPaths.engine_paths` has their paths inside the sandbox.
     """
@@ -90,7 +90,7 @@ class View:
     """If set, the only hosts that can be reached: `api.example.com` (port 443), `example.com:8080`, `*.example.com`,
     `127.0.0.1:11434`. `network` is ignored then.
     """
-    own_home: OwnHome | None = None
+    own_home: PrivateHome | None = None
     """The HOME of this job; `home` stays where it is, for dependencies that need it."""
     work_tree: Path | None = None
     """An executor's folder that is mounted at `root` and keeps what is written there. `files`, `over`, `under` and
@@ -99,7 +99,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Limits:
+class JobLimits:
     """The limits of a job."""
 
     seconds: float = 900
@@ -114,7 +114,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Place:
+class SandboxPaths:
     """The paths of files and folders, as the check sees them."""
 
     root: Path
@@ -123,37 +123,37 @@ class Place:
     temporary: Path
     module_path: tuple[Path, ...] = ()
     """Where modules of the project must be looked up if the checkout is not at the repository's path."""
-    handed: tuple[Path, ...] = ()
+    engine_paths: tuple[Path, ...] = ()
     """The path of each of the view's `handed` binds."""
     home: Path | None = None
     """The private HOME, if the view has one."""
 
 
-class Sink(Protocol):
+class OutputSink(Protocol):
     """Takes the combined output while it is produced."""
 
     def write(self, data: bytes, /) -> object: ...
 
 
 @dataclass(frozen=True)
-class Job:
+class SandboxJob:
     """A command to run in a sandbox."""
 
     argv: tuple[str, ...]
     cwd: Path
     env: Mapping[str, str]
-    view: View
-    place: Place
+    view: SandboxView
+    paths: SandboxPaths
     scratch: Path
     """A directory for this job only."""
-    limits: Limits = field(default_factory=Limits)
-    keep: bool = False
+    limits: JobLimits = field(default_factory=JobLimits)
+    keeps_writes: bool = False
     """Whether the caller needs what the job writes into the repository: see `Sandbox.find_written`."""
     cancel: threading.Event = field(default_factory=threading.Event)
     on_output: Callable[[bytes], None] | None = None
     stdin: int | None = None
     """The file descriptor of its standard input; None for no input."""
-    enough: threading.Event | None = None
+    stop: threading.Event | None = None
     """Set by the caller when the job is no longer needed; the job is then ended."""
     on_refused: Callable[[str], None] | None = None
     """Called for each connection that was refused, with `example.com:443`."""
@@ -162,7 +162,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Execution:
+class SandboxResult:
     """How a job ended, as the engine saw it."""
 
     exit_code: int | None
@@ -171,7 +171,7 @@ class Execution:
     timed_out: bool = False
     """Whether it reached its deadline, or was silent for too long; in that case `limit` says so."""
     cancelled: bool = False
-    ended: bool = False
+    was_stopped: bool = False
     """Whether the engine ended it because `enough` was set."""
     limit: str = ""
     """The limit that ended it, in words."""
@@ -185,12 +185,12 @@ class Sandbox(Protocol):
     @property
     def level(self) -> Assurance: ...
 
-    def place(self, view: View, scratch: Path) -> Place:
+    def prepare(self, view: SandboxView, scratch: Path) -> SandboxPaths:
         """Prepare `scratch` and return the paths that the check will see."""
         ...
 
-    def run(self, job: Job, sink: Sink) -> Execution: ...
+    def run(self, job: SandboxJob, sink: OutputSink) -> SandboxResult: ...
 
-    def written(self, job: Job) -> Path:
+    def find_written(self, job: SandboxJob) -> Path:
         """After a job with `keep`, return the directory that holds what it wrote into the repository."""
         ...

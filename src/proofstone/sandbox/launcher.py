@@ -44,19 +44,19 @@ SETUP_FAILED = 125
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-class SetupError(Exception):
+class SandboxSetupError(Exception):
     pass
 
 
-def checked(result: int, what: str) -> int:
+def check_result(result: int, what: str) -> int:
     if result < 0:
         error = ctypes.get_errno()
-        raise SetupError(f"{what}: {os.strerror(error)}")
+        raise SandboxSetupError(f"{what}: {os.strerror(error)}")
     return result
 
 
 def prctl(option: int, value: int, what: str) -> None:
-    checked(libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), what)
+    check_result(libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), what)
 
 
 def join_groups(files: list[str]) -> None:
@@ -65,25 +65,25 @@ def join_groups(files: list[str]) -> None:
             procs.write(str(os.getpid()))
 
 
-def own_namespaces() -> None:
+def enter_namespaces() -> None:
     """Enter a user namespace that allows mounts, with the same user and group as outside."""
     uid, gid = os.geteuid(), os.getegid()
-    checked(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS), "no user namespace")
+    check_result(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS), "no user namespace")
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123
             file.write(text)
     mount("none", "/", None, MS_REC | MS_PRIVATE, None)
-    own_time()
+    enter_time_namespace()
 
 
-def own_time() -> None:
+def enter_time_namespace() -> None:
     """Request a time namespace for the next program, if the kernel has them; `proofstone prove`
     reports if it does not.
     """
     libc.unshare(CLONE_NEWTIME)
 
 
-def own_keyring() -> None:
+def join_empty_keyring() -> None:
     """Join a session keyring without keys: the inherited one may hold the user's keys."""
     number = KEYCTL.get(os.uname().machine)
     if number is not None:
@@ -92,25 +92,25 @@ def own_keyring() -> None:
 
 def enter_unprivileged(stage: dict[str, Any]) -> None:
     """As root: mount what the sandbox needs below the stage, and become a user that owns nothing on this machine."""
-    checked(libc.unshare(CLONE_NEWNS), "no mount namespace")
+    check_result(libc.unshare(CLONE_NEWNS), "no mount namespace")
     mount("none", "/", None, MS_REC | MS_PRIVATE, None)
-    namespace = mapped_namespace(stage["first_id"], stage["id_count"])
-    trees = [mapped_tree(mount_spec, namespace, stage["first_id"]) for mount_spec in stage["mounts"]]
+    namespace = create_mapped_namespace(stage["first_id"], stage["id_count"])
+    trees = [copy_mapped_mount(mount_spec, namespace, stage["first_id"]) for mount_spec in stage["mounts"]]
     mount("tmpfs", stage["at"], "tmpfs", MS_NODEV | MS_NOSUID, "mode=0755")
     for folder in stage["folders"]:
         os.makedirs(folder)  # noqa: PTH103
     for mount_spec, tree in zip(stage["mounts"], trees, strict=True):
         attach(tree, mount_spec["target"])
     os.setgroups([])
-    checked(libc.setns(namespace, CLONE_NEWUSER), "cannot enter the user namespace")
+    check_result(libc.setns(namespace, CLONE_NEWUSER), "cannot enter the user namespace")
     os.setresgid(0, 0, 0)
     os.setresuid(0, 0, 0)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL, "cannot die with the supervisor")  # a change of user resets it
-    checked(libc.unshare(CLONE_NEWNS), "no mount namespace")
-    own_time()
+    check_result(libc.unshare(CLONE_NEWNS), "no mount namespace")
+    enter_time_namespace()
 
 
-def mapped_namespace(first: int, count: int) -> int:
+def create_mapped_namespace(first: int, count: int) -> int:
     """Return a descriptor of a user namespace whose ids, from 0 on, stand for `count` ids of the machine."""
     ready_read, ready_write = os.pipe()
     finish_read, finish_write = os.pipe()
@@ -125,7 +125,7 @@ def mapped_namespace(first: int, count: int) -> int:
     try:
         error = os.read(ready_read, 1)
         if error != b"\0":
-            raise SetupError(f"no user namespace: {os.strerror(error[0]) if error else 'its process ended'}")
+            raise SandboxSetupError(f"no user namespace: {os.strerror(error[0]) if error else 'its process ended'}")
         for name in ("uid_map", "gid_map"):
             with open(f"/proc/{child}/{name}", "w") as file:  # noqa: PTH123
                 file.write(f"0 {first} {count}")
@@ -136,7 +136,7 @@ def mapped_namespace(first: int, count: int) -> int:
         os.waitpid(child, 0)
 
 
-def mapped_tree(mount_spec: dict[str, Any], namespace: int, first: int) -> int:
+def copy_mapped_mount(mount_spec: dict[str, Any], namespace: int, first: int) -> int:
     """Return a descriptor of a detached copy of a mount, with owners mapped.
 
     Where the file system cannot map owners, the engine's own files change their owner, and others keep theirs: the
@@ -145,14 +145,14 @@ def mapped_tree(mount_spec: dict[str, Any], namespace: int, first: int) -> int:
     recursive = 0x8000 if mount_spec["recursive"] else 0
     source = mount_spec["source"]
     result = libc.syscall(OPEN_TREE, -100, os.fsencode(source), ctypes.c_uint(1 | os.O_CLOEXEC | recursive))
-    tree = checked(result, f"cannot show {source} to the sandbox")
+    tree = check_result(result, f"cannot show {source} to the sandbox")
     attributes = struct.pack("QQQQ", 0x100000, 0, 0, namespace)
     size = ctypes.c_size_t(len(attributes))
     if (
         libc.syscall(MOUNT_SETATTR, tree, b"", ctypes.c_uint(0x1000 | recursive), attributes, size) < 0
         and mount_spec["own"]
     ):
-        give_away(source, first)
+        change_owner(source, first)
     return tree
 
 
@@ -162,16 +162,18 @@ def attach(tree: int, target: str) -> None:
         os.mkdir(target)  # noqa: PTH102
     else:
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
-    checked(libc.syscall(MOVE_MOUNT, tree, b"", -100, os.fsencode(target), ctypes.c_uint(4)), f"cannot stage {target}")
+    check_result(
+        libc.syscall(MOVE_MOUNT, tree, b"", -100, os.fsencode(target), ctypes.c_uint(4)), f"cannot stage {target}"
+    )
 
 
-def give_away(path: str, owner: int) -> None:
+def change_owner(path: str, owner: int) -> None:
     """Change the owner of everything below one of the engine's own paths."""
     os.chown(path, owner, owner, follow_symlinks=False)
     if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
         with os.scandir(path) as entries:
             for entry in entries:
-                give_away(entry.path, owner)
+                change_owner(entry.path, owner)
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, options: str | None) -> None:
@@ -179,7 +181,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str |
         return os.fsencode(text) if text is not None else None
 
     result = libc.mount(encoded(source), encoded(target), encoded(kind), ctypes.c_ulong(flags), encoded(options))
-    checked(result, f"cannot mount {kind or 'private'} on {target}")
+    check_result(result, f"cannot mount {kind or 'private'} on {target}")
 
 
 def mount_layer(layer: dict[str, Any]) -> None:
@@ -201,7 +203,7 @@ def prepare(spec: dict[str, Any]) -> None:
     if spec.get("stage"):
         enter_unprivileged(spec["stage"])
     elif spec["layers"] or spec.get("namespaces"):
-        own_namespaces()
+        enter_namespaces()
     for layer in spec["layers"]:
         mount_layer(layer)
 
@@ -211,10 +213,10 @@ def try_setup() -> None:
     with open(sys.argv[1], "rb") as file:  # noqa: PTH123
         spec = marshal.load(file)  # noqa: S302  our own, written a moment ago
     prepare(spec)
-    become(spec["argv"], None, dict(os.environ))
+    execute(spec["argv"], None, dict(os.environ))
 
 
-def become(argv: list[str], cwd: str | None, env: dict[str, str]) -> NoReturn:
+def execute(argv: list[str], cwd: str | None, env: dict[str, str]) -> NoReturn:
     if cwd:
         os.chdir(cwd)
     os.execvpe(argv[0], argv, env)
@@ -225,31 +227,31 @@ _WRITE_RIGHTS = {1: [1, 4, 5, 6, 7, 8, 9, 10, 11, 12], 2: [13], 3: [14]}
 _FILE_RIGHTS = (1 << 1) | (1 << 14)
 
 
-def landlock(writable: list[str]) -> None:
+def restrict_writes(writable: list[str]) -> None:
     """Allow writes only to `writable` from here on."""
-    version = checked(libc.syscall(LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1), "no Landlock")
+    version = check_result(libc.syscall(LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1), "no Landlock")
     rights = 0
     for since, bits in _WRITE_RIGHTS.items():
         if version >= since:
             rights |= sum(1 << bit for bit in bits)
     attributes = struct.pack("Q", rights)
-    ruleset = checked(
+    ruleset = check_result(
         libc.syscall(LANDLOCK_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0), "Landlock ruleset"
     )
     for path in writable:
         descriptor = os.open(path, os.O_PATH)
         allowed = rights if os.path.isdir(path) else rights & _FILE_RIGHTS  # noqa: PTH112
         rule = struct.pack("=Qi", allowed, descriptor)
-        checked(libc.syscall(LANDLOCK_ADD, ruleset, 1, rule, 0), f"Landlock rule for {path}")
+        check_result(libc.syscall(LANDLOCK_ADD, ruleset, 1, rule, 0), f"Landlock rule for {path}")
         os.close(descriptor)
-    checked(libc.syscall(LANDLOCK_RESTRICT, ruleset, 0), "Landlock restriction")
+    check_result(libc.syscall(LANDLOCK_RESTRICT, ruleset, 0), "Landlock restriction")
 
 
 def install_filter(code: bytes) -> None:
     """Install a seccomp filter: from here on, the kernel checks every system call with it."""
     buffer = ctypes.create_string_buffer(code)
     header = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
-    checked(libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(2), header, 0, 0), "seccomp filter")
+    check_result(libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(2), header, 0, 0), "seccomp filter")
 
 
 def drop_capabilities() -> None:
@@ -258,10 +260,10 @@ def drop_capabilities() -> None:
         if libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0) < 0:
             break  # past the last capability that this kernel knows
     header, none = struct.pack("Ii", 0x20080522, 0), struct.pack("6I", *[0] * 6)
-    checked(libc.capset(header, none), "cannot give up capabilities")
+    check_result(libc.capset(header, none), "cannot give up capabilities")
 
 
-def descendants() -> list[int]:
+def find_all_descendants() -> list[int]:
     """Return all processes below this one, found by parent; orphans are included because this process adopts them."""
     parents: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208
@@ -281,9 +283,9 @@ def descendants() -> list[int]:
     return result
 
 
-def leave_nothing() -> None:
+def kill_descendants() -> None:
     for _ in range(200):
-        alive = descendants()
+        alive = find_all_descendants()
         for pid in alive:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -301,7 +303,7 @@ def supervise(spec: dict[str, Any], log: int, parent: int) -> NoReturn:
     prctl(PR_SET_CHILD_SUBREAPER, 1, "cannot adopt orphans")
 
     def stop(_number: int, _frame: object) -> None:
-        leave_nothing()
+        kill_descendants()
         os._exit(124)
 
     signal.signal(signal.SIGTERM, stop)
@@ -314,29 +316,29 @@ def supervise(spec: dict[str, Any], log: int, parent: int) -> NoReturn:
         # neither.
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
-        with reporting(log):
+        with SetupErrorLog(log):
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL, "cannot die with the supervisor")
-            own_keyring()
+            join_empty_keyring()
             prepare(spec)
             if spec["confine"]:
                 confine(spec)
-            become(with_filter(spec), spec["cwd"], spec["env"])
+            execute(add_filter(spec), spec["cwd"], spec["env"])
     status = wait_for(child)
-    leave_nothing()
+    kill_descendants()
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
 
 
 def confine(spec: dict[str, Any]) -> None:
     prctl(PR_SET_NO_NEW_PRIVS, 1, "cannot refuse new privileges")
     if spec["landlock"]:
-        landlock(spec["writable"])
+        restrict_writes(spec["writable"])
         if os.geteuid() == 0:
             drop_capabilities()
     if spec["filter"]:
         install_filter(spec["filter"])
 
 
-def with_filter(spec: dict[str, Any]) -> list[str]:
+def add_filter(spec: dict[str, Any]) -> list[str]:
     """Return the command. Bubblewrap gets the seccomp filter in a descriptor, because it must still mount by itself."""
     argv: list[str] = spec["argv"]
     if spec["confine"] or not spec.get("filter"):
@@ -355,7 +357,7 @@ def wait_for(child: int) -> int:
             return status
 
 
-class reporting:  # noqa: N801  reads as a word where it is used
+class SetupErrorLog:
     """Write a setup error to the log and exit, so that the check does not start."""
 
     def __init__(self, log: int) -> None:
@@ -365,7 +367,7 @@ class reporting:  # noqa: N801  reads as a word where it is used
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, (SetupError, OSError)):
+        if isinstance(error, (SandboxSetupError, OSError)):
             os.write(self.log, f"{error}\n".encode("utf-8", "replace"))
             os._exit(SETUP_FAILED)
 
@@ -374,7 +376,7 @@ def main() -> NoReturn:
     spec_file, log, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     with open(spec_file, "rb") as file:  # noqa: PTH123
         spec = marshal.load(file)  # noqa: S302  our own, written a moment ago
-    with reporting(log):
+    with SetupErrorLog(log):
         os.set_inheritable(log, False)
         join_groups(spec["groups"])
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

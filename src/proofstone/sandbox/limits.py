@@ -21,23 +21,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofstone.sandbox.job import Limits
+from proofstone.sandbox.job import JobLimits
 
-MOUNT = Path("/sys/fs/cgroup")
+CGROUP_MOUNT = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
-class Group:
+class ControlGroup:
     """One control group (version 2), or one in each hierarchy (version 1)."""
 
     folders: tuple[Path, ...]
 
     @property
-    def procs(self) -> tuple[str, ...]:
+    def procs_files(self) -> tuple[str, ...]:
         """The files into which the launcher writes its own pid."""
         return tuple(str(folder / "cgroup.procs") for folder in self.folders)
 
-    def exceeded(self) -> str:
+    def describe_exceeded(self) -> str:
         """Return a description of the limit that the kernel enforced, or an empty string."""
         for folder in self.folders:
             if _read_counter(folder / "memory.events", "oom_kill") or _read_counter(
@@ -68,9 +68,9 @@ class Group:
 
 
 @contextmanager
-def limited(memory_mb: int, processes: int) -> Iterator[Group | None]:
+def limit_resources(memory_mb: int, processes: int) -> Iterator[ControlGroup | None]:
     """Provide a control group while the block runs; None if this machine does not allow one."""
-    group = make_group(memory_mb, processes)
+    group = create_control_group(memory_mb, processes)
     try:
         yield group
     finally:
@@ -78,10 +78,10 @@ def limited(memory_mb: int, processes: int) -> Iterator[Group | None]:
             group.close()
 
 
-def make_group(memory_mb: int, processes: int) -> Group | None:
+def create_control_group(memory_mb: int, processes: int) -> ControlGroup | None:
     """Create a group with these limits (0: none); return None if this machine does not allow one."""
     name = f"proofstone-{os.getpid()}-{secrets.token_hex(4)}"
-    is_version_2 = (MOUNT / "cgroup.controllers").is_file()
+    is_version_2 = (CGROUP_MOUNT / "cgroup.controllers").is_file()
     try:
         return (
             _create_version_2(name, memory_mb, processes)
@@ -102,10 +102,10 @@ def _read_own_paths() -> dict[str, str]:
     return paths
 
 
-def _create_version_2(name: str, memory_mb: int, processes: int) -> Group | None:
-    own = MOUNT / _read_own_paths().get("", "/").lstrip("/")
+def _create_version_2(name: str, memory_mb: int, processes: int) -> ControlGroup | None:
+    own = CGROUP_MOUNT / _read_own_paths().get("", "/").lstrip("/")
     for parent in (own, *own.parents):
-        if not parent.is_relative_to(MOUNT):
+        if not parent.is_relative_to(CGROUP_MOUNT):
             break
         enabled = (parent / "cgroup.subtree_control").read_text().split()
         if not {"pids", "memory"} <= set(enabled) or not os.access(parent / "cgroup.procs", os.W_OK):
@@ -115,17 +115,17 @@ def _create_version_2(name: str, memory_mb: int, processes: int) -> Group | None
         folder.mkdir()
         _write_limit(folder / "pids.max", processes)
         _write_limit(folder / "memory.max", memory_mb << 20)
-        return Group((folder,))
+        return ControlGroup((folder,))
     return None
 
 
-def _create_version_1(name: str, memory_mb: int, processes: int) -> Group | None:
+def _create_version_1(name: str, memory_mb: int, processes: int) -> ControlGroup | None:
     own = _read_own_paths()
     folders: list[Path] = []
     limits = (("pids", "pids.max", processes), ("memory", "memory.limit_in_bytes", memory_mb << 20))
     try:
         for controller, file, value in limits:
-            parent = MOUNT / controller / own[controller].lstrip("/")
+            parent = CGROUP_MOUNT / controller / own[controller].lstrip("/")
             _remove_stale_groups(parent)
             folder = parent / name
             folder.mkdir()
@@ -135,7 +135,7 @@ def _create_version_1(name: str, memory_mb: int, processes: int) -> Group | None
         for folder in folders:
             _remove_group(folder)
         return None
-    return Group(tuple(folders))
+    return ControlGroup(tuple(folders))
 
 
 def _remove_stale_groups(parent: Path) -> None:
@@ -185,10 +185,10 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PROC = Path("/proc")
 
 
-class Watch:
+class LimitWatch:
     """Measures one job. `exceeded` tells which limit it has exceeded."""
 
-    def __init__(self, limits: Limits, leader: int, folders: Sequence[Path], *, has_group: bool) -> None:
+    def __init__(self, limits: JobLimits, leader: int, folders: Sequence[Path], *, has_group: bool) -> None:
         self._limits = limits
         self._leader = leader
         self._folders = [folder for folder in folders if folder.is_dir()]
@@ -199,7 +199,7 @@ class Watch:
         self._free_before = self._free_bytes()
         self._used_before, _ = _measure_disk_usage(self._folders[1:])
 
-    def exceeded(self, now: float) -> str:
+    def describe_exceeded(self, now: float) -> str:
         """Return a description of the exceeded limit; empty if there is none, or if it is too early to
         measure again.
         """
@@ -218,7 +218,7 @@ class Watch:
         limit = self._limits.memory_mb << 20
         if self._has_group or not limit:
             return ""
-        members = descendants(self._leader)
+        members = find_descendants(self._leader)
         if sum(map(_resident_bytes, members)) <= limit or sum(map(_share_bytes, members)) <= limit:
             return ""
         return f"the memory limit of {self._limits.memory_mb} MiB"
@@ -247,7 +247,7 @@ def _count_processes() -> int:
     return sum(path.name.isdigit() for path in _PROC.iterdir()) if (_PROC / "self").exists() else 0
 
 
-def descendants(leader: int) -> list[int]:
+def find_descendants(leader: int) -> list[int]:
     """Return the process and all processes below it, found by parent."""
     children: dict[int, list[int]] = {}
     for pid, parent in _list_parents():

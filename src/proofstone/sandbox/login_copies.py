@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from proofstone.machine.files import remove
-from proofstone.sandbox.job import OwnHome
+from proofstone.machine.files import remove_folder
+from proofstone.sandbox.job import PrivateHome
 
 _MAX_COPY_BYTES = 16 << 20
 """The maximum size of a file that is copied, in bytes; a larger file is covered by an empty one."""
@@ -28,16 +28,16 @@ _DATABASES = ("*.db", "*.db-*", "*.sqlite*")
 """Databases are not copied: a copy made while a program writes would be broken."""
 
 
-def may_change(own: OwnHome, path: str) -> bool:
+def may_change(own: PrivateHome, path: str) -> bool:
     """Return whether the program renews this path, relative to the new HOME. Without patterns it may
     change all paths.
     """
-    return own.renewed is None or any(fnmatchcase(path, pattern) for pattern in own.renewed)
+    return own.renewable is None or any(fnmatchcase(path, pattern) for pattern in own.renewable)
 
 
-def covers(own: OwnHome, folder: Path) -> Iterator[tuple[Path, Path]]:
+def create_covers(own: PrivateHome, folder: Path) -> Iterator[tuple[Path, Path]]:
     """Create the covers in `folder`. Yield each cover, and the path of the covered file relative to the new HOME."""
-    protected = [Path(path) for _, path in own.kept]
+    protected = [Path(path) for _, path in own.read_only]
     for number, (source, at) in enumerate(_list_children(own)):
         if may_change(own, at.as_posix()) or any(path.is_relative_to(at) for path in protected) or source.is_symlink():
             continue
@@ -59,8 +59,8 @@ def _cover_file(source: Path, cover: Path) -> None:
         shutil.copy2(source, cover)
 
 
-def _list_children(private_home: OwnHome) -> Iterator[tuple[Path, Path]]:
-    if private_home.renewed is None:
+def _list_children(private_home: PrivateHome) -> Iterator[tuple[Path, Path]]:
+    if private_home.renewable is None:
         return
     for source, at in private_home.shared:
         for child in sorted(source.iterdir()) if source.is_dir() else ():
@@ -70,7 +70,7 @@ def _list_children(private_home: OwnHome) -> Iterator[tuple[Path, Path]]:
 _BLOCK_BYTES = 4096
 
 
-def measured(path: Path) -> tuple[str, int]:
+def measure(path: Path) -> tuple[str, int]:
     """Return a mark that changes with the content at the path, and the disk space of a copy."""
     digest, size = hashlib.sha256(), 0
     pending = [path]
@@ -86,40 +86,40 @@ def measured(path: Path) -> tuple[str, int]:
     return digest.hexdigest(), size
 
 
-def copied(path: Path, to: Path) -> bool:
+def try_copy(path: Path, to: Path) -> bool:
     """Try to copy, and return whether there is a copy now. If the original cannot be read, its mark must suffice."""
     to.parent.mkdir(mode=0o700, exist_ok=True)
-    clear(to)  # an incomplete copy of a killed run
+    clear_path(to)  # an incomplete copy of a killed run
     try:
-        copy(path, to)
+        copy_path(path, to)
     except OSError:
-        clear(to)
+        clear_path(to)
         return False
     return True
 
 
-def copy(path: Path, to: Path) -> None:
+def copy_path(path: Path, to: Path) -> None:
     """Copy a file or a folder."""
     if path.is_dir():
-        shutil.copytree(path, to, symlinks=True, ignore=lambda folder, _: odd(Path(folder)))
+        shutil.copytree(path, to, symlinks=True, ignore=lambda folder, _: find_special_files(Path(folder)))
     else:
         shutil.copy2(path, to)
 
 
-def clear(path: Path) -> None:
+def clear_path(path: Path) -> None:
     """Remove a file or a folder, if it exists."""
     if path.is_dir():
-        remove(path)
+        remove_folder(path)
     else:
         path.unlink(missing_ok=True)
 
 
-def odd(folder: Path) -> set[str]:
+def find_special_files(folder: Path) -> set[str]:
     """Return the pipes and sockets in a folder: they have no content and cannot be copied."""
     return {path.name for path in folder.iterdir() if not (path.is_symlink() or path.is_file() or path.is_dir())}
 
 
-def same(copy: Path, path: Path) -> bool:
+def is_same_as_copy(copy: Path, path: Path) -> bool:
     """Return whether the path still equals its copy. Only the content of the copy is read, so a program cannot make
     this slow.
     """
@@ -130,6 +130,6 @@ def same(copy: Path, path: Path) -> bool:
     if copy.is_file():
         return filecmp.cmp(copy, path, shallow=False)
     names = {child.name for child in copy.iterdir()}
-    return names == {child.name for child in path.iterdir()} - odd(path) and all(
-        same(copy / name, path / name) for name in names
+    return names == {child.name for child in path.iterdir()} - find_special_files(path) and all(
+        is_same_as_copy(copy / name, path / name) for name in names
     )

@@ -30,21 +30,21 @@ from pathlib import Path
 from typing import IO
 
 from proofstone.errors import MachineError
-from proofstone.machine.files import remove
-from proofstone.sandbox.job import OwnHome
-from proofstone.sandbox.login_copies import copied, copy, measured, same
+from proofstone.machine.files import remove_folder
+from proofstone.sandbox.job import PrivateHome
+from proofstone.sandbox.login_copies import copy_path, is_same_as_copy, measure, try_copy
 
 _MAX_SEALED_COPY_BYTES = 16 << 20
 """The maximum size of a read-only file that is copied all the same, in bytes."""
 
 
 @dataclass(frozen=True)
-class Way:
+class ProtectedPath:
     """The path from a shared folder to a protected file in it."""
 
     top: Path
     """The shared folder on the machine, with links resolved."""
-    seen_at: str
+    home_path: str
     """The folder's path relative to the new HOME."""
     path: Path
     """The protected file on the machine; it need not exist."""
@@ -59,18 +59,18 @@ class Way:
         return self._walk[0]
 
     @property
-    def end(self) -> Path:
+    def endpoint(self) -> Path:
         """The protected file, or what is in its place: a link, a file, or nothing."""
         return self._walk[1]
 
     @property
     def is_mountable(self) -> bool:
         """Whether the file exists and can be mounted read-only on itself."""
-        return self.end == self.path and self.path.exists() and not self.path.is_symlink()
+        return self.endpoint == self.path and self.path.exists() and not self.path.is_symlink()
 
-    def inside(self, path: Path) -> Path:
+    def path_in_home(self, path: Path) -> Path:
         """Return where something on the path is, relative to the new HOME."""
-        return Path(self.seen_at) / path.relative_to(self.top)
+        return Path(self.home_path) / path.relative_to(self.top)
 
     @property
     def _walk(self) -> tuple[list[Path], Path]:
@@ -83,33 +83,33 @@ class Way:
         return folders, current
 
 
-def ways_to_kept(own: OwnHome) -> list[Way]:
+def find_protected_paths(own: PrivateHome) -> list[ProtectedPath]:
     """Return the paths to all protected files in shared folders; for a link, also the path to its target there."""
     protected_paths = []
-    for path, _ in own.kept:
+    for path, _ in own.read_only:
         tops = [pair for pair in own.shared if path.is_relative_to(pair[0])]
         if not tops:
             continue
         shared, seen_at = max(tops, key=lambda pair: len(pair[0].parts))
         top = shared.resolve()
-        protected = Way(top, seen_at, top / path.relative_to(shared))
+        protected = ProtectedPath(top, seen_at, top / path.relative_to(shared))
         protected_paths.append(protected)
         real = protected.path.resolve()
         if protected.path.is_symlink() and real.is_relative_to(top):
-            protected_paths.append(Way(top, seen_at, real))
+            protected_paths.append(ProtectedPath(top, seen_at, real))
     return protected_paths
 
 
 @contextmanager
-def guarded(own: OwnHome, guards: Path, say: Callable[[str], None], *, sealed: bool) -> Iterator[None]:
+def guard_logins(own: PrivateHome, guards: Path, say: Callable[[str], None], *, sealed: bool) -> Iterator[None]:
     """Guard the login folders during a run.
 
     `guards` is the folder of all guards. Files that are moved aside go to `put-aside` next to it, and stay there.
     `sealed` says that existing files are read-only for this run.
     """
-    protected_paths = ways_to_kept(own)
+    protected_paths = find_protected_paths(own)
     with ExitStack() as stack:
-        open_folders = [path.resolve() for path, _ in own.shared if path.is_dir()] if own.renewed is not None else []
+        open_folders = [path.resolve() for path, _ in own.shared if path.is_dir()] if own.renewable is not None else []
         for top in dict.fromkeys((*(protected.top for protected in protected_paths), *open_folders)):
             guard = _Guard(
                 guards / hashlib.sha256(os.fsencode(top)).hexdigest()[:32], top, say, _renewable_patterns(own, top)
@@ -120,13 +120,15 @@ def guarded(own: OwnHome, guards: Path, say: Callable[[str], None], *, sealed: b
         yield
 
 
-def _renewable_patterns(private_home: OwnHome, top: Path) -> tuple[str, ...] | None:
+def _renewable_patterns(private_home: PrivateHome, top: Path) -> tuple[str, ...] | None:
     """Return the patterns of names that may appear in one shared folder, or None for any."""
-    if private_home.renewed is None:
+    if private_home.renewable is None:
         return None
     home_path = next(seen_at for source, seen_at in private_home.shared if source.resolve() == top)
     return tuple(
-        pattern.removeprefix(f"{home_path}/") for pattern in private_home.renewed if pattern.startswith(f"{home_path}/")
+        pattern.removeprefix(f"{home_path}/")
+        for pattern in private_home.renewable
+        if pattern.startswith(f"{home_path}/")
     )
 
 
@@ -173,7 +175,7 @@ class _Guard:
     """Patterns of names that may appear in the folder; None allows any."""
 
     @contextmanager
-    def on_duty(self, protected_paths: Sequence[Way], *, sealed: bool) -> Iterator[None]:
+    def on_duty(self, protected_paths: Sequence[ProtectedPath], *, sealed: bool) -> Iterator[None]:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         problems: list[str] = []
         with (self.folder / "running").open("w") as running:
@@ -203,7 +205,7 @@ class _Guard:
             hint=f"the original state is in {self.folder}; restore it by hand, then remove that folder",
         )
 
-    def _record_state(self, protected_paths: Sequence[Way], *, sealed: bool) -> None:
+    def _record_state(self, protected_paths: Sequence[ProtectedPath], *, sealed: bool) -> None:
         """Add what the record does not hold yet. The record is complete before anything runs."""
         state = self._read_state() or _OriginalState(children=_list_names(self.top))
         for protected in protected_paths:
@@ -218,16 +220,16 @@ class _Guard:
         new_file.write_text(json.dumps(asdict(state)), "utf-8")
         new_file.replace(self._state_file)
 
-    def _record_end(self, protected: Way, *, sealed: bool) -> _OriginalEnd:
-        end = protected.end
+    def _record_end(self, protected: ProtectedPath, *, sealed: bool) -> _OriginalEnd:
+        end = protected.endpoint
         name = end.relative_to(self.top).as_posix()
         if end.is_symlink():
             return _OriginalEnd(name, link=os.fspath(end.readlink()))
         if not os.path.lexists(end) or end != protected.path:
             return _OriginalEnd(name)
-        mark, size = measured(end)
+        mark, size = measure(end)
         copy = hashlib.sha256(protected.name.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-        has_copy = (size <= _MAX_SEALED_COPY_BYTES or not sealed) and copied(end, self._copies / copy)
+        has_copy = (size <= _MAX_SEALED_COPY_BYTES or not sealed) and try_copy(end, self._copies / copy)
         return _OriginalEnd(name, mark=mark, copy=copy if has_copy else "")
 
     def _restore_all(self) -> list[str]:
@@ -239,7 +241,7 @@ class _Guard:
         problems: list[str] = []
         self._set_modes(state)  # the following steps need access to these folders
         for name, original in state.ends.items():
-            protected = Way(self.top, "", self.top / name)
+            protected = ProtectedPath(self.top, "", self.top / name)
             try:
                 if self._is_changed(protected, original):
                     self.say(self._restore(protected, original, aside_folder))
@@ -252,7 +254,7 @@ class _Guard:
         if not problems:
             self._state_file.unlink(missing_ok=True)
             if self._copies.is_dir():
-                remove(self._copies)
+                remove_folder(self._copies)
         return problems
 
     def _move_unknown_files(self, state: _OriginalState, aside_folder: _AsideFolder) -> None:
@@ -282,8 +284,8 @@ class _Guard:
                 problems.append(f"{folder}: {error}")
         return problems
 
-    def _is_changed(self, protected: Way, original: _OriginalEnd) -> bool:
-        end = protected.end
+    def _is_changed(self, protected: ProtectedPath, original: _OriginalEnd) -> bool:
+        end = protected.endpoint
         if original.link is None and not original.mark:
             return end.is_symlink() or (end == protected.path and os.path.lexists(end))
         if end != self.top / original.end:
@@ -291,16 +293,20 @@ class _Guard:
         if original.link is not None:
             return not end.is_symlink() or os.fspath(end.readlink()) != original.link
         try:
-            return not same(self._copies / original.copy, end) if original.copy else measured(end)[0] != original.mark
+            return (
+                not is_same_as_copy(self._copies / original.copy, end)
+                if original.copy
+                else measure(end)[0] != original.mark
+            )
         except OSError:
             return True  # a file that can no longer be read has changed
 
-    def _restore(self, protected: Way, original: _OriginalEnd, aside_folder: _AsideFolder) -> str:
+    def _restore(self, protected: ProtectedPath, original: _OriginalEnd, aside_folder: _AsideFolder) -> str:
         """Restore one protected file, and return a message about it."""
         description = f"{protected.path}, which decides what a program does when you start it,"
         if original.lacks_copy:
             return f"check {description} before you do: it has been changed, and there is no copy of the original"
-        moved_to = aside_folder.take(protected.end, self.top)
+        moved_to = aside_folder.take(protected.endpoint, self.top)
         end = self.top / original.end
         if original.link is None and not original.mark:
             return f"restored: {protected.path} did not exist before and is now in {moved_to}"
@@ -309,7 +315,7 @@ class _Guard:
         if original.link is not None:
             end.symlink_to(original.link)
         elif original.copy:
-            copy(self._copies / original.copy, end)
+            copy_path(self._copies / original.copy, end)
         return f"restored: {description} had been changed" + (
             f"; the changed version is in {moved_to}" if moved_to else ""
         )
@@ -356,7 +362,7 @@ class _AsideFolder:
         target.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["mv", "-T", "--", path, target], check=False, capture_output=True)
         if path.is_dir() and not path.is_symlink():
-            remove(path)
+            remove_folder(path)
         else:
             path.unlink(missing_ok=True)
         return target if os.path.lexists(target) else None

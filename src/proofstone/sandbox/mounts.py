@@ -23,15 +23,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from proofstone.machine.files import remove
-from proofstone.sandbox.job import OwnHome, View
-from proofstone.sandbox.login_copies import covers
-from proofstone.sandbox.login_guard import ways_to_kept
+from proofstone.machine.files import remove_folder
+from proofstone.sandbox.job import PrivateHome, SandboxView
+from proofstone.sandbox.login_copies import create_covers
+from proofstone.sandbox.login_guard import find_protected_paths
 
 _SOCKET_TABLE = Path("/proc/net/unix")
 
 
-def open_sockets(root: Path, hidden: Sequence[Path], declared: Sequence[Path]) -> list[Path]:
+def find_open_sockets(root: Path, hidden: Sequence[Path], declared: Sequence[Path]) -> list[Path]:
     """Return the sockets that a check of the repository at `root` could reach by path.
 
     `hidden` are folders that the check does not see; `declared` are sockets, or folders of sockets, that it may use.
@@ -84,7 +84,7 @@ def _is_below(path: Path, folders: Sequence[Path]) -> bool:
     return any(real.is_relative_to(folder.resolve()) for folder in folders)
 
 
-HOME_INSIDE = Path("/run/proofstone/home")
+PRIVATE_HOME = Path("/run/proofstone/home")
 """The path of the private HOME, for a program in a mount namespace."""
 
 # Variable → the folder below HOME that it stands for when it is not set. GOMODCACHE follows GOPATH.
@@ -119,7 +119,7 @@ _XDG_VARIABLES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CAC
 """Variables that would lead a program past its HOME."""
 
 
-def at_home(variables: Mapping[str, str], home: Path, user_home: Path | None) -> dict[str, str]:
+def build_home_variables(variables: Mapping[str, str], home: Path, user_home: Path | None) -> dict[str, str]:
     """Return the variables of a program whose HOME is `home`, with the toolchains of the user's own HOME."""
     toolchains = {name: user_home / folder for name, folder in _TOOLCHAINS.items()} if user_home else {}
     toolchain_variables = {name: str(folder) for name, folder in toolchains.items() if folder.is_dir()}
@@ -130,7 +130,7 @@ def at_home(variables: Mapping[str, str], home: Path, user_home: Path | None) ->
     )
 
 
-def tools_in(home: Path, needed: Iterable[Path]) -> list[Path]:
+def find_tool_folders(home: Path, needed: Iterable[Path]) -> list[Path]:
     """Return the folders of the user's HOME that a program sees: toolchains, package caches, and what it is known to
     need.
 
@@ -141,51 +141,53 @@ def tools_in(home: Path, needed: Iterable[Path]) -> list[Path]:
     return sorted({path for path in (*known, *inside) if path.is_dir()}, key=lambda path: len(path.parts))
 
 
-def shared(own: OwnHome) -> list[tuple[Path, str]]:
+def list_shared(own: PrivateHome) -> list[tuple[Path, str]]:
     """Return the shared files that exist, the outermost first. What the user does not have is not created."""
     return sorted((pair for pair in own.shared if pair[0].exists()), key=lambda pair: len(Path(pair[1]).parts))
 
 
-def home_mounts(own: OwnHome, root: Path, nothing: Path) -> list[str]:
+def build_home_mounts(own: PrivateHome, root: Path, nothing: Path) -> list[str]:
     """Return the bubblewrap options for a private HOME.
 
     A folder on the path to a protected file is mounted on itself: nobody can move a mount point away and put another
     folder in its place.
     """
-    command = ["--bind", str(own.folder), str(HOME_INSIDE)]
-    for source, path in shared(own):
-        command += ["--bind", str(source), str(HOME_INSIDE / path)]
-    for cover, at in covers(own, own.folder.with_name(f"{own.folder.name}.covers")):
-        command += ["--bind", str(cover), str(HOME_INSIDE / at)]
-    protected_paths = [protected for protected in ways_to_kept(own) if protected.top.exists()]
+    command = ["--bind", str(own.folder), str(PRIVATE_HOME)]
+    for source, path in list_shared(own):
+        command += ["--bind", str(source), str(PRIVATE_HOME / path)]
+    for cover, at in create_covers(own, own.folder.with_name(f"{own.folder.name}.covers")):
+        command += ["--bind", str(cover), str(PRIVATE_HOME / at)]
+    protected_paths = [protected for protected in find_protected_paths(own) if protected.top.exists()]
     for folder, at in sorted(
-        {(folder, protected.inside(folder)) for protected in protected_paths for folder in protected.folders}
+        {(folder, protected.path_in_home(folder)) for protected in protected_paths for folder in protected.folders}
     ):
-        command += ["--bind", str(folder), str(HOME_INSIDE / at)]
+        command += ["--bind", str(folder), str(PRIVATE_HOME / at)]
     for protected in protected_paths:
         if protected.is_mountable:
-            command += ["--ro-bind", str(protected.path), str(HOME_INSIDE / protected.inside(protected.path))]
+            command += ["--ro-bind", str(protected.path), str(PRIVATE_HOME / protected.path_in_home(protected.path))]
     for at in _find_shared_sockets(own, root):
-        command += ["--ro-bind", str(nothing), str(HOME_INSIDE / at)]
+        command += ["--ro-bind", str(nothing), str(PRIVATE_HOME / at)]
     return command
 
 
-def _find_shared_sockets(private_home: OwnHome, root: Path) -> list[Path]:
+def _find_shared_sockets(private_home: PrivateHome, root: Path) -> list[Path]:
     """Return the paths, in the private HOME, of shared sockets on which programs of the machine listen: they are
     hidden.
     """
-    sockets = [path.resolve() for path in open_sockets(root, (), ())]
-    shared_folders = [(source.resolve(), path) for source, path in shared(private_home)]
+    sockets = [path.resolve() for path in find_open_sockets(root, (), ())]
+    shared_folders = [(source.resolve(), path) for source, path in list_shared(private_home)]
     return [
         Path(at) / path.relative_to(top) for path in sockets for top, at in shared_folders if path.is_relative_to(top)
     ]
 
 
 @contextmanager
-def linked_home(own: OwnHome) -> Iterator[None]:
+def link_home(own: PrivateHome) -> Iterator[None]:
     """Provide the shared files as links while the block runs, where mounts are not available."""
-    nested = {path for _, path in shared(own) for _, other in shared(own) if Path(other) in Path(path).parents}
-    links = [(source.absolute(), own.folder / path) for source, path in shared(own) if path not in nested]
+    nested = {
+        path for _, path in list_shared(own) for _, other in list_shared(own) if Path(other) in Path(path).parents
+    }
+    links = [(source.absolute(), own.folder / path) for source, path in list_shared(own) if path not in nested]
     for source, at in links:
         _clear_path(own.folder, at)
         at.parent.mkdir(parents=True, exist_ok=True)
@@ -205,11 +207,11 @@ def _clear_path(folder: Path, at: Path) -> None:
         if current.is_symlink() or current.is_file():
             current.unlink()
     if at.is_dir():
-        remove(at)
+        remove_folder(at)
 
 
 @contextmanager
-def mount_points(view: View) -> Iterator[None]:
+def remove_mount_points(view: SandboxView) -> Iterator[None]:
     """Remove the mount points afterwards: the sandbox creates a file or folder wherever it mounts something."""
     targets = (*view.dependencies, *(bind.at for bind in view.includes), *view.sockets)
     with _temporary_entries(view, [*targets, *(path.resolve() for path in view.masked)]):
@@ -217,7 +219,7 @@ def mount_points(view: View) -> Iterator[None]:
 
 
 @contextmanager
-def linked(view: View) -> Iterator[None]:
+def link_dependencies(view: SandboxView) -> Iterator[None]:
     """Provide dependencies as links and included files as copies, where the work tree has nothing of that name."""
     with _temporary_entries(view, [*view.dependencies, *(bind.at for bind in view.includes)]) as absent:
         for folder in view.dependencies:
@@ -230,7 +232,7 @@ def linked(view: View) -> Iterator[None]:
 
 
 @contextmanager
-def _temporary_entries(view: View, paths: list[Path]) -> Iterator[frozenset[Path]]:
+def _temporary_entries(view: SandboxView, paths: list[Path]) -> Iterator[frozenset[Path]]:
     """Yield those of `paths` that the work tree does not have, and remove them afterwards."""
     inside = [path for path in paths if path.is_relative_to(view.root) and path != view.root]
     for path in inside:
@@ -247,32 +249,32 @@ def _temporary_entries(view: View, paths: list[Path]) -> Iterator[frozenset[Path
                 folder.rmdir()
 
 
-def _work_tree(view: View) -> Path:
+def _work_tree(view: SandboxView) -> Path:
     if view.work_tree is None:
         raise AssertionError("only a work tree has temporary entries")
     return view.work_tree
 
 
-def _path_in_work_tree(view: View, path: Path) -> Path:
+def _path_in_work_tree(view: SandboxView, path: Path) -> Path:
     """Return where a path of the repository is in the work tree."""
     return _work_tree(view) / path.relative_to(view.root)
 
 
-def _remove_stale_link(view: View, path: Path) -> None:
+def _remove_stale_link(view: SandboxView, path: Path) -> None:
     """Remove a link that an interrupted run left behind."""
     at = _path_in_work_tree(view, path)
     if _is_own(view, at) and at.is_symlink() and at.readlink() == path:
         at.unlink()
 
 
-def _find_missing_parents(view: View, path: Path) -> Iterator[Path]:
+def _find_missing_parents(view: SandboxView, path: Path) -> Iterator[Path]:
     at = _path_in_work_tree(view, path).parent
     while at != _work_tree(view) and not os.path.lexists(at):
         yield at
         at = at.parent
 
 
-def _make_room(view: View, path: Path, absent: frozenset[Path]) -> Path | None:
+def _make_room(view: SandboxView, path: Path, absent: frozenset[Path]) -> Path | None:
     """Return the path for a temporary entry, after creating the folders above it; None if there is no room for one."""
     at = _path_in_work_tree(view, path) if path in absent else None
     if at is None or not _is_own(view, at) or any(above.is_file() for above in at.parents):
@@ -281,17 +283,17 @@ def _make_room(view: View, path: Path, absent: frozenset[Path]) -> Path | None:
     return at
 
 
-def _is_own(view: View, path: Path) -> bool:
+def _is_own(view: SandboxView, path: Path) -> bool:
     """Return whether the path is in the work tree without a link on the way."""
     top = _work_tree(view)
     return Path(os.path.realpath(path.parent)) == Path(os.path.realpath(top)) / path.parent.relative_to(top)
 
 
-def _clear_entry(view: View, path: Path) -> None:
+def _clear_entry(view: SandboxView, path: Path) -> None:
     if not os.path.lexists(path) or not _is_own(view, path):
         return
     if path.is_dir() and not path.is_symlink():
-        remove(path)
+        remove_folder(path)
     else:
         path.unlink()
 
@@ -300,12 +302,12 @@ _MOUNT_TABLE: Final = Path("/proc/self/mountinfo")
 _ESCAPES: Final = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
 
 
-def mount_table() -> str | None:
+def read_mount_table() -> str | None:
     """Return the kernel's mount table, or None if there is none."""
     return _MOUNT_TABLE.read_text(encoding="utf-8", errors="surrogateescape") if _MOUNT_TABLE.exists() else None
 
 
-def mounts(mountinfo: str) -> list[tuple[Path, str]]:
+def parse_mounts(mountinfo: str) -> list[tuple[Path, str]]:
     """Return each mount point and its type, in the order of mounting: a later mount covers an earlier one at the same
     point.
     """

@@ -16,12 +16,12 @@ from typing import Any
 
 from proofstone.common.models import Assurance
 from proofstone.errors import SandboxError
-from proofstone.sandbox.bubblewrap import Bubblewrap, LayerKind
+from proofstone.sandbox.bubblewrap import BubblewrapSandbox, LayerKind
 from proofstone.sandbox.job import Sandbox
-from proofstone.sandbox.limits import make_group
-from proofstone.sandbox.process import launcher
-from proofstone.sandbox.supervised import Supervised
-from proofstone.sandbox.unprivileged import STAGE, is_root, stage
+from proofstone.sandbox.limits import create_control_group
+from proofstone.sandbox.process import build_launcher_command
+from proofstone.sandbox.supervised import SupervisedSandbox
+from proofstone.sandbox.unprivileged import STAGE, runs_as_root, stage_spec
 
 _LEVELS = (Assurance.BUBBLEWRAP, Assurance.LANDLOCK, Assurance.PLAIN)
 
@@ -40,13 +40,13 @@ class SandboxFacts:
     cgroup: bool
 
     @property
-    def best(self) -> Assurance:
+    def best_level(self) -> Assurance:
         if self.namespaces:
             return Assurance.BUBBLEWRAP
         return Assurance.LANDLOCK if self.landlock else Assurance.PLAIN
 
 
-def remembered_facts(cache: Path, scratch: Path, search: str) -> SandboxFacts:
+def load_sandbox_facts(cache: Path, scratch: Path, search: str) -> SandboxFacts:
     """Return the facts that were found since the machine started with the same bubblewrap; otherwise probe again.
 
     `search` is the PATH to find bubblewrap in.
@@ -61,8 +61,8 @@ def remembered_facts(cache: Path, scratch: Path, search: str) -> SandboxFacts:
             return SandboxFacts(**cached["facts"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass  # there is no cache, or another version wrote it: probe again
-    facts = probe(scratch, search)
-    if facts.best is Assurance.BUBBLEWRAP:  # what is missing may be installed at any time
+    facts = try_sandboxes(scratch, search)
+    if facts.best_level is Assurance.BUBBLEWRAP:  # what is missing may be installed at any time
         cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = cache.with_name(f"{cache.name}.{os.getpid()}")
         temporary.write_text(json.dumps({"key": key, "facts": asdict(facts)}), "utf-8")
@@ -70,13 +70,13 @@ def remembered_facts(cache: Path, scratch: Path, search: str) -> SandboxFacts:
     return facts
 
 
-def probe(scratch: Path, search: str | None = None) -> SandboxFacts:
+def try_sandboxes(scratch: Path, search: str | None = None) -> SandboxFacts:
     """Try everything once. `scratch` is where layers would be; `search` is the PATH for bubblewrap, if not the usual
     one.
     """
     program = shutil.which("bwrap", path=search) or ""
     works, error = _try_bubblewrap(program, scratch)
-    group = make_group(0, 64)
+    group = create_control_group(0, 64)
     if group:
         group.close()
     return SandboxFacts(
@@ -89,10 +89,10 @@ def probe(scratch: Path, search: str | None = None) -> SandboxFacts:
     )
 
 
-def choose(facts: SandboxFacts, level: str, *, require: bool) -> Sandbox:
+def choose_sandbox(facts: SandboxFacts, level: str, *, require: bool) -> Sandbox:
     """Return the sandbox for this machine: the strongest one, or the requested level."""
-    chosen_level = facts.best if level == "auto" else Assurance(level)
-    if _LEVELS.index(chosen_level) < _LEVELS.index(facts.best):
+    chosen_level = facts.best_level if level == "auto" else Assurance(level)
+    if _LEVELS.index(chosen_level) < _LEVELS.index(facts.best_level):
         raise SandboxError(
             f"the sandbox level {chosen_level} is not available here: {_explain_missing(facts, chosen_level)}",
             hint=_HINT,
@@ -101,7 +101,9 @@ def choose(facts: SandboxFacts, level: str, *, require: bool) -> Sandbox:
         reason = _explain_missing(facts, Assurance.BUBBLEWRAP)
         raise SandboxError(f"a sandbox is required, but the level here would be {chosen_level}: {reason}", hint=_HINT)
     return (
-        Bubblewrap(facts.bubblewrap, facts.layers) if chosen_level is Assurance.BUBBLEWRAP else Supervised(chosen_level)
+        BubblewrapSandbox(facts.bubblewrap, facts.layers)
+        if chosen_level is Assurance.BUBBLEWRAP
+        else SupervisedSandbox(chosen_level)
     )
 
 
@@ -113,7 +115,7 @@ def _explain_missing(facts: SandboxFacts, level: Assurance) -> str:
         return "the kernel has no Landlock"
     if not facts.bubblewrap:
         return "bubblewrap (bwrap) is not installed"
-    return facts.namespaces_error or f"{facts.best} is the configured level"
+    return facts.namespaces_error or f"{facts.best_level} is the configured level"
 
 
 def _try_bubblewrap(program: str, scratch: Path) -> tuple[bool, str]:
@@ -142,7 +144,7 @@ def _try_layer(scratch: Path, *, memory: bool) -> bool:
             path.mkdir()
         (lower / "there").touch()
         layer = {"lower": [str(lower)], "at": str(at), "scratch": str(top), "memory": memory, "size_mb": 0}
-        target = f"{STAGE}/layer-0/at" if is_root() else str(at)
+        target = f"{STAGE}/layer-0/at" if runs_as_root() else str(at)
         argv = ["/bin/sh", "-c", 'echo more >> "$0/there" && echo new > "$0/new"', target]
         works, _ = _try_spec({"layers": [layer], "argv": argv}, Path(folder))
         _make_removable(Path(folder))
@@ -154,9 +156,12 @@ def _try_spec(spec: dict[str, Any], scratch: Path) -> tuple[bool, str]:
     scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         spec_file = Path(folder, "spec")
-        spec_file.write_bytes(marshal.dumps(stage(spec, [scratch]) if is_root() else spec))
+        spec_file.write_bytes(marshal.dumps(stage_spec(spec, [scratch]) if runs_as_root() else spec))
         result = subprocess.run(
-            [*launcher("try_setup"), str(spec_file)], capture_output=True, check=False, stdin=subprocess.DEVNULL
+            [*build_launcher_command("try_setup"), str(spec_file)],
+            capture_output=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
     return result.returncode == 0, result.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
 

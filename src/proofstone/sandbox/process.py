@@ -19,11 +19,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from proofstone.sandbox.job import Execution, Job, Sink
-from proofstone.sandbox.limits import Group, Watch
+from proofstone.sandbox.job import OutputSink, SandboxJob, SandboxResult
+from proofstone.sandbox.limits import ControlGroup, LimitWatch
 
 _LAUNCHER = "import sys; sys.path.append(sys.argv.pop(1)); import launcher; launcher."
-SETUP_FAILED = 125
+SETUP_FAILED_CODE = 125
 """The exit code of the launcher when the sandbox could not be set up; its last line says why."""
 _CHUNK = 1 << 20
 _TICK = 0.1
@@ -31,7 +31,7 @@ _PIPE_SECONDS = 0.3
 """Seconds to wait for output that is still in the pipe after the process has ended."""
 
 
-def launcher(function: str) -> list[str]:
+def build_launcher_command(function: str) -> list[str]:
     """Return the command that calls this function of `launcher.py`.
 
     The module is imported, because Python would compile a script in every run.
@@ -39,14 +39,16 @@ def launcher(function: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", f"{_LAUNCHER}{function}()", str(Path(__file__).parent)]
 
 
-def launch(job: Job, launcher_spec: dict[str, Any], group: Group | None, sink: Sink) -> Execution:
+def run_launcher(
+    job: SandboxJob, launcher_spec: dict[str, Any], group: ControlGroup | None, sink: OutputSink
+) -> SandboxResult:
     """Run the launcher with this spec until the job ends."""
     started = time.monotonic()
     spec_file, setup_log = job.scratch / "spec", job.scratch / "setup.log"
     spec_file.write_bytes(marshal.dumps(launcher_spec))
     with setup_log.open("wb") as log:
         process = subprocess.Popen(
-            [*launcher("main"), str(spec_file), str(log.fileno()), str(os.getpid())],
+            [*build_launcher_command("main"), str(spec_file), str(log.fileno()), str(os.getpid())],
             stdin=subprocess.DEVNULL if job.stdin is None else job.stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -58,24 +60,24 @@ def launch(job: Job, launcher_spec: dict[str, Any], group: Group | None, sink: S
     output = _Output(job, sink)
     try:
         ended_by = _drain(process, job, output, started, group)
-        exceeded = group.exceeded() if group else ""
+        exceeded = group.describe_exceeded() if group else ""
     finally:
         _end_process(process, group)
         output.end()
     duration = round((time.monotonic() - started) * 1000)
     if ended_by == "deadline":
-        return Execution(None, duration, timed_out=True)
+        return SandboxResult(None, duration, timed_out=True)
     if ended_by == "silence":
-        return Execution(None, duration, timed_out=True, limit=f"{job.limits.idle_seconds:g} s without any output")
+        return SandboxResult(None, duration, timed_out=True, limit=f"{job.limits.idle_seconds:g} s without any output")
     if ended_by == "cancel":
-        return Execution(None, duration, cancelled=True)
+        return SandboxResult(None, duration, cancelled=True)
     if ended_by == "enough":
-        return Execution(None, duration, ended=True)
+        return SandboxResult(None, duration, was_stopped=True)
     limit = ended_by or exceeded
     setup_output = setup_log.read_text("utf-8", "replace").strip()
-    if process.returncode == SETUP_FAILED and setup_output:
-        return Execution(None, duration, setup_error=setup_output.splitlines()[-1])
-    return Execution(None if limit else process.returncode, duration, limit=limit)
+    if process.returncode == SETUP_FAILED_CODE and setup_output:
+        return SandboxResult(None, duration, setup_error=setup_output.splitlines()[-1])
+    return SandboxResult(None if limit else process.returncode, duration, limit=limit)
 
 
 def _launcher_environment(env: Mapping[str, str]) -> dict[str, str]:
@@ -86,10 +88,10 @@ def _launcher_environment(env: Mapping[str, str]) -> dict[str, str]:
 class _Output:
     """Passes output on, with the job's secrets masked: nothing unmasked leaves this module."""
 
-    def __init__(self, job: Job, sink: Sink) -> None:
+    def __init__(self, job: SandboxJob, sink: OutputSink) -> None:
         self._job = job
         self._sink = sink
-        self._stream = job.mask.stream()
+        self._stream = job.mask.open_stream()
 
     def add(self, data: bytes) -> None:
         self._pass_on(self._stream.add(data))
@@ -105,14 +107,16 @@ class _Output:
             self._job.on_output(data)
 
 
-def _drain(process: subprocess.Popen[bytes], job: Job, output: _Output, started: float, group: Group | None) -> str:
+def _drain(
+    process: subprocess.Popen[bytes], job: SandboxJob, output: _Output, started: float, group: ControlGroup | None
+) -> str:
     """Pass output on until the process has ended. Return what ended it, if the engine did."""
     if process.stdout is None:
         raise AssertionError("the launcher is always started with a pipe")
     pipe = process.stdout.fileno()
     os.set_blocking(pipe, False)
     folders = [job.scratch, *([job.view.work_tree] if job.view.work_tree else [])]
-    watch = Watch(job.limits, process.pid, folders, has_group=group is not None)
+    watch = LimitWatch(job.limits, process.pid, folders, has_group=group is not None)
     pipe_deadline: float | None = None
     last_output = started
     with selectors.DefaultSelector() as selector:
@@ -127,7 +131,7 @@ def _drain(process: subprocess.Popen[bytes], job: Job, output: _Output, started:
             now = time.monotonic()
             if reason := _find_stop_reason(job, now - started, now - last_output):
                 return reason
-            if exceeded := watch.exceeded(now):
+            if exceeded := watch.describe_exceeded(now):
                 return exceeded
             if process.poll() is not None:
                 pipe_deadline = pipe_deadline or now + _PIPE_SECONDS
@@ -135,22 +139,24 @@ def _drain(process: subprocess.Popen[bytes], job: Job, output: _Output, started:
                     return ""
 
 
-def _find_stop_reason(job: Job, seconds: float, silent: float) -> str:
+def _find_stop_reason(job: SandboxJob, seconds: float, silent: float) -> str:
     """Return why the job must end now, or an empty string."""
     if job.cancel.is_set():
         return "cancel"
-    if job.enough and job.enough.is_set():
+    if job.stop and job.stop.is_set():
         return "enough"
     if seconds > job.limits.seconds:
         return "deadline"
     return "silence" if job.limits.idle_seconds is not None and silent > job.limits.idle_seconds else ""
 
 
-def _await_end(process: subprocess.Popen[bytes], job: Job, started: float, last_output: float, watch: Watch) -> str:
+def _await_end(
+    process: subprocess.Popen[bytes], job: SandboxJob, started: float, last_output: float, watch: LimitWatch
+) -> str:
     """Wait for a process that has closed its output, within its deadline and its limits."""
     while process.poll() is None:
         now = time.monotonic()
-        if reason := _find_stop_reason(job, now - started, now - last_output) or watch.exceeded(now):
+        if reason := _find_stop_reason(job, now - started, now - last_output) or watch.describe_exceeded(now):
             return reason
         try:
             process.wait(_TICK)
@@ -159,7 +165,7 @@ def _await_end(process: subprocess.Popen[bytes], job: Job, started: float, last_
     return ""
 
 
-def _end_process(process: subprocess.Popen[bytes], group: Group | None) -> None:
+def _end_process(process: subprocess.Popen[bytes], group: ControlGroup | None) -> None:
     """End the process and everything that it started. Signal the supervisor first, because it knows its orphans."""
     if process.poll() is None:
         _signal_group(process.pid, signal.SIGTERM)

@@ -27,29 +27,29 @@ _LINGER_MS = 30_000
 _SETUP_FAILED = 125
 
 
-class Way:
+class RelayDirection:
     """One direction of a connection, with bytes that were read and not yet sent."""
 
     def __init__(self, source: socket.socket, sink: socket.socket, held: bytes = b"") -> None:
-        self.source, self.sink, self.held = source, sink, held
+        self.source, self.sink, self.buffer = source, sink, held
         self.is_open = True
 
     def waits_for(self) -> tuple[int, int]:
-        return (self.sink.fileno(), select.POLLOUT) if self.held else (self.source.fileno(), select.POLLIN)
+        return (self.sink.fileno(), select.POLLOUT) if self.buffer else (self.source.fileno(), select.POLLIN)
 
     def move(self) -> None:
         try:
-            self.held = self.held or self.source.recv(_CHUNK)
-            if self.held:
-                self.held = self.held[self.sink.send(self.held) :]
+            self.buffer = self.buffer or self.source.recv(_CHUNK)
+            if self.buffer:
+                self.buffer = self.buffer[self.sink.send(self.buffer) :]
             else:
-                self.end()
+                self.close()
         except BlockingIOError:
             return
         except OSError:
-            self.end()  # one side is gone; the other direction may still have data
+            self.close()  # one side is gone; the other direction may still have data
 
-    def end(self) -> None:
+    def close(self) -> None:
         self.is_open = False
         with suppress(OSError):
             self.sink.shutdown(socket.SHUT_WR)
@@ -61,7 +61,7 @@ def carry(left: socket.socket, right: socket.socket, first: bytes = b"") -> None
     After the right side has finished, wait for the left only briefly: clients keep connections that they will not use
     again.
     """
-    outgoing, incoming = Way(left, right, first), Way(right, left)
+    outgoing, incoming = RelayDirection(left, right, first), RelayDirection(right, left)
     open_ways = [outgoing, incoming]
     left.setblocking(False)
     right.setblocking(False)
@@ -81,19 +81,19 @@ def carry(left: socket.socket, right: socket.socket, first: bytes = b"") -> None
         open_ways = [way for way in open_ways if way.is_open]
 
 
-def lead_out(visitor: socket.socket, gateway: str, host: str) -> None:
+def carry_to_gateway(visitor: socket.socket, gateway: str, host: str) -> None:
     """Carry one connection to the gateway: as it is, or as a tunnel to `host`."""
     with visitor, socket.socket(socket.AF_UNIX) as out:
         try:
             out.connect(gateway)
-            if host and not opened(out, host):
+            if host and not open_tunnel(out, host):
                 return
         except OSError:
             return  # the client sees that the connection is closed
         carry(visitor, out)
 
 
-def opened(out: socket.socket, host: str) -> bool:
+def open_tunnel(out: socket.socket, host: str) -> bool:
     """Return whether the gateway accepts the tunnel. Read byte by byte, because what follows belongs to the host."""
     out.sendall(f"CONNECT {host} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
     head = b""
@@ -122,31 +122,31 @@ def serve(listeners: dict[socket.socket, str], gateway: str) -> NoReturn:
                 continue
             try:
                 arguments = (visitor, gateway, listeners[by_number[number]])
-                threading.Thread(target=lead_out, args=arguments, daemon=True).start()
+                threading.Thread(target=carry_to_gateway, args=arguments, daemon=True).start()
             except RuntimeError:
                 visitor.close()  # no thread is available
 
 
-def listening(address: str, port: int) -> socket.socket:
+def open_listener(address: str, port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     listener.bind((address, port))
     listener.listen(_MAX_CONNECTIONS)
     return listener
 
 
-def stand_ins(words: list[str]) -> dict[socket.socket, str]:
+def open_host_listeners(words: list[str]) -> dict[socket.socket, str]:
     """Open a listener for each host. A machine without IPv6 needs none for IPv6."""
     listeners = {}
     for address, port, host in zip(words[::3], words[1::3], words[2::3], strict=True):
         try:
-            listeners[listening(address, int(port))] = host
+            listeners[open_listener(address, int(port))] = host
         except OSError:
             if address != "::1":
                 raise
     return listeners
 
 
-def leave_behind(listeners: dict[socket.socket, str], gateway: str) -> None:
+def serve_in_background(listeners: dict[socket.socket, str], gateway: str) -> None:
     """Serve in a process that is forked twice: a program that waits for its children must not find one it never
     started.
     """
@@ -164,7 +164,7 @@ def leave_behind(listeners: dict[socket.socket, str], gateway: str) -> None:
     serve(listeners, gateway)
 
 
-def variables(port: int) -> dict[str, str]:
+def build_proxy_variables(port: int) -> dict[str, str]:
     proxy = f"http://127.0.0.1:{port}"
     proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), proxy) | {"NO_PROXY": "127.0.0.1,localhost,::1"}
     return proxies | {name.lower(): value for name, value in proxies.items()} | {"NODE_USE_ENV_PROXY": "1"}
@@ -174,16 +174,16 @@ def main() -> NoReturn:
     gateway, words = sys.argv[1], sys.argv[2:]
     split = words.index("--")
     try:
-        listeners = stand_ins(words[:split])
-        proxy = listening("127.0.0.1", 0)
+        listeners = open_host_listeners(words[:split])
+        proxy = open_listener("127.0.0.1", 0)
     except OSError as error:
         sys.stderr.write(f"the network access of the sandbox cannot be set up: {error}\n")
         sys.exit(_SETUP_FAILED)
-    leave_behind({**listeners, proxy: ""}, gateway)
+    serve_in_background({**listeners, proxy: ""}, gateway)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)  # Python ignores them, and the program would inherit that
     program = words[split + 1 :]
-    os.execvpe(program[0], program, {**os.environ, **variables(proxy.getsockname()[1])})
+    os.execvpe(program[0], program, {**os.environ, **build_proxy_variables(proxy.getsockname()[1])})
 
 
 if __name__ == "__main__":

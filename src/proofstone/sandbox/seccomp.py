@@ -32,7 +32,7 @@ class CallGroup:
     can_be_allowed: bool = True
 
 
-GROUPS: Final = (
+CALL_GROUPS: Final = (
     CallGroup(
         NAMESPACES,
         "mounting file systems and creating namespaces",
@@ -65,7 +65,7 @@ GROUPS: Final = (
         can_be_allowed=False,
     ),
 )  # fmt: skip
-ALLOWABLE: Final = tuple(group.name for group in GROUPS if group.can_be_allowed)
+ALLOWABLE_GROUPS: Final = tuple(group.name for group in CALL_GROUPS if group.can_be_allowed)
 
 _NEW_USER_NAMESPACE: Final = 0x10000000
 _COMMON_NUMBERS: Final = {
@@ -134,7 +134,7 @@ Instruction = tuple[int, int, int, int]
 """Operation, jump if true, jump if false, operand."""
 
 
-def is_available(machine: str | None = None) -> bool:
+def has_filter(machine: str | None = None) -> bool:
     """Return whether there is a filter for this machine's architecture."""
     return (machine or os.uname().machine) in _ARCHITECTURES
 
@@ -175,7 +175,7 @@ def _build_instructions(
     if architecture.has_x32:
         yield (_AT_LEAST, 0, 1, _X32_NUMBERS)
         yield (_RETURN, 0, 0, _ERROR | errno.ENOSYS)
-    for group in GROUPS:
+    for group in CALL_GROUPS:
         for call in group.calls if group.name not in allowed else ():
             if call in numbers:
                 yield (_EQUAL, 0, 1, numbers[call])

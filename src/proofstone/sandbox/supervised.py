@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from proofstone.common.models import Assurance
-from proofstone.machine.files import remove, write_alternates
-from proofstone.sandbox.bubblewrap import PROBES, copied, hidden_in
-from proofstone.sandbox.job import Execution, Job, Place, Sink, View
-from proofstone.sandbox.limits import Group, limited
-from proofstone.sandbox.mounts import linked, linked_home, shared
-from proofstone.sandbox.process import launch
+from proofstone.machine.files import remove_folder, write_alternates
+from proofstone.sandbox.bubblewrap import PROBES_FOLDER, copy_files, find_hidden_files
+from proofstone.sandbox.job import OutputSink, SandboxJob, SandboxPaths, SandboxResult, SandboxView
+from proofstone.sandbox.limits import ControlGroup, limit_resources
+from proofstone.sandbox.mounts import link_dependencies, link_home, list_shared
+from proofstone.sandbox.process import run_launcher
 from proofstone.sandbox.seccomp import build_filter
 
 _DEVICES = (
@@ -34,26 +34,34 @@ _DEVICES = (
 
 
 @dataclass(frozen=True)
-class Supervised:
+class SupervisedSandbox:
     """A sandbox without namespaces."""
 
     level: Assurance
 
-    def place(self, view: View, scratch: Path) -> Place:
+    def prepare(self, view: SandboxView, scratch: Path) -> SandboxPaths:
         for name in ("report", "tmp", "home"):
             (scratch / name).mkdir(parents=True)
         root = view.work_tree or self._copy_files(view, view.copy_at or scratch / "copy")
         sources = tuple(path for path in (root / "src", root) if path.is_dir())
-        handed = tuple(bind.source for bind in view.handed)
+        handed = tuple(bind.source for bind in view.engine_binds)
         home = view.own_home.folder if view.own_home else None
-        return Place(root, scratch / "report", PROBES, scratch / "tmp", module_path=sources, handed=handed, home=home)
+        return SandboxPaths(
+            root,
+            scratch / "report",
+            PROBES_FOLDER,
+            scratch / "tmp",
+            module_path=sources,
+            engine_paths=handed,
+            home=home,
+        )
 
-    def _copy_files(self, view: View, copy: Path) -> Path:
+    def _copy_files(self, view: SandboxView, copy: Path) -> Path:
         if copy.is_symlink():
             copy.unlink()
         elif copy.exists():
-            remove(copy)
-        copied(view, copy)
+            remove_folder(copy)
+        copy_files(view, copy)
         for folder in view.dependencies:
             if folder.is_relative_to(view.root):
                 at = copy / folder.relative_to(view.root)
@@ -67,36 +75,36 @@ class Supervised:
         if view.git:
             shutil.copytree(view.git, copy / ".git")
             write_alternates(copy / ".git", [bind.source for bind in view.objects])
-        for name in hidden_in(copy, view):
+        for name in find_hidden_files(copy, view):
             (copy / name).unlink()  # it may be read-only
             (copy / name).touch()
         return copy
 
-    def written(self, job: Job) -> Path:
-        return job.place.root
+    def find_written(self, job: SandboxJob) -> Path:
+        return job.paths.root
 
-    def run(self, job: Job, sink: Sink) -> Execution:
+    def run(self, job: SandboxJob, sink: OutputSink) -> SandboxResult:
         with (
-            limited(job.limits.memory_mb, job.limits.processes) as group,
-            linked(job.view) if job.view.work_tree else nullcontext(),
-            linked_home(job.view.own_home) if job.view.own_home else nullcontext(),
+            limit_resources(job.limits.memory_mb, job.limits.processes) as group,
+            link_dependencies(job.view) if job.view.work_tree else nullcontext(),
+            link_home(job.view.own_home) if job.view.own_home else nullcontext(),
         ):
-            return launch(job, self._build_spec(job, group), group, sink)
+            return run_launcher(job, self._build_spec(job, group), group, sink)
 
-    def _build_spec(self, job: Job, group: Group | None) -> dict[str, Any]:
+    def _build_spec(self, job: SandboxJob, group: ControlGroup | None) -> dict[str, Any]:
         uses_landlock = self.level is Assurance.LANDLOCK
-        writable = [str(job.place.root), *(str(job.scratch / name) for name in ("report", "tmp", "home"))]
-        writable += [str(bind.source) for bind in job.view.handed if bind.writable]
+        writable = [str(job.paths.root), *(str(job.scratch / name) for name in ("report", "tmp", "home"))]
+        writable += [str(bind.source) for bind in job.view.engine_binds if bind.writable]
         own_home = job.view.own_home
         if own_home:
-            writable += [str(own_home.folder), *(str(source) for source, _ in shared(own_home))]
+            writable += [str(own_home.folder), *(str(source) for source, _ in list_shared(own_home))]
         seccomp_filter = (
             build_filter(job.limits.allowed, without_sockets=not _may_connect(job.view)) if uses_landlock else b""
         )
-        folder_variables = {"HOME": str(job.place.home or job.scratch / "home"), "TMPDIR": str(job.place.temporary)}
-        bytecode_variables = {"PYTHONPYCACHEPREFIX": str(job.place.temporary / "pycache")}
+        folder_variables = {"HOME": str(job.paths.home or job.scratch / "home"), "TMPDIR": str(job.paths.temporary)}
+        bytecode_variables = {"PYTHONPYCACHEPREFIX": str(job.paths.temporary / "pycache")}
         return {
-            "groups": group.procs if group else (),
+            "groups": group.procs_files if group else (),
             "confine": True,
             "layers": [],
             "landlock": uses_landlock,
@@ -108,7 +116,7 @@ class Supervised:
         }
 
 
-def _may_connect(view: View) -> bool:
+def _may_connect(view: SandboxView) -> bool:
     """Return whether sockets are allowed. Without a network namespace, hosts cannot be told apart: all are allowed, or
     none.
     """

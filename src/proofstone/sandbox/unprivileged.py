@@ -33,7 +33,7 @@ _OPERANDS: Final = {
 """How many words follow each option of bubblewrap; options that are not listed have none."""
 
 
-def is_root() -> bool:
+def runs_as_root() -> bool:
     return os.geteuid() == 0
 
 
@@ -59,7 +59,7 @@ class _Stage:
         return str(self.mounts[key]["target"])
 
 
-def stage(spec: dict[str, Any], own: Iterable[Path]) -> dict[str, Any]:
+def stage_spec(spec: dict[str, Any], own: Iterable[Path]) -> dict[str, Any]:
     """Return the launcher's spec for a sandbox without root's rights; see the module's docstring."""
     mounts_stage = _Stage(tuple(own))
     layers = []
@@ -111,7 +111,7 @@ def _find_folders_to_cover(options: Sequence[tuple[str, ...]]) -> list[Path]:
     itself.
     """
     empty = [Path(words[-1]) for words in options if words[0] == "--tmpfs"]
-    closed = closed_folders(Path(words[-1]) for words in options if words[0] in _MOUNT_OPTIONS)
+    closed = find_closed_folders(Path(words[-1]) for words in options if words[0] in _MOUNT_OPTIONS)
     return [folder for folder in closed if not any(folder.is_relative_to(above) for above in empty)]
 
 
@@ -130,7 +130,7 @@ def split_options(argv: Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield tuple(argv[index:])
 
 
-def closed_folders(paths: Iterable[Path]) -> list[Path]:
+def find_closed_folders(paths: Iterable[Path]) -> list[Path]:
     """Return the folders on these paths that an unknown user may not enter, the outermost of each path.
 
     Each is replaced by an empty folder, so that mounts below it can be reached; a check could not have read it anyway.

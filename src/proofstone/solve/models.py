@@ -13,11 +13,11 @@ from proofstone.agents.roles.models.solve_messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from proofstone.common.models import Budget, ChangedPath, Contract, Spent
-from proofstone.ledger.models import BegunSetup
+from proofstone.common.models import Budget, BudgetUsage, ChangedPath, FrozenModel
+from proofstone.ledger.models import RunConfig
 
 
-class SolveRound(Contract):
+class SolveRound(FrozenModel):
     number: int
     directive: PlanDirective
     """The decision at the end of the round, with the loss, the gradient and the rationale."""
@@ -30,7 +30,7 @@ class SolveRound(Contract):
     """The verdicts on the merged result, if there was one."""
 
 
-class SolveReport(Contract):
+class SolveReport(FrozenModel):
     run_id: str
     repository: str
     task: TaskSpec
@@ -50,7 +50,7 @@ class SolveReport(Contract):
     policy: str
     elapsed_ms: int
     dispatches: int = 0
-    spent: Spent = Spent()
+    spent: BudgetUsage = BudgetUsage()
     notes: tuple[str, ...] = ()
     unused_answer: bool = False
     """Whether an answer was given in advance and no question was asked."""
@@ -58,7 +58,7 @@ class SolveReport(Contract):
     """The command to continue with, if there is one."""
 
 
-class SolveSetup(BegunSetup):
+class SolveRunConfig(RunConfig):
     command: Literal["solve"] = "solve"
     goal: str
     """The user's own words."""
@@ -75,5 +75,5 @@ class SolveSetup(BegunSetup):
     notes: tuple[str, ...] = ()
 
     @property
-    def about(self) -> str:
+    def subject(self) -> str:
         return f'"{self.goal}"'

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from proofstone.agents.models import Occasion
-from proofstone.agents.read_only_agents import Asking
+from proofstone.agents.models import DispatchKey
+from proofstone.agents.read_only_agents import ReadOnlyRequest
 from proofstone.agents.roles.models.solve import (
     FailureRequest,
     JudgementRequest,
@@ -27,19 +27,19 @@ from proofstone.agents.roles.models.solve_messages import (
     SubTask,
     SubTaskOutcome,
 )
-from proofstone.agents.roles.registry import IN_THE_LOOP
-from proofstone.common.models import Contract
+from proofstone.agents.roles.registry import LOOP_ROLES
+from proofstone.common.models import FrozenModel
 from proofstone.solve.rules.effects import (
     AskExecutor,
-    AskForFailure,
+    AskForFailureReport,
     AskMetaValidator,
     AskPerceiver,
     AskPlanner,
     AskValidator,
 )
 
-AskAgent = AskPerceiver | AskPlanner | AskMetaValidator | AskForFailure
-AskBeside = AskExecutor | AskValidator
+AskAgent = AskPerceiver | AskPlanner | AskMetaValidator | AskForFailureReport
+AskAboutSubtask = AskExecutor | AskValidator
 """An effect that concerns one subtask."""
 
 _MAX_CHARS: Final = 200_000
@@ -47,46 +47,46 @@ _MAX_CHARS: Final = 200_000
 
 
 @dataclass(frozen=True)
-class SolveAsking(Asking):
-    about: str
+class SolveDispatch(ReadOnlyRequest):
+    subject: str
     """The subject of the dispatch, for the observer."""
 
     @property
-    def who(self) -> str:
+    def agent_label(self) -> str:
         """The name of the agent for the observer: several agents of one role can be at work."""
         occasion = self.occasion
         suffix = f"attempt {occasion.attempt}" if occasion.task and occasion.attempt > 1 else ""
         return " ".join(filter(None, (occasion.agent, occasion.task, suffix)))
 
 
-def asking(need: AskAgent, run_id: str, tools: Sequence[str]) -> SolveAsking:
+def build_dispatch(need: AskAgent, run_id: str, tools: Sequence[str]) -> SolveDispatch:
     """Return the dispatch for an effect. `tools` are the tools of an executor."""
     match need:
         case AskPerceiver():
             is_repeated = bool(need.clarification)
-            occasion = Occasion(run_id=run_id, role="perceiver", step="perceive/2" if is_repeated else "perceive")
-            request: Contract = PerceiveRequest(raw_input=need.raw_input, clarification=need.clarification)
-            return SolveAsking(IN_THE_LOOP["perceive"], request, occasion, "what is wanted")
+            occasion = DispatchKey(run_id=run_id, role="perceiver", step="perceive/2" if is_repeated else "perceive")
+            request: FrozenModel = PerceiveRequest(raw_input=need.raw_input, clarification=need.clarification)
+            return SolveDispatch(LOOP_ROLES["perceive"], request, occasion, "what is wanted")
         case AskPlanner():
-            occasion = Occasion(
+            occasion = DispatchKey(
                 run_id=run_id,
                 role="planner",
                 step=f"r{need.round}/p{need.attempt}",
                 round=need.round,
                 attempt=need.attempt,
             )
-            return SolveAsking(IN_THE_LOOP["plan"], _plan_request(need, tools), occasion, f"round {need.round}")
+            return SolveDispatch(LOOP_ROLES["plan"], _plan_request(need, tools), occasion, f"round {need.round}")
         case AskMetaValidator():
-            occasion = Occasion(run_id=run_id, role="meta_validator", step=f"r{need.round}/merge", round=need.round)
+            occasion = DispatchKey(run_id=run_id, role="meta_validator", step=f"r{need.round}/merge", round=need.round)
             request = MergeRequest(
                 manifest=need.manifest,
                 outcomes=_shorten_outcomes(need.outcomes),
                 criteria=_criterion_texts(need.criteria),
                 seen=tuple(map(_verdict_line, _shorten_verdicts(need.seen))),
             )
-            return SolveAsking(IN_THE_LOOP["merge"], request, occasion, f"the result of round {need.round}")
-        case AskForFailure():
-            occasion = Occasion(run_id=run_id, role="planner", step="end", focus=IN_THE_LOOP["fail"].foci[0])
+            return SolveDispatch(LOOP_ROLES["merge"], request, occasion, f"the result of round {need.round}")
+        case AskForFailureReport():
+            occasion = DispatchKey(run_id=run_id, role="planner", step="end", focus=LOOP_ROLES["fail"].foci[0])
             request = FailureRequest(
                 task=need.spec,
                 directive=need.directive,
@@ -94,10 +94,10 @@ def asking(need: AskAgent, run_id: str, tools: Sequence[str]) -> SolveAsking:
                 outcomes=_shorten_outcomes(need.outcomes),
                 merged=_shorten_verdicts(need.merged),
             )
-            return SolveAsking(IN_THE_LOOP["fail"], request, occasion, "what was done, and what to do next")
+            return SolveDispatch(LOOP_ROLES["fail"], request, occasion, "what was done, and what to do next")
 
 
-def asking_beside(need: AskBeside, run_id: str, round: int) -> SolveAsking:
+def build_subtask_dispatch(need: AskAboutSubtask, run_id: str, round: int) -> SolveDispatch:
     """Return the dispatch for an effect that concerns a subtask of this round."""
     subtask, attempt = need.subtask, need.attempt
     name = short_name(subtask, run_id)
@@ -111,7 +111,7 @@ def asking_beside(need: AskBeside, run_id: str, round: int) -> SolveAsking:
     }
     match need:
         case AskExecutor():
-            request: Contract = SolveExecutionRequest(
+            request: FrozenModel = SolveExecutionRequest(
                 task=need.spec,
                 subtask=subtask,
                 before=_shorten_outcomes(need.before),
@@ -119,12 +119,12 @@ def asking_beside(need: AskBeside, run_id: str, round: int) -> SolveAsking:
                 blocked_tools=need.blocked_tools,
                 blocked_targets=need.blocked_targets,
             )
-            occasion = Occasion.model_validate({**where, "role": "executor"})
-            return SolveAsking(IN_THE_LOOP["execute"], request, occasion, subtask.intent)
+            occasion = DispatchKey.model_validate({**where, "role": "executor"})
+            return SolveDispatch(LOOP_ROLES["execute"], request, occasion, subtask.intent)
         case AskValidator():
             request = JudgementRequest(subtask=subtask, result=need.result, criteria=_criterion_texts(need.criteria))
-            occasion = Occasion.model_validate({**where, "role": "agent_validator"})
-            return SolveAsking(IN_THE_LOOP["judge"], request, occasion, subtask.intent)
+            occasion = DispatchKey.model_validate({**where, "role": "agent_validator"})
+            return SolveDispatch(LOOP_ROLES["judge"], request, occasion, subtask.intent)
 
 
 def short_name(subtask: SubTask, run_id: str) -> str:

@@ -15,47 +15,51 @@ from typing import Final
 
 from pydantic import JsonValue, TypeAdapter
 
-from proofstone.agents.bus import Bus
-from proofstone.agents.memory.models import Memory
+from proofstone.agents.bus import MessageBus
+from proofstone.agents.memory.models import MemoryStore
 from proofstone.agents.memory.rules.calibration import Calibration, calibrate
 from proofstone.agents.models import Fault
 from proofstone.agents.roles.models.solve_messages import FinalStatus, TaskSpec
-from proofstone.runtime.parallel import side_by_side
-from proofstone.runtime.run_index import end_on_record
-from proofstone.solve.agents import TOOLS, Asked, Beginning, SolveAgents, Watching
-from proofstone.solve.journal import SolveJournal, keep_patch, remember
-from proofstone.solve.models import SolveReport, SolveRound, SolveSetup
-from proofstone.solve.requests import asking
+from proofstone.runtime.parallel import run_parallel
+from proofstone.runtime.run_index import record_early_end
+from proofstone.solve.agents import EXECUTOR_TOOLS, RecordedAgents, SolveAgents, SolveObserver, SolveStart
+from proofstone.solve.journal import SolveJournal, write_memory, write_patch
+from proofstone.solve.models import SolveReport, SolveRound, SolveRunConfig
+from proofstone.solve.requests import build_dispatch
 from proofstone.solve.rules.effects import (
-    Answered,
     AskPerson,
-    AskTime,
-    Elapsed,
-    Failed,
-    Heard,
-    Look,
-    Need,
-    Noted,
-    NotTaken,
-    Planned,
-    Pursue,
-    Pursued,
-    Recall,
-    Round,
-    Say,
-    Sent,
-    Solved,
+    CheckCriteria,
+    ElapsedTime,
+    MeasureTime,
+    PublishMessage,
+    PursueSubtasks,
+    RecallMemory,
+    ReportPlan,
+    ReportRejectedPlan,
+    ReportRound,
+    SolveAcknowledgement,
+    SolveAgentFailure,
+    SolveAgentReply,
+    SolveEffect,
+    SolveEffectResult,
+    SolveResult,
+    SubtaskOutcomes,
+    UserReply,
 )
-from proofstone.solve.rules.gradient import POLICIES, Weights
-from proofstone.solve.rules.loop import Goal, solve
-from proofstone.solve.subtasks import Subtasks
+from proofstone.solve.rules.gradient import POLICIES, LossWeights
+from proofstone.solve.rules.loop import SolveGoal, solve
+from proofstone.solve.subtasks import SubtaskRunner
 
-SLOTS: Final = 4
+SOLVE_JOBS: Final = 4
 """The number of agents that work at the same time."""
-OUTCOME: Final = {FinalStatus.ACCEPTED: "passed", FinalStatus.PARTIAL: "failed", FinalStatus.ABANDONED: "failed"}
+OUTCOME_OF_STATUS: Final = {
+    FinalStatus.ACCEPTED: "passed",
+    FinalStatus.PARTIAL: "failed",
+    FinalStatus.ABANDONED: "failed",
+}
 _CALIBRATION: Final = TypeAdapter(Calibration)
 
-Ask = Callable[[str], str]
+AskUser = Callable[[str], str]
 """Ask the user, if someone can answer now; an empty result means that there is no answer."""
 
 
@@ -66,20 +70,20 @@ class _QuestionPendingError(Exception):
 @dataclass
 class SolveRun:
     run_id: str
-    setup: SolveSetup
+    setup: SolveRunConfig
     journal: SolveJournal
     agents: SolveAgents
-    bus: Bus
-    watching: Watching
-    ask: Ask
-    memory: Memory | None
-    began_at: str
+    bus: MessageBus
+    observer: SolveObserver
+    ask: AskUser
+    memory: MemoryStore | None
+    started_at: str
     """When the first process of the run started."""
     answer: str = ""
     """An answer to the perceiver's question, given in advance."""
-    by: str = "person"
+    answered_by: str = "person"
     """Who answers."""
-    at_once: int = SLOTS
+    jobs: int = SOLVE_JOBS
     resumed: bool = False
     _rounds: list[SolveRound] = field(default_factory=list)
     _rejected: list[str] = field(default_factory=list)
@@ -90,23 +94,23 @@ class SolveRun:
     _started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self._recorded_agents = Asked(self.run_id, self.journal.steps, self.agents, self.watching)
-        self._subtasks = Subtasks(
-            self.agents, self._recorded_agents, self._publish, self.watching.pursued, self.at_once
+        self._recorded_agents = RecordedAgents(self.run_id, self.journal.steps, self.agents, self.observer)
+        self._subtasks = SubtaskRunner(
+            self.agents, self._recorded_agents, self._publish, self.observer.on_subtask_ended, self.jobs
         )
-        self._earlier_ms = self.journal.milliseconds()
+        self._earlier_ms = self.journal.read_work_ms()
         """The milliseconds that earlier processes have worked."""
 
     def run(self) -> SolveReport:
         """Run to the result, to a question that nobody can answer now, or to the end of the budget
         (OutOfBudgetError).
         """
-        self.watching.began(self._build_beginning())
-        with end_on_record(self.journal.ledger, self.run_id, self._cancel):
+        self.observer.on_run_started(self._build_beginning())
+        with record_early_end(self.journal.ledger, self.run_id, self._cancel):
             report = self._drive()
-        self.journal.reported(report, OUTCOME[report.result.status] if report.result else "needs_human")
+        self.journal.record_report(report, OUTCOME_OF_STATUS[report.result.status] if report.result else "needs_human")
         if report.result is not None:
-            self.agents.workspace.let_go()
+            self.agents.workspace.unpin()
         return report
 
     def _drive(self) -> SolveReport:
@@ -120,48 +124,48 @@ class SolveRun:
             try:
                 effect = loop.send(result)
             except StopIteration as stop:
-                solved: Solved = stop.value
+                solved: SolveResult = stop.value
                 return self._finish(solved)
 
     @property
-    def _goal(self) -> Goal:
+    def _goal(self) -> SolveGoal:
         setup = self.setup
-        weights = Weights(max_replans=setup.max_replans, time_budget_ms=setup.time_budget_ms)
-        return Goal(self.run_id, setup.goal, TOOLS, self.began_at, weights, POLICIES[setup.policy])
+        weights = LossWeights(max_replans=setup.max_replans, time_budget_ms=setup.time_budget_ms)
+        return SolveGoal(self.run_id, setup.goal, EXECUTOR_TOOLS, self.started_at, weights, POLICIES[setup.policy])
 
-    def _perform(self, effect: Need) -> Sent:
+    def _perform(self, effect: SolveEffect) -> SolveEffectResult:
         match effect:
-            case Say():
+            case PublishMessage():
                 self._message_count += 1
                 self._publish(f"{self.run_id}/{self._message_count}", effect)
-                return Noted()
+                return SolveAcknowledgement()
             case AskPerson():
-                return Answered(self._ask_person(effect.question))
-            case Recall():
+                return UserReply(self._ask_person(effect.question))
+            case RecallMemory():
                 return self._recall(effect.spec)
-            case Pursue():
-                return Pursued(self._subtasks.pursue(effect))
-            case Look():
-                (verdicts,) = side_by_side([lambda: self._subtasks.looked(effect)], 1, self._cancel)
+            case PursueSubtasks():
+                return SubtaskOutcomes(self._subtasks.pursue(effect))
+            case CheckCriteria():
+                (verdicts,) = run_parallel([lambda: self._subtasks.verify_criteria(effect)], 1, self._cancel)
                 return verdicts
-            case AskTime():
-                return Elapsed(self._measure_time(effect.round))
-            case Planned():
-                self.watching.planned(effect.round, effect.subtasks)
-                return Noted()
-            case NotTaken():
+            case MeasureTime():
+                return ElapsedTime(self._measure_time(effect.round))
+            case ReportPlan():
+                self.observer.on_plan_accepted(effect.round, effect.subtasks)
+                return SolveAcknowledgement()
+            case ReportRejectedPlan():
                 self._rejected.append(f"round {effect.round}: {effect.why}")
-                self.watching.rejected(effect.round, effect.why)
-                return Noted()
-            case Round():
+                self.observer.on_plan_rejected(effect.round, effect.why)
+                return SolveAcknowledgement()
+            case ReportRound():
                 return self._end_round(effect)
-        request = asking(effect, self.run_id, TOOLS)
-        (answer,) = side_by_side([lambda: self._recorded_agents.once(request)], 1, self._cancel)
-        return Failed(answer.why) if isinstance(answer, Fault) else Heard(answer)
+        request = build_dispatch(effect, self.run_id, EXECUTOR_TOOLS)
+        (answer,) = run_parallel([lambda: self._recorded_agents.ask_once(request)], 1, self._cancel)
+        return SolveAgentFailure(answer.why) if isinstance(answer, Fault) else SolveAgentReply(answer)
 
     # Effects.
 
-    def _publish(self, name: str, effect: Say) -> None:
+    def _publish(self, name: str, effect: PublishMessage) -> None:
         message = effect.message
         if isinstance(message, TaskSpec):
             self._spec = message
@@ -169,7 +173,7 @@ class SolveRun:
         self.bus.publish(effect.sender, effect.recipient, type(message).__name__, payload, message_id=f"solve/{name}")
 
     def _ask_person(self, question: str) -> str:
-        recorded = self.journal.steps.recall("person", question)
+        recorded = self.journal.steps.lookup("person", question)
         if recorded is not None:
             return str(recorded["text"])
         self._has_asked = True
@@ -178,7 +182,7 @@ class SolveRun:
         self._started += time.monotonic() - asked_at  # the time of the user does not count
         if not text.strip():
             raise _QuestionPendingError(question)
-        self.journal.steps.keep("person", question, {"text": text, "by": self.by})
+        self.journal.steps.record("person", question, {"text": text, "by": self.answered_by})
         return text
 
     def _recall(self, spec: TaskSpec) -> Calibration:
@@ -187,7 +191,7 @@ class SolveRun:
         """
         self._recall_count += 1
         step, words = f"recall/{self._recall_count}", (spec.intent, spec.raw_input)
-        recorded = self.journal.steps.recall(step, "\n".join(words))
+        recorded = self.journal.steps.lookup(step, "\n".join(words))
         if recorded is not None:
             return _CALIBRATION.validate_python(recorded["came"])
         if self.memory is None:
@@ -197,23 +201,23 @@ class SolveRun:
         calibration = calibrate(self.memory.entries(), words)
         payload: dict[str, JsonValue] = {"entries": [*calibration.used]}
         self.bus.publish("memory", "planner", "MemoryEntries", payload, message_id=f"{name}/entries")
-        self.journal.steps.keep(step, "\n".join(words), {"came": _CALIBRATION.dump_python(calibration, mode="json")})
+        self.journal.steps.record(step, "\n".join(words), {"came": _CALIBRATION.dump_python(calibration, mode="json")})
         return calibration
 
     def _measure_time(self, round: int) -> int:
         step = f"time/{round}"
-        recorded = self.journal.steps.recall(step, "")
+        recorded = self.journal.steps.lookup(step, "")
         if recorded is not None:
             return int(str(recorded["ms"]))
         ms = self._elapsed_ms
-        self.journal.steps.keep(step, "", {"ms": ms})
+        self.journal.steps.record(step, "", {"ms": ms})
         return ms
 
     @property
     def _elapsed_ms(self) -> int:
         return self._earlier_ms + round(1000 * (time.monotonic() - self._started))
 
-    def _end_round(self, effect: Round) -> Noted:
+    def _end_round(self, effect: ReportRound) -> SolveAcknowledgement:
         round = SolveRound(
             number=effect.number,
             directive=effect.directive,
@@ -224,21 +228,21 @@ class SolveRun:
             merged=effect.merged,
         )
         self._rounds.append(round)
-        self.journal.ended(round)
-        self.watching.decided(round)
-        return Noted()
+        self.journal.record_round(round)
+        self.observer.on_round_ended(round)
+        return SolveAcknowledgement()
 
     # The end.
 
-    def _finish(self, solved: Solved) -> SolveReport:
-        path = keep_patch(self.agents.workspace, self.run_id)
+    def _finish(self, solved: SolveResult) -> SolveReport:
+        path = write_patch(self.agents.workspace, self.run_id)
         remembered = 0
         if self.memory is not None:
-            remembered = remember(solved, self.memory, self.bus, self.run_id, self.agents.spent().usd)
+            remembered = write_memory(solved, self.memory, self.bus, self.run_id, self.agents.read_spent().usd)
         return self._build_report(solved, patch=path, remembered=remembered)
 
     def _build_report(
-        self, solved: Solved | None = None, *, question: str = "", patch: str = "", remembered: int = 0
+        self, solved: SolveResult | None = None, *, question: str = "", patch: str = "", remembered: int = 0
     ) -> SolveReport:
         setup, fallback = self.setup, TaskSpec(task_id=self.run_id, intent=self.setup.goal, raw_input=self.setup.goal)
         return SolveReport(
@@ -249,14 +253,14 @@ class SolveRun:
             question=question,
             rounds=tuple(self._rounds),
             rejected=tuple(self._rejected),
-            changed=self.agents.workspace.changed(),
+            changed=self.agents.workspace.list_changes(),
             patch=patch,
             remembered=remembered,
             agents=_agent_names(setup),
             policy=setup.policy,
             elapsed_ms=self._elapsed_ms,
-            dispatches=self.agents.dispatches(),
-            spent=self.agents.spent(),
+            dispatches=self.agents.count_dispatches(),
+            spent=self.agents.read_spent(),
             notes=setup.notes,
             unused_answer=bool(self.answer) and not self._has_asked,
             next_step=f'proofstone solve --resume {self.run_id} --answer "…"' if question else "",
@@ -264,11 +268,11 @@ class SolveRun:
 
     @property
     def _cancel(self) -> threading.Event:
-        return self.agents.workspace.world.cancel
+        return self.agents.workspace.context.cancel
 
-    def _build_beginning(self) -> Beginning:
+    def _build_beginning(self) -> SolveStart:
         setup = self.setup
-        return Beginning(
+        return SolveStart(
             run_id=self.run_id,
             goal=setup.goal,
             agents=_agent_names(setup),
@@ -280,5 +284,5 @@ class SolveRun:
         )
 
 
-def _agent_names(setup: SolveSetup) -> dict[str, str]:
+def _agent_names(setup: SolveRunConfig) -> dict[str, str]:
     return {role: " or ".join(specs) for role, specs in setup.agents.items()}

@@ -16,27 +16,27 @@ from pathlib import Path
 from typing import Final
 
 from proofstone.agents.executors.context import SandboxedShell
-from proofstone.agents.sandbox_shell import Standing, secret_files, shell_in
-from proofstone.agents.tools.tool_context import Ground
-from proofstone.check.context import World
+from proofstone.agents.sandbox_shell import WorkShellSetup, build_work_shell, find_secret_files
+from proofstone.agents.tools.tool_context import ToolContext
+from proofstone.check.context import RunContext
 from proofstone.common.models import Assurance, ChangedPath
 from proofstone.errors import RepositoryError
-from proofstone.git.snapshot import Snapshot, difference
-from proofstone.git.store import hold, let_go
-from proofstone.git.work_tree import WorkTree, freeze, make_work_tree, remove_work_tree, too_heavy
+from proofstone.git.snapshot import Snapshot, compare_trees
+from proofstone.git.store import pin, unpin
+from proofstone.git.work_tree import WorkTree, create_work_tree, find_oversized_file, freeze_work_tree, remove_work_tree
 from proofstone.ledger.artifacts import ArtifactWriter
-from proofstone.machine.files import remove
-from proofstone.sandbox.job import Limits
+from proofstone.machine.files import remove_folder
+from proofstone.sandbox.job import JobLimits
 
 _TREE_PIN: Final = "tree"
-BEGINNING: Final = "beginning"
+START_PIN: Final = "beginning"
 """The names under which its trees are pinned."""
 
 
 @dataclass
-class Workspace:
-    world: World
-    began_with: str
+class SolveWorkspace:
+    context: RunContext
+    start_tree: str
     """The tree with the user's own files."""
     tree: str
     """The tree of the last freeze."""
@@ -45,59 +45,59 @@ class Workspace:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self._demand_tree(self.began_with)
+        self._demand_tree(self.start_tree)
 
     @property
-    def place(self) -> WorkTree:
+    def work_tree(self) -> WorkTree:
         with self._lock:
             if self._work_tree is None:
                 self._demand_tree(self.tree)
-                self._work_tree = make_work_tree(
-                    self.world.store,
+                self._work_tree = create_work_tree(
+                    self.context.store,
                     self._folder,
-                    base_commit=self.world.base_commit,
+                    base_commit=self.context.base_commit,
                     tree=self.tree,
-                    sandboxed=self.world.sandbox.level is Assurance.BUBBLEWRAP,
+                    sandboxed=self.context.sandbox.level is Assurance.BUBBLEWRAP,
                 )
             return self._work_tree
 
-    def stand_at(self, tree: str) -> None:
+    def restore(self, tree: str) -> None:
         """Continue from a tree that is recorded for a step."""
         if tree != self.tree:
             self.tree, self._work_tree = tree, None
 
-    def frozen(self) -> str:
+    def freeze(self) -> str:
         """Freeze the current files and return the tree. If that fails, raise RepositoryError and go back to the
         previous tree.
         """
-        work_tree, self._work_tree = self.place, None
-        if reason := too_heavy(work_tree.files):
+        work_tree, self._work_tree = self.work_tree, None
+        if reason := find_oversized_file(work_tree.files):
             raise RepositoryError(f"the work tree cannot be frozen: {reason}")
-        tree = freeze(self.world.store, work_tree, self.world.base_tree).tree
-        hold(self.world.store, self.world.run_id, _TREE_PIN, tree)
+        tree = freeze_work_tree(self.context.store, work_tree, self.context.base_tree).tree
+        pin(self.context.store, self.context.run_id, _TREE_PIN, tree)
         self.tree = tree
         return tree
 
     @contextmanager
-    def shell(self, sink: ArtifactWriter, limits: Limits, *, keeps: bool) -> Iterator[SandboxedShell]:
+    def open_shell(self, sink: ArtifactWriter, limits: JobLimits, *, keeps: bool) -> Iterator[SandboxedShell]:
         """Open a shell in the work tree. With `keeps` false, and outside of the work tree, its changes are
         discarded.
         """
-        world, place = self.world, self.place
+        world, place = self.context, self.work_tree
         scratch = world.scratch / f"at-{next(self._counter)}"
         scratch.mkdir(mode=0o700)
-        hidden = secret_files(world, self.tree)
-        standing = Standing(place, world.base_commit, scratch, limits, keeps=keeps, hidden=hidden)
+        hidden = find_secret_files(world, self.tree)
+        standing = WorkShellSetup(place, world.base_commit, scratch, limits, keeps_writes=keeps, hidden=hidden)
         try:
-            yield shell_in(world, standing, sink)
+            yield build_work_shell(world, standing, sink)
         finally:
-            remove(scratch)
+            remove_folder(scratch)
 
-    def ground(self, shell: SandboxedShell | None = None) -> Ground:
+    def tool_context(self, shell: SandboxedShell | None = None) -> ToolContext:
         """Return the context of tools. With a shell they may change everything, without one nothing."""
-        world = self.world
-        return Ground(
-            files=self.place.files,
+        world = self.context
+        return ToolContext(
+            files=self.work_tree.files,
             scope=("**",) if shell is not None else (),
             run=shell,
             git=world.store.git(),
@@ -107,19 +107,19 @@ class Workspace:
             mask=world.secrets,
         )
 
-    def changed(self, since: str = "") -> tuple[ChangedPath, ...]:
+    def list_changes(self, since: str = "") -> tuple[ChangedPath, ...]:
         """Return the files that differ from an earlier tree, or from the tree at the start."""
-        old = since or self.began_with
-        return Snapshot(self.tree, old, tuple(difference(self.world.store.git(), old, self.tree)), ()).change.paths
+        old = since or self.start_tree
+        return Snapshot(self.tree, old, tuple(compare_trees(self.context.store.git(), old, self.tree)), ()).change.paths
 
     @property
-    def untouched(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Whether the files are the same as at the start."""
-        return self.tree == self.began_with
+        return self.tree == self.start_tree
 
-    def patch(self) -> bytes:
+    def build_patch(self) -> bytes:
         """Return the patch from the user's own files to the current ones."""
-        return self.world.store.git().out("diff-tree", "-p", "--binary", self.began_with, self.tree)
+        return self.context.store.git().run_output("diff-tree", "-p", "--binary", self.start_tree, self.tree)
 
     def close(self) -> None:
         """Remove the work tree. Only recorded trees remain."""
@@ -127,13 +127,13 @@ class Workspace:
         if self._folder.parent.is_dir():
             self._folder.parent.rmdir()
 
-    def let_go(self) -> None:
+    def unpin(self) -> None:
         """Unpin the trees: the run is over, and its result is in its patch."""
-        let_go(self.world.store, self.world.run_id)
+        unpin(self.context.store, self.context.run_id)
 
     def _demand_tree(self, tree: str) -> None:
-        world = self.world
-        if world.store.git().maybe("rev-parse", "--verify", "--quiet", f"{tree}^{{tree}}") is None:
+        world = self.context
+        if world.store.git().try_line("rev-parse", "--verify", "--quiet", f"{tree}^{{tree}}") is None:
             raise RepositoryError(
                 f"{world.run_id}: the files to continue from ({tree[:12]}) are no longer in {world.store.folder}",
                 hint="start a new run with `proofstone solve`; the ledger keeps this record",
@@ -141,4 +141,4 @@ class Workspace:
 
     @property
     def _folder(self) -> Path:
-        return self.world.home / "work" / self.world.run_id / "goal"
+        return self.context.home / "work" / self.context.run_id / "goal"

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from proofstone.sources.outline import ANONYMOUS, MESSAGE, Function, Outline
-from proofstone.sources.text import Edit, inserted, parsed
+from proofstone.sources.outline import ANONYMOUS, SABOTAGE_MESSAGE, FunctionOutline, SourceOutline
+from proofstone.sources.text import TextEdit, insert_edit, parse_valid
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -24,10 +24,10 @@ _Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Language:
+class OutlineLanguage:
     """How to outline and sabotage one language."""
 
-    raising: bytes
+    raise_statement: bytes
     """A statement that raises. Type checkers and linters that complain about unreachable code accept it."""
     functions: frozenset[str]
     wrappers: frozenset[str]
@@ -37,21 +37,21 @@ class Language:
     silent: frozenset[str] = frozenset()
     introductions: frozenset[str] = frozenset()
     """Nodes before a function or member that belong to it."""
-    before: frozenset[str] = frozenset()
+    prologue: frozenset[str] = frozenset()
     """Nodes that must stay at the beginning of a body."""
-    loads: bool = False
+    runs_on_load: bool = False
     """Whether loading the file runs it."""
     imports: Callable[[Node], Iterator[_Pair] | None] = lambda node: None
     """Returns the names that a statement imports; None if it is no import."""
     exports: Callable[[Node], Iterator[str] | None] = lambda node: None
 
 
-def grammar_outline(text: bytes, name: str) -> Outline | None:
+def outline_by_grammar(text: bytes, name: str) -> SourceOutline | None:
     """Outline a text; return None if it does not parse."""
-    language, root = LANGUAGES[name], parsed(text, name)
+    language, root = OUTLINE_LANGUAGES[name], parse_valid(text, name)
     if root is None:
         return None
-    functions: list[Function] = []
+    functions: list[FunctionOutline] = []
     silent: list[tuple[int, int]] = []
     imports: set[_Pair] = set()
     exports: set[str] = set()
@@ -74,17 +74,17 @@ def grammar_outline(text: bytes, name: str) -> Outline | None:
             wrapper = _find_wrapper(node, language)
             scope = (*scope, _find_name(node, wrapper))
             start = _find_start(wrapper, language)
-            functions.append(Function(scope, start, wrapper.end_byte, _build_raise_edits(node, body, language)))
+            functions.append(FunctionOutline(scope, start, wrapper.end_byte, _build_raise_edits(node, body, language)))
         elif node.type in language.containers:
             scope = (*scope, _find_name(node, node))
         if not node.child_count and node.type.endswith("identifier") and node.type not in _PROPERTIES:
             uses[_node_text(node)].append(node.start_byte)
         pending += ((child, scope) for child in node.children)
-    return Outline(
+    return SourceOutline(
         text=text,
         functions=tuple(functions),
-        silent=tuple(silent),
-        load=_build_load_edits(root, language) if language.loads else (),
+        silent_ranges=tuple(silent),
+        load_edits=_build_load_edits(root, language) if language.runs_on_load else (),
         imports=frozenset(imports),
         exports=frozenset(exports),
         uses={name: tuple(offsets) for name, offsets in uses.items()},
@@ -95,7 +95,7 @@ def _node_text(node: Node | None) -> str:
     return ((node.text if node else None) or b"").decode(errors="replace")
 
 
-def _find_wrapper(node: Node, language: Language) -> Node:
+def _find_wrapper(node: Node, language: OutlineLanguage) -> Node:
     """Return the widest statement that only gives the function its name."""
     while (parent := node.parent) is not None and parent.type in language.wrappers:
         is_alone = parent.named_child_count == 1 if parent.type in _LISTS else parent.named_children[-1] == node
@@ -119,7 +119,7 @@ def _find_name(node: Node, wrapper: Node) -> str:
     return ANONYMOUS
 
 
-def _find_start(node: Node, language: Language) -> int:
+def _find_start(node: Node, language: OutlineLanguage) -> int:
     start, before = node.start_byte, node.prev_sibling
     while before is not None and (before.type in language.introductions or "comment" in before.type):
         if before.type in language.introductions:
@@ -128,26 +128,26 @@ def _find_start(node: Node, language: Language) -> int:
     return start
 
 
-def _build_raise_edits(node: Node, body: Node, language: Language) -> tuple[Edit, ...]:
+def _build_raise_edits(node: Node, body: Node, language: OutlineLanguage) -> tuple[TextEdit, ...]:
     if any(child.type == "function_modifiers" and "const" in _node_text(child) for child in node.children):
         return ()  # a constant function may run in the compiler and would break the build
     if node.type == "arrow_function" and body.type != "statement_block":
-        start = inserted(body.start_byte, b"{ " + language.raising + b" return ")
-        return (start, inserted(body.end_byte, b" }"))
+        start = insert_edit(body.start_byte, b"{ " + language.raise_statement + b" return ")
+        return (start, insert_edit(body.end_byte, b" }"))
     offset = body.start_byte + 1
     for child in body.named_children:
-        if child.type in language.before:
+        if child.type in language.prologue:
             offset = child.end_byte
-    return (inserted(offset, b" " + language.raising),)
+    return (insert_edit(offset, b" " + language.raise_statement),)
 
 
-def _build_load_edits(root: Node, language: Language) -> tuple[Edit, ...]:
+def _build_load_edits(root: Node, language: OutlineLanguage) -> tuple[TextEdit, ...]:
     for child in root.named_children:
         is_prologue = child.type in _PROLOGUE or (
             child.named_child_count == 1 and child.named_children[0].type == "string"
         )
         if not is_prologue:
-            return (inserted(child.start_byte, language.raising + b" "),)
+            return (insert_edit(child.start_byte, language.raise_statement + b" "),)
     return ()
 
 
@@ -284,9 +284,9 @@ def _use_names(node: Node, path: str) -> Iterator[_Pair]:
 
 # Languages
 
-_JAVASCRIPT: Final = Language(
+_JAVASCRIPT: Final = OutlineLanguage(
     # Not plain `throw`: a compiler that refuses unreachable code would refuse the file.
-    raising=f'if (typeof 1 === "number") throw new Error("{MESSAGE}");'.encode(),
+    raise_statement=f'if (typeof 1 === "number") throw new Error("{SABOTAGE_MESSAGE}");'.encode(),
     functions=frozenset(
         {
             "function_declaration",
@@ -323,28 +323,28 @@ _JAVASCRIPT: Final = Language(
         }
     ),
     introductions=frozenset({"decorator"}),
-    loads=True,
+    runs_on_load=True,
     imports=_javascript_imports,
     exports=_javascript_exports,
 )
 
-LANGUAGES: Final[dict[str, Language]] = {
+OUTLINE_LANGUAGES: Final[dict[str, OutlineLanguage]] = {
     **dict.fromkeys(("javascript", "typescript", "tsx"), _JAVASCRIPT),
-    "go": Language(
-        raising=f'panic("{MESSAGE}");'.encode(),
+    "go": OutlineLanguage(
+        raise_statement=f'panic("{SABOTAGE_MESSAGE}");'.encode(),
         functions=frozenset({"function_declaration", "method_declaration", "func_literal"}),
         wrappers=frozenset({"expression_list", "var_spec", "var_declaration"}),
         silent=frozenset({"comment", "package_clause"}),
         imports=_go_imports,
     ),
-    "rust": Language(
-        raising=f'if true {{ panic!("{MESSAGE}"); }}'.encode(),
+    "rust": OutlineLanguage(
+        raise_statement=f'if true {{ panic!("{SABOTAGE_MESSAGE}"); }}'.encode(),
         functions=frozenset({"function_item"}),
         wrappers=frozenset(),
         containers=frozenset({"impl_item", "mod_item", "trait_item"}),
         silent=frozenset({"line_comment", "block_comment"}),
         introductions=frozenset({"attribute_item"}),
-        before=frozenset({"inner_attribute_item"}),
+        prologue=frozenset({"inner_attribute_item"}),
         imports=_rust_imports,
     ),
 }

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from proofstone.sources.text import Edit, PythonText, inserted, newline_of
+from proofstone.sources.text import PythonText, TextEdit, detect_newline, insert_edit
 
 ANONYMOUS: Final = ""
-MESSAGE: Final = "sabotaged by Proofstone's sensitivity check"
+SABOTAGE_MESSAGE: Final = "sabotaged by Proofstone's sensitivity check"
 
 _PUNCTUATION = b"()[]{},;"
 """Characters that only close or continue code on other lines."""
@@ -28,7 +28,7 @@ _NOT_NEWLINE = re.compile(rb"[^\r\n]")
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionOutline:
     """A function and how to make it raise."""
 
     name: tuple[str, ...]
@@ -36,16 +36,16 @@ class Function:
     start: int
     end: int
     """The range includes decorators, and the name that the function is assigned to."""
-    edits: tuple[Edit, ...]
+    edits: tuple[TextEdit, ...]
     """Edits that make the function raise as soon as it runs; empty if that is impossible."""
 
     @property
-    def named(self) -> bool:
+    def has_name(self) -> bool:
         return ANONYMOUS not in self.name
 
 
 @dataclass(frozen=True)
-class Line:
+class CodeLine:
     """A line with code that runs. Its text has no comments, so that only code is compared."""
 
     start: int
@@ -54,30 +54,30 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Outline:
+class SourceOutline:
     """The outline of one source file."""
 
     text: bytes
-    functions: tuple[Function, ...]
-    silent: tuple[tuple[int, int], ...]
+    functions: tuple[FunctionOutline, ...]
+    silent_ranges: tuple[tuple[int, int], ...]
     """Comments, docstrings, types, and lists of imports and exports. They are compared by meaning or not at all."""
-    load: tuple[Edit, ...]
+    load_edits: tuple[TextEdit, ...]
     """Edits that make loading the file raise; empty if the language does not support that."""
     imports: frozenset[tuple[str, str]] = frozenset()
     """Source and local name of each import. An import without a name is there for its side effects."""
     exports: frozenset[str] = frozenset()
     uses: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Offsets at which imported names are used."""
-    indented: bool = False
+    is_indented: bool = False
     """Whether indentation is significant."""
 
     @cached_property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[CodeLine, ...]:
         return tuple(self._lines())
 
-    def _lines(self) -> Iterator[Line]:
+    def _lines(self) -> Iterator[CodeLine]:
         code_text = bytearray(self.text)
-        for start, end in self.silent:
+        for start, end in self.silent_ranges:
             code_text[start:end] = _NOT_NEWLINE.sub(b" ", bytes(code_text[start:end]))
         offset = 0
         for raw in bytes(code_text).splitlines(keepends=True):
@@ -85,65 +85,67 @@ class Outline:
             if code.strip(_PUNCTUATION + b" \t"):
                 start = offset + raw.index(code)
                 end = start + len(code.rstrip(_PUNCTUATION + b" \t"))
-                yield Line(start, end, raw.rstrip() if self.indented else code)
+                yield CodeLine(start, end, raw.rstrip() if self.is_indented else code)
             offset += len(raw)
 
-    def owner(self, start: int, end: int) -> Function | None:
+    def find_owner(self, start: int, end: int) -> FunctionOutline | None:
         """Return the innermost function that covers these bytes: the last of those that begin before them."""
         count = bisect_right(self._sorted_functions, start, key=lambda function: function.start)
         return next((function for function in reversed(self._sorted_functions[:count]) if end <= function.end), None)
 
     @cached_property
-    def _sorted_functions(self) -> list[Function]:
+    def _sorted_functions(self) -> list[FunctionOutline]:
         return sorted(self.functions, key=lambda function: (function.start, -function.end))
 
-    def around_end(self, line: Line) -> Function | None:
+    def find_owner_after(self, line: CodeLine) -> FunctionOutline | None:
         """Return the innermost function that continues after this line."""
         newline = self.text.find(b"\n", line.end)
-        return self.owner(line.end, newline + 1) if newline >= 0 else None
+        return self.find_owner(line.end, newline + 1) if newline >= 0 else None
 
     def is_silent(self, offset: int) -> bool:
-        return any(start <= offset < end for start, end in self.silent)
+        return any(start <= offset < end for start, end in self.silent_ranges)
 
 
 # BaseException, so that `except Exception` does not hide it.
-_RAISE = f'raise BaseException("{MESSAGE}")'.encode()
-_EXPRESSION = f'(_ for _ in ()).throw(BaseException("{MESSAGE}"))'.encode()
+_RAISE = f'raise BaseException("{SABOTAGE_MESSAGE}")'.encode()
+_EXPRESSION = f'(_ for _ in ()).throw(BaseException("{SABOTAGE_MESSAGE}"))'.encode()
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def python_outline(source: PythonText) -> Outline:
+def outline_python(source: PythonText) -> SourceOutline:
     module = source.tree
     imports = [stmt for stmt in module.body if isinstance(stmt, ast.Import | ast.ImportFrom)]
-    return Outline(
+    return SourceOutline(
         text=source.data,
         functions=tuple(_find_functions(source, module.body, ())),
-        silent=(
+        silent_ranges=(
             *source.comments,
             *((_find_start(source, stmt_node), source.end(stmt_node)) for stmt_node in _find_silent(module)),
         ),
-        load=_build_raise_edits(source, module.body),
+        load_edits=_build_raise_edits(source, module.body),
         imports=frozenset(pair for stmt in imports for pair in _list_imports(stmt)),
         uses=_find_uses(source),
-        indented=True,
+        is_indented=True,
     )
 
 
 def _find_functions(
     source: PythonText, body: Sequence[ast.AST], scope: tuple[str, ...], *, in_function: bool = False
-) -> Iterator[Function]:
+) -> Iterator[FunctionOutline]:
     for stmt in body:
         if isinstance(stmt, _Definition):
             name = (*scope, stmt.name)
-            yield Function(name, _find_start(source, stmt), source.end(stmt), _build_raise_edits(source, stmt.body))
+            yield FunctionOutline(
+                name, _find_start(source, stmt), source.end(stmt), _build_raise_edits(source, stmt.body)
+            )
             yield from _find_functions(source, stmt.body, name, in_function=True)
         elif isinstance(stmt, ast.ClassDef):
             yield from _find_functions(source, stmt.body, (*scope, stmt.name), in_function=in_function)
         elif isinstance(stmt, ast.Assign | ast.AnnAssign) and isinstance(stmt.value, ast.Lambda) and not in_function:
             value = stmt.value.body
-            edit = Edit(source.start(value), source.end(value), _EXPRESSION)
-            yield Function((*scope, _target_name(stmt)), source.start(stmt), source.end(stmt), (edit,))
+            edit = TextEdit(source.start(value), source.end(value), _EXPRESSION)
+            yield FunctionOutline((*scope, _target_name(stmt)), source.start(stmt), source.end(stmt), (edit,))
         else:
             blocks = (ast.stmt, ast.excepthandler, ast.match_case)
             inner = [child for child in ast.iter_child_nodes(stmt) if isinstance(child, blocks)]
@@ -154,16 +156,16 @@ def _target_name(stmt: ast.Assign | ast.AnnAssign) -> str:
     return ast.unparse(stmt.targets[0] if isinstance(stmt, ast.Assign) else stmt.target)
 
 
-def _build_raise_edits(source: PythonText, body: Sequence[ast.stmt]) -> tuple[Edit, ...]:
+def _build_raise_edits(source: PythonText, body: Sequence[ast.stmt]) -> tuple[TextEdit, ...]:
     """Make the body raise first. The rest stays behind that, so that a generator stays one; a docstring stays first."""
     first = next((stmt for stmt in body if not _must_come_first(stmt, body)), None)
     if first is None:
-        return (inserted(source.end(body[-1]), b"; " + _RAISE),) if body else ()
+        return (insert_edit(source.end(body[-1]), b"; " + _RAISE),) if body else ()
     if not isinstance(first, ast.Match) and not hasattr(first, "body"):
-        return (inserted(source.start(first), _RAISE + b"; "),)
+        return (insert_edit(source.start(first), _RAISE + b"; "),)
     start = _find_start(source, first)
     line = source.data.rfind(b"\n", 0, start) + 1
-    return (inserted(start, _RAISE + newline_of(source.data) + source.data[line:start]),)
+    return (insert_edit(start, _RAISE + detect_newline(source.data) + source.data[line:start]),)
 
 
 def _must_come_first(stmt: ast.stmt, body: Sequence[ast.stmt]) -> bool:

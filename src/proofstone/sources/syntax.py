@@ -19,21 +19,21 @@ from posixpath import basename, splitext
 from typing import TYPE_CHECKING, Final
 
 from proofstone.common.models import Diagnostic
-from proofstone.sources.text import SECONDS, parse_jsonc, parse_source
+from proofstone.sources.text import MAX_PARSE_SECONDS, parse_jsonc, parse_source
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-LIMIT: Final = 2 * 1024 * 1024
+MAX_SOURCE_BYTES: Final = 2 * 1024 * 1024
 """Larger files are data or generated, not written by hand."""
-MOST: Final = 20
+MAX_ERRORS: Final = 20
 """Maximum number of errors for one file. The rest follow from the first ones."""
-CODE: Final = "syntax"
+SYNTAX_CODE: Final = "syntax"
 
 # Left out because their grammars fail on published code: C and C++ (68 % of files, because of macros), SQL, HTML, CSS
 # (5 %), shell (4 %), Perl, XML, make, INI. C# and Kotlin are left out because too little code was available to measure.
-LANGUAGES: Final[dict[str, str]] = {
+LANGUAGE_BY_SUFFIX: Final[dict[str, str]] = {
     **dict.fromkeys((".py", ".pyi", ".pyw"), "python"),
     **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx"), "javascript"),
     **dict.fromkeys((".ts", ".mts", ".cts"), "typescript"),
@@ -48,7 +48,7 @@ LANGUAGES: Final[dict[str, str]] = {
     ".json": "json",
     ".toml": "toml",
 }
-NAMES: Final[dict[str, str]] = {
+LANGUAGE_BY_NAME: Final[dict[str, str]] = {
     "Rakefile": "ruby",
     "Gemfile": "ruby",
     "Pipfile": "toml",
@@ -56,7 +56,7 @@ NAMES: Final[dict[str, str]] = {
     "poetry.lock": "toml",
     "uv.lock": "toml",
 }
-INTERPRETERS: Final[dict[str, str]] = {
+LANGUAGE_BY_INTERPRETER: Final[dict[str, str]] = {
     "python": "python",
     "node": "javascript",
     "ruby": "ruby",
@@ -67,19 +67,19 @@ _SHEBANG = re.compile(rb"#!\s*\S*?/?(?:env\s+(?:-S\s+)?)?([a-z]+)[\d.]*(?:\s|$)"
 _TEMPLATE = re.compile(rb"\{\{.*?\}\}|\{%.*?%\}|<%.*?%>", re.DOTALL)
 
 
-def syntax_errors(path: str, content: bytes) -> tuple[Diagnostic, ...] | None:
+def find_syntax_errors(path: str, content: bytes) -> tuple[Diagnostic, ...] | None:
     """Return the errors of one file; None if its language is unknown, or if it is binary or too large to be source."""
-    language = language_of(path, content)
-    if language is None or len(content) > LIMIT or b"\0" in content[:8192]:
+    language = detect_language(path, content)
+    if language is None or len(content) > MAX_SOURCE_BYTES or b"\0" in content[:8192]:
         return None
     parser = _PARSERS.get(language)
     return parser(path, content) if parser else _grammar_errors(path, content, language)
 
 
-def new_syntax_errors(path: str, old: bytes | None, new: bytes) -> tuple[Diagnostic, ...] | None:
+def find_new_syntax_errors(path: str, old: bytes | None, new: bytes) -> tuple[Diagnostic, ...] | None:
     """Return the errors that a change added; none if the file had errors before the change."""
-    errors = syntax_errors(path, new)
-    if errors and old is not None and syntax_errors(path, old):
+    errors = find_syntax_errors(path, new)
+    if errors and old is not None and find_syntax_errors(path, old):
         return ()
     # A new file may be a template for a language, and no parser can judge that.
     is_template = old is None and not path.endswith(_NEVER_TEMPLATES) and _TEMPLATE.search(new)
@@ -91,26 +91,26 @@ _DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
 """Compilers write these files. 1.4 % of the published ones are newer than the grammar."""
 
 
-def language_of(path: str, content: bytes) -> str | None:
+def detect_language(path: str, content: bytes) -> str | None:
     """Return the language by well-known name, suffix or interpreter line."""
     name = basename(path)
-    language = NAMES.get(name) or LANGUAGES.get(splitext(name)[1].lower())
+    language = LANGUAGE_BY_NAME.get(name) or LANGUAGE_BY_SUFFIX.get(splitext(name)[1].lower())
     if name.endswith(_DECLARATIONS):
         return None
     if language is not None or "." in name.lstrip("."):
         return language
     shebang = _SHEBANG.match(content[:200])
-    return INTERPRETERS.get(shebang[1].decode()) if shebang else None
+    return LANGUAGE_BY_INTERPRETER.get(shebang[1].decode()) if shebang else None
 
 
 def _grammar_errors(path: str, content: bytes, language: str) -> tuple[Diagnostic, ...]:
     root = parse_source(content, language)
     if root is None:
-        message = f"is so far from {language} that its parser fails, or does not finish in {SECONDS} s"
-        return (Diagnostic(path=path, line=None, code=CODE, message=message),)
+        message = f"is so far from {language} that its parser fails, or does not finish in {MAX_PARSE_SECONDS} s"
+        return (Diagnostic(path=path, line=None, code=SYNTAX_CODE, message=message),)
     if not root.has_error:
         return ()
-    return tuple(_build_diagnostic(path, node) for node in _find_error_nodes(root)[:MOST])
+    return tuple(_build_diagnostic(path, node) for node in _find_error_nodes(root)[:MAX_ERRORS])
 
 
 def _find_error_nodes(root: Node) -> list[Node]:
@@ -128,10 +128,10 @@ def _find_error_nodes(root: Node) -> list[Node]:
 def _build_diagnostic(path: str, node: Node) -> Diagnostic:
     line = node.start_point[0] + 1
     if node.is_missing:
-        return Diagnostic(path=path, line=line, code=CODE, message=f"{node.type!r} is missing here")
+        return Diagnostic(path=path, line=line, code=SYNTAX_CODE, message=f"{node.type!r} is missing here")
     text = (node.text or b"").decode("utf-8", errors="replace").strip().splitlines()
     near = text[0][:60] if text else ""
-    return Diagnostic(path=path, line=line, code=CODE, message=f"cannot be parsed near {near!r}")
+    return Diagnostic(path=path, line=line, code=SYNTAX_CODE, message=f"cannot be parsed near {near!r}")
 
 
 def _check_python(path: str, content: bytes) -> tuple[Diagnostic, ...]:
@@ -142,7 +142,7 @@ def _check_python(path: str, content: bytes) -> tuple[Diagnostic, ...]:
     except SyntaxError as error:
         if _needs_newer_python(error) or not (_grammar_errors(path, content, "python") or _is_certain(error)):
             return ()
-        return (Diagnostic(path=path, line=error.lineno, code=CODE, message=str(error.msg)),)
+        return (Diagnostic(path=path, line=error.lineno, code=SYNTAX_CODE, message=str(error.msg)),)
     except (ValueError, RecursionError, MemoryError):
         return ()  # if Python's parser cannot process a source, its syntax is unknown
     return ()
@@ -178,7 +178,7 @@ def _check_json(path: str, content: bytes) -> tuple[Diagnostic, ...]:
     except json.JSONDecodeError as error:
         if _is_json_lines(text):
             return ()
-        return (Diagnostic(path=path, line=error.lineno, code=CODE, message=error.msg),)
+        return (Diagnostic(path=path, line=error.lineno, code=SYNTAX_CODE, message=error.msg),)
     except (ValueError, RecursionError):
         return ()
     return ()
@@ -202,11 +202,11 @@ def _check_toml(path: str, content: bytes) -> tuple[Diagnostic, ...]:
         tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        return (Diagnostic(path=path, line=line, code=CODE, message="TOML must be UTF-8"),)
+        return (Diagnostic(path=path, line=line, code=SYNTAX_CODE, message="TOML must be UTF-8"),)
     except tomllib.TOMLDecodeError as error:
         position = re.search(r"line (\d+)", str(error))
         message = re.sub(r"\s*\(at .*\)$", "", str(error))
-        return (Diagnostic(path=path, line=int(position[1]) if position else None, code=CODE, message=message),)
+        return (Diagnostic(path=path, line=int(position[1]) if position else None, code=SYNTAX_CODE, message=message),)
     except RecursionError:
         return ()
     return ()

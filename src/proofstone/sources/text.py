@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-PIECE: Final = 8 << 10
+PIECE_BYTES: Final = 8 << 10
 """Bytes that are parsed at once whatever they contain. This takes some tenths of a second at worst."""
-SECONDS: Final = 10
+MAX_PARSE_SECONDS: Final = 10
 """Processor time. Honest source of 2 MiB takes one or two seconds."""
 _MAX_ERROR_CHILDREN: Final = 400
 """A piece with more children of errors than this is mostly errors."""
@@ -44,7 +44,7 @@ _TRY_SCRIPT: Final = f"""
 import resource, sys
 from tree_sitter_language_pack import get_parser
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-resource.setrlimit(resource.RLIMIT_CPU, ({SECONDS}, {SECONDS}))
+resource.setrlimit(resource.RLIMIT_CPU, ({MAX_PARSE_SECONDS}, {MAX_PARSE_SECONDS}))
 get_parser(sys.argv[1]).parse(sys.stdin.buffer.read())
 """
 _try_results: dict[tuple[str, str], bool] = {}
@@ -59,8 +59,8 @@ def parse_source(content: bytes, language: str) -> Node | None:
     parser = get_parser(language)  # type: ignore[arg-type]
     if language == "yaml" and _may_be_deep(content) and not _can_parse(content, language):
         return None
-    if len(content) > PIECE:
-        pieces = (content[offset : offset + PIECE] for offset in range(0, len(content), PIECE))
+    if len(content) > PIECE_BYTES:
+        pieces = (content[offset : offset + PIECE_BYTES] for offset in range(0, len(content), PIECE_BYTES))
         if any(_is_mostly_errors(parser.parse(piece).root_node) for piece in pieces) and not _can_parse(
             content, language
         ):
@@ -114,7 +114,7 @@ _LONE_RETURN = re.compile(rb"\r(?!\n)")
 
 
 @dataclass(frozen=True)
-class Edit:
+class TextEdit:
     """Replaces the bytes from `start` up to `end` by `text`. It is an insertion if the two are equal."""
 
     start: int
@@ -122,12 +122,12 @@ class Edit:
     text: bytes
 
 
-def inserted(at: int, text: bytes) -> Edit:
+def insert_edit(at: int, text: bytes) -> TextEdit:
     """Return an edit that inserts `text`."""
-    return Edit(at, at, text)
+    return TextEdit(at, at, text)
 
 
-def applied(content: bytes, edits: Iterable[Edit]) -> bytes:
+def apply_edits(content: bytes, edits: Iterable[TextEdit]) -> bytes:
     """Apply all edits. At the same offset, edits keep their order."""
     pieces, at = [], 0
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
@@ -136,23 +136,23 @@ def applied(content: bytes, edits: Iterable[Edit]) -> bytes:
     return b"".join((*pieces, content[at:]))
 
 
-def newline_of(content: bytes) -> bytes:
+def detect_newline(content: bytes) -> bytes:
     """Return the line ending of a text."""
     return b"\r\n" if b"\r\n" in content else b"\n"
 
 
-def parsed(content: bytes, language: str) -> Node | None:
+def parse_valid(content: bytes, language: str) -> Node | None:
     """Return the grammar's tree; None if the text is not valid in this language."""
     root = parse_source(content, language)
     return None if root is None or root.has_error else root
 
 
-def without_bom(content: bytes) -> tuple[bytes, bytes]:
+def split_bom(content: bytes) -> tuple[bytes, bytes]:
     """Return the byte order mark, or nothing, and the rest: some grammars treat the mark as an error."""
     return (BOM_UTF8, content[len(BOM_UTF8) :]) if content.startswith(BOM_UTF8) else (b"", content)
 
 
-def python_text(content: bytes) -> PythonText | None:
+def parse_python_text(content: bytes) -> PythonText | None:
     """Parse a Python source; return None if this interpreter cannot parse it."""
     if _LONE_RETURN.search(content):
         return None  # `ast` and `bytes.splitlines` count such lines, but `tokenize` does not
@@ -198,7 +198,7 @@ class PythonText:
             start = self.offset(line, len(token.line[:column].encode()))
             yield start, start + len(token.string.encode())
 
-    def encoded(self, data: bytes) -> bytes | None:
+    def encode_edited(self, data: bytes) -> bytes | None:
         """Return edited text in the file's own encoding; None if it does not compile."""
         text = data.decode()
         try:
@@ -226,7 +226,7 @@ _COMMENT = re.compile(_STRING + r"|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/")
 _TRAILING_COMMA = re.compile(_STRING + r"|,(?=\s*+[}\]])")
 
 
-def plain_json(text: str) -> str:
+def strip_json_comments(text: str) -> str:
     """Return `text` without comments and trailing commas, with every other character in its place."""
     bare = _COMMENT.sub(lambda m: m[1] or re.sub(r"[^\n]", " ", m[0]), text)
     return _TRAILING_COMMA.sub(lambda m: m[1] or " ", bare)
@@ -235,5 +235,5 @@ def plain_json(text: str) -> str:
 def parse_jsonc(text: str) -> object:
     """Return the value. Raise `json.JSONDecodeError` with the position, or `RecursionError` if it is nested too
     deeply."""
-    value: object = json.loads(plain_json(text))
+    value: object = json.loads(strip_json_comments(text))
     return value

@@ -11,18 +11,25 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from proofstone.agents.models import ChangedSignature
-from proofstone.agents.rules.tool_rules import FailedError, RefusedError
-from proofstone.agents.tools.definitions import defined, is_prose
+from proofstone.agents.models import SignatureChange
+from proofstone.agents.rules.tool_rules import ToolFailedError, ToolRefusedError
+from proofstone.agents.tools.definitions import check_definition, is_prose
 from proofstone.agents.tools.files import is_binary
-from proofstone.agents.tools.symbols import Definition, definitions, outlined_language
-from proofstone.agents.tools.tool_context import Deadline
-from proofstone.agents.tools.tree import Tree
-from proofstone.sources.grammar_outline import LANGUAGES as OUTLINED
-from proofstone.sources.grammar_outline import grammar_outline
-from proofstone.sources.syntax import syntax_errors
-from proofstone.supervision.rules.evidence import Facts, Outlined, Seen, Standing, Wanted, changed_interfaces
-from proofstone.supervision.rules.signatures import STYLES
+from proofstone.agents.tools.symbols import Definition, find_language, parse_definitions
+from proofstone.agents.tools.tool_context import ToolDeadline
+from proofstone.agents.tools.tree import FileTree
+from proofstone.sources.grammar_outline import OUTLINE_LANGUAGES as OUTLINED
+from proofstone.sources.grammar_outline import outline_by_grammar
+from proofstone.sources.syntax import find_syntax_errors
+from proofstone.supervision.rules.evidence import (
+    FileDefinition,
+    FileOutline,
+    LookupFacts,
+    LookupRequest,
+    SymbolLookup,
+    find_changed_interfaces,
+)
+from proofstone.supervision.rules.signatures import STYLE_BY_LANGUAGE
 
 _FILE_BYTES: Final = 512 << 10
 _CONSTRUCTORS: Final[Mapping[str, str]] = {
@@ -31,37 +38,42 @@ _CONSTRUCTORS: Final[Mapping[str, str]] = {
 """The name of the constructor by language. In Java it is the name of the class."""
 
 
-def look_up(tree: Tree, wanted: Wanted, deadline: Deadline) -> Facts:
+def look_up_facts(tree: FileTree, wanted: LookupRequest, deadline: ToolDeadline) -> LookupFacts:
     outlines = _Outlines(tree)
-    return Facts(
+    return LookupFacts(
         paths={path: _path_exists(tree, path, deadline) for path in wanted.paths},
         symbols={(path, name): _look_up_symbol(outlines, path, name, deadline) for path, name in wanted.symbols},
     )
 
 
-def changed_signatures(
+def find_changed_signatures(
     path: str, before: bytes | None, after: bytes | None, impact: Iterable[str] = ()
-) -> tuple[ChangedSignature, ...] | None:
+) -> tuple[SignatureChange, ...] | None:
     """Return the interfaces of a file whose signature changed. None if that is unknown: the language is not
     supported, or the file has syntax errors. `impact` is what plans said about interfaces before the work.
     """
     if before is None or is_binary(before) or is_prose(path, before):
         return ()
-    old, new = outlined(path, before), outlined(path, after) if after is not None else None
+    old, new = build_outline(path, before), build_outline(path, after) if after is not None else None
     if old is None or (after is not None and new is None):
         return None
-    return changed_interfaces(path, old, new, impact)
+    return find_changed_interfaces(path, old, new, impact)
 
 
-def outlined(path: str, content: bytes) -> Outlined | None:
+def build_outline(path: str, content: bytes) -> FileOutline | None:
     """Return the definitions of a file. None if they cannot be compared with those of another version."""
-    language = outlined_language(path, content) or ""
-    if language not in STYLES or len(content) > _FILE_BYTES or is_binary(content) or syntax_errors(path, content):
+    language = find_language(path, content) or ""
+    if (
+        language not in STYLE_BY_LANGUAGE
+        or len(content) > _FILE_BYTES
+        or is_binary(content)
+        or find_syntax_errors(path, content)
+    ):
         return None
-    all_definitions = tuple(definitions(content, language))
+    all_definitions = tuple(parse_definitions(content, language))
     is_public = _VISIBILITY_RULES[language](content, language)
     function_names = {definition.name for definition in all_definitions if definition.kind == "function"}
-    return Outlined(
+    return FileOutline(
         language,
         tuple(
             _describe(definition, is_public=is_public(definition) and not _is_local(definition, function_names))
@@ -74,59 +86,59 @@ def outlined(path: str, content: bytes) -> Outlined | None:
 class _Outlines:
     """Cache the definitions of each file."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: FileTree) -> None:
         self.tree = tree
         self._outlines: dict[str, tuple[str, tuple[Definition, ...]]] = {}
 
     def of(self, path: str) -> tuple[str, tuple[Definition, ...]]:
         """Return the language (empty if unknown) and the definitions of the file."""
         if path not in self._outlines:
-            content = self.tree.read(self.tree.readable(path), _FILE_BYTES)
-            language = "" if is_binary(content) else outlined_language(path, content) or ""
-            self._outlines[path] = language, tuple(definitions(content, language)) if language else ()
+            content = self.tree.read(self.tree.require_readable(path), _FILE_BYTES)
+            language = "" if is_binary(content) else find_language(path, content) or ""
+            self._outlines[path] = language, tuple(parse_definitions(content, language)) if language else ()
         return self._outlines[path]
 
 
-def _path_exists(tree: Tree, path: str, deadline: Deadline) -> bool | None:
-    if deadline.over:
+def _path_exists(tree: FileTree, path: str, deadline: ToolDeadline) -> bool | None:
+    if deadline.is_over:
         return None
     try:
-        tree.entry(tree.readable(path))
+        tree.get_entry(tree.require_readable(path))
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except (RefusedError, FailedError, OSError):
+    except (ToolRefusedError, ToolFailedError, OSError):
         return None
     return True
 
 
-def _look_up_symbol(outlines: _Outlines, path: str, name: str, deadline: Deadline) -> Seen:
-    if deadline.over:
-        return Seen(unknown="there was no time to look")
+def _look_up_symbol(outlines: _Outlines, path: str, name: str, deadline: ToolDeadline) -> SymbolLookup:
+    if deadline.is_over:
+        return SymbolLookup(unknown_reason="there was no time to look")
     try:
         language, file_definitions = outlines.of(path)
         if not language:
-            return Seen(unknown="it is in no language whose definitions are known here")
+            return SymbolLookup(unknown_reason="it is in no language whose definitions are known here")
         if matches := tuple(_find_definitions(file_definitions, name, language)):
-            return Seen(matches, language)
-        absent = defined(outlines.tree, name, path, deadline)
+            return SymbolLookup(matches, language)
+        absent = check_definition(outlines.tree, name, path, deadline)
     except (FileNotFoundError, NotADirectoryError):
-        return Seen()
-    except (RefusedError, FailedError) as refused:
-        return Seen(unknown=refused.text)
+        return SymbolLookup()
+    except (ToolRefusedError, ToolFailedError) as refused:
+        return SymbolLookup(unknown_reason=refused.text)
     except OSError as error:
-        return Seen(unknown=str(error.strerror))
-    return Seen(language=language, unknown="" if absent.holds is False else absent.where)
+        return SymbolLookup(unknown_reason=str(error.strerror))
+    return SymbolLookup(language=language, unknown_reason="" if absent.holds is False else absent.where)
 
 
-def _find_definitions(candidates: tuple[Definition, ...], name: str, language: str) -> Iterator[Standing]:
+def _find_definitions(candidates: tuple[Definition, ...], name: str, language: str) -> Iterator[FileDefinition]:
     """Yield the definitions with that name, and the constructors of the classes among them."""
     parts = tuple(name.split("."))
     for definition in candidates:
-        if definition.kind != "impl" and definition.is_called(parts):
+        if definition.kind != "impl" and definition.has_name(parts):
             yield _describe(definition)
     for class_definition in candidates:
         constructor_name = (*class_definition.name, _CONSTRUCTORS.get(language, class_definition.name[-1]))
-        if class_definition.kind in ("class", "record", "enum") and class_definition.is_called(parts):
+        if class_definition.kind in ("class", "record", "enum") and class_definition.has_name(parts):
             yield from (
                 _describe(constructor, aliases=(class_definition.name[-1],))
                 for constructor in candidates
@@ -134,10 +146,10 @@ def _find_definitions(candidates: tuple[Definition, ...], name: str, language: s
             )
 
 
-def _describe(definition: Definition, *, is_public: bool = True, aliases: tuple[str, ...] = ()) -> Standing:
+def _describe(definition: Definition, *, is_public: bool = True, aliases: tuple[str, ...] = ()) -> FileDefinition:
     name = (*definition.name[:-1], definition.receiver, definition.name[-1]) if definition.receiver else definition.name
     is_function = definition.kind == "function" or definition.header.endswith("=>") or "= function" in definition.header
-    return Standing(".".join(name), definition.header, is_function, is_public, aliases)
+    return FileDefinition(".".join(name), definition.header, is_function, is_public, aliases)
 
 
 def _is_local(definition: Definition, functions: set[tuple[str, ...]]) -> bool:
@@ -154,10 +166,10 @@ def _python_visibility(_content: bytes, _language: str) -> Callable[[Definition]
 
 def _script_visibility(content: bytes, language: str) -> Callable[[Definition], bool]:
     """Public is what a file exports, with its members. In a file without exports, everything is public."""
-    outline = grammar_outline(content, language) if language in OUTLINED else None
+    outline = outline_by_grammar(content, language) if language in OUTLINED else None
     export_list = outline.exports if outline else frozenset[str]()
     exported_names = {
-        definition.name[0] for definition in definitions(content, language) if definition.exported
+        definition.name[0] for definition in parse_definitions(content, language) if definition.is_exported
     } | export_list
 
     def is_public(candidate: Definition) -> bool:
@@ -175,7 +187,7 @@ def _rust_visibility(content: bytes, _language: str) -> Callable[[Definition], b
     """Members of a trait are as public as the trait. `pub(crate)` counts: other tasks work in the crate too."""
     traits = {
         definition.name
-        for definition in definitions(content, "rust")
+        for definition in parse_definitions(content, "rust")
         if definition.kind == "trait" and _is_pub(definition)
     }
     return lambda candidate: _is_pub(candidate) or candidate.name[:-1] in traits
@@ -186,7 +198,9 @@ def _is_pub(definition: Definition) -> bool:
 
 
 def _java_visibility(content: bytes, _language: str) -> Callable[[Definition], bool]:
-    interfaces = {definition.name for definition in definitions(content, "java") if definition.kind == "interface"}
+    interfaces = {
+        definition.name for definition in parse_definitions(content, "java") if definition.kind == "interface"
+    }
 
     def is_public(candidate: Definition) -> bool:
         words = set(re.findall(r"\w+", candidate.header))

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal
 
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 from proofstone.ledger.models import StepStatus
 
 
-class Cost(Contract):
+class Cost(FrozenModel):
     """What something has used. With `unmeasured` or `unpriced` calls, a figure covers only the known part; None means
     that nothing is known.
     """
@@ -39,7 +39,7 @@ class Cost(Contract):
     """The number of steps of a user's program, which reports neither its calls nor their cost."""
 
 
-class StepCost(Contract):
+class StepCost(FrozenModel):
     part: str = ""
     """The part of the run: `plan 1`, `gate 2`; empty for the run itself."""
     step: str
@@ -55,14 +55,14 @@ class StepCost(Contract):
     cost: Cost
 
 
-class AgentCost(Contract):
+class AgentCost(FrozenModel):
     role: str
     model: str
     """Empty if the model is unknown."""
     cost: Cost
 
 
-class CheckTime(Contract):
+class CheckTime(FrozenModel):
     """The time of checks. Checks run in parallel, so their times add up to more than the elapsed time."""
 
     runs: int = 0
@@ -72,7 +72,7 @@ class CheckTime(Contract):
     """None if the ledger does not record it."""
 
 
-class PartCost(Contract):
+class PartCost(FrozenModel):
     """The cost of the run itself, or of a child run."""
 
     run_id: str
@@ -84,7 +84,7 @@ class PartCost(Contract):
     checks: CheckTime
 
 
-class VerificationCost(Contract):
+class VerificationCost(FrozenModel):
     """The cost of asking agents whether they understand their task. It is included in the total cost. Shares are
     between 0 and 1; None means that a share is unknown, or that the total is 0.
     """
@@ -100,7 +100,7 @@ class VerificationCost(Contract):
     """The share of model calls."""
 
 
-class RunCost(Contract):
+class RunCost(FrozenModel):
     schema_version: Literal["1"] = "1"
     run_id: str
     command: str
@@ -130,7 +130,7 @@ class SpanKind(StrEnum):
     """A call of an external service."""
 
 
-class Span(Contract):
+class Span(FrozenModel):
     """An operation with a duration, by the conventions of OpenTelemetry. It contains no prompts and no answers."""
 
     trace_id: str

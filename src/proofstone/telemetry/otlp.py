@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
 
 
-INSTALL: Final = "pip install 'proofstone[otel]'"
+INSTALL_COMMAND: Final = "pip install 'proofstone[otel]'"
 _EXPORTER: Final = "opentelemetry.exporter.otlp.proto.http"
 _BATCH_SIZE: Final = 512
 """The number of spans in one request."""
@@ -38,7 +38,7 @@ def is_installed() -> bool:
         return False
 
 
-def send(spans: Sequence[Span], url: str, seconds: float) -> str:
+def send_spans(spans: Sequence[Span], url: str, seconds: float) -> str:
     """Send the spans. Return the reason if that fails, otherwise an empty string. It never takes longer than
     `seconds`.
     """

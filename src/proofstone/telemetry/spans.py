@@ -21,14 +21,14 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from proofstone.common.models import Spent
+from proofstone.common.models import BudgetUsage
 from proofstone.ledger import Ledger
 from proofstone.ledger.models import StepStatus, TelemetryRow
-from proofstone.ledger.schema import R, Stored
-from proofstone.telemetry.dispatches import GATE, Call, CallKind, Dispatch, Part, parts_of
+from proofstone.ledger.schema import RowT, StoredRow
+from proofstone.telemetry.dispatches import GATE_COMMAND, CallKind, ModelCall, RecordedDispatch, RunPart, read_run_parts
 from proofstone.telemetry.models import Span, SpanKind
 
-Attributes = dict[str, str | int | float | bool | tuple[str, ...]]
+SpanAttributes = dict[str, str | int | float | bool | tuple[str, ...]]
 
 _PROVIDER_NAMES: Final = {
     "google": "gcp.gemini",
@@ -44,21 +44,21 @@ _LOCAL_KINDS: Final = ("script", "cmd")
 _PROGRAM_KINDS: Final = ("cli", "acp")
 _OTHER_PROVIDER: Final = "_OTHER"
 """The name in the conventions for everything unnamed."""
-ABOUT: Final = "telemetry."
+EXPORT_EVENT_PREFIX: Final = "telemetry."
 """The prefix of events about the export itself. They are not part of the run, or each export would make it longer."""
 _CHECK_SUFFIX: Final = "/check"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def spans_of(ledger: Ledger, run_id: str) -> list[Span]:
+def build_spans(ledger: Ledger, run_id: str) -> list[Span]:
     """Return the span of the run first; every span comes after its parent."""
-    parts = parts_of(ledger, run_id)
+    parts = read_run_parts(ledger, run_id)
     trace = _make_id(f"proofstone run {run_id}", 32)
     root, spans = _workflow_span(parts[0], trace), list[Span]()
     for part in parts:
         workflow = root if part is parts[0] else _workflow_span(part, trace, root.span_id)
         spans += [workflow, *(span for dispatch in part.dispatches for span in _dispatch_spans(dispatch, workflow))]
-        if part.command == GATE:
+        if part.command == GATE_COMMAND:
             spans += _check_spans(part, workflow)
     # Parts may continue while the run itself writes nothing.
     last = max(spans, key=lambda span: span.end_ns)
@@ -66,11 +66,11 @@ def spans_of(ledger: Ledger, run_id: str) -> list[Span]:
     return spans
 
 
-def _workflow_span(part: Part, trace: str, parent: str = "") -> Span:
-    events = [event for event in part.events if not event.row.type.startswith(ABOUT)]
+def _workflow_span(part: RunPart, trace: str, parent: str = "") -> Span:
+    events = [event for event in part.events if not event.row.type.startswith(EXPORT_EVENT_PREFIX)]
     marks = [*_row_marks(events), *_row_marks(part.messages), *_row_marks(part.checks), *_row_marks(part.steps)]
     (_, start, hash), (seq, _, _) = min(marks), max(marks)
-    attributes: Attributes = {
+    attributes: SpanAttributes = {
         "gen_ai.operation.name": "invoke_workflow",
         "gen_ai.workflow.name": part.command or "run",
         "proofstone.run.id": part.run_id,
@@ -92,15 +92,15 @@ def _workflow_span(part: Part, trace: str, parent: str = "") -> Span:
     )
 
 
-def _row_marks(rows: Iterable[Stored[R]]) -> Iterator[tuple[int, str, str]]:
+def _row_marks(rows: Iterable[StoredRow[RowT]]) -> Iterator[tuple[int, str, str]]:
     return ((row.seq, row.ts, row.link.hash) for row in rows)
 
 
-def _dispatch_spans(dispatch: Dispatch, parent: Span) -> Iterator[Span]:
+def _dispatch_spans(dispatch: RecordedDispatch, parent: Span) -> Iterator[Span]:
     occasion = dispatch.occasion
-    total = sum((call.spent for call in dispatch.calls), Spent())
-    is_measured = not any(call.unmeasured for call in dispatch.calls)
-    attributes: Attributes = {
+    total = sum((call.spent for call in dispatch.calls), BudgetUsage())
+    is_measured = not any(call.unmeasured_requests for call in dispatch.calls)
+    attributes: SpanAttributes = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": occasion.agent,
         "gen_ai.conversation.id": f"{occasion.run_id}/{dispatch.id}",
@@ -117,39 +117,39 @@ def _dispatch_spans(dispatch: Dispatch, parent: Span) -> Iterator[Span]:
         attributes["proofstone.usage.usd"] = round(total.usd, 6)
     span = Span(
         trace_id=parent.trace_id,
-        span_id=_make_id(dispatch.begun.hash, 16),
+        span_id=_make_id(dispatch.first.hash, 16),
         parent_id=parent.span_id,
         name=f"invoke_agent {occasion.agent}",
-        start_ns=_to_ns(dispatch.begun.at),
+        start_ns=_to_ns(dispatch.first.at),
         end_ns=_to_ns(dispatch.last.at),
         attributes=attributes,
         error=dispatch.fault,
         seq=dispatch.last.seq,
     )
     yield span
-    yield from (_call_span(call, span) for call in dispatch.calls if call.is_made)
+    yield from (_call_span(call, span) for call in dispatch.calls if call.was_made)
 
 
-def _call_span(call: Call, parent: Span) -> Span:
+def _call_span(call: ModelCall, parent: Span) -> Span:
     is_tool = call.kind is CallKind.TOOL
     model = _model_attributes(call.model)
     target = call.tool if is_tool else str(model.get("gen_ai.request.model", ""))
     return Span(
         trace_id=parent.trace_id,
-        span_id=_make_id(call.written.hash, 16),
+        span_id=_make_id(call.row_mark.hash, 16),
         parent_id=parent.span_id,
         name=f"{'execute_tool' if is_tool else 'chat'} {target}".rstrip(),
         kind=SpanKind.INTERNAL if is_tool else SpanKind.CLIENT,
         # The measured and the recorded time come from two clocks: no call may start before its dispatch.
-        start_ns=max(parent.start_ns, _to_ns(call.began)),
-        end_ns=_to_ns(call.written.at),
+        start_ns=max(parent.start_ns, _to_ns(call.started_at)),
+        end_ns=_to_ns(call.row_mark.at),
         attributes=_tool_attributes(call) if is_tool else {**_chat_attributes(call), **model},
         error=call.error,
-        seq=call.written.seq,
+        seq=call.row_mark.seq,
     )
 
 
-def _tool_attributes(call: Call) -> Attributes:
+def _tool_attributes(call: ModelCall) -> SpanAttributes:
     return {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": call.tool,
@@ -158,19 +158,19 @@ def _tool_attributes(call: Call) -> Attributes:
     }
 
 
-def _chat_attributes(call: Call) -> Attributes:
+def _chat_attributes(call: ModelCall) -> SpanAttributes:
     usage = call.usage
-    attributes: Attributes = {"gen_ai.operation.name": "chat"}
-    if not call.unmeasured:
+    attributes: SpanAttributes = {"gen_ai.operation.name": "chat"}
+    if not call.unmeasured_requests:
         attributes |= _token_attributes(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens)
     if usage.usd is not None:
         attributes["proofstone.usage.usd"] = round(usage.usd, 6)
-    if call.ended:
-        attributes["gen_ai.response.finish_reasons"] = (call.ended,)
+    if call.finish_reason:
+        attributes["gen_ai.response.finish_reasons"] = (call.finish_reason,)
     return attributes
 
 
-def _token_attributes(sent: int, returned: int, cached: int) -> Attributes:
+def _token_attributes(sent: int, returned: int, cached: int) -> SpanAttributes:
     return {
         "gen_ai.usage.input_tokens": sent,
         "gen_ai.usage.output_tokens": returned,
@@ -178,7 +178,7 @@ def _token_attributes(sent: int, returned: int, cached: int) -> Attributes:
     }
 
 
-def _model_attributes(name: str) -> Attributes:
+def _model_attributes(name: str) -> SpanAttributes:
     """Return the attributes of a model. `openai:gpt-5` is a model of a provider, `cli:claude` a program; a bare model
     names no provider.
     """
@@ -199,7 +199,7 @@ def _model_attributes(name: str) -> Attributes:
     }
 
 
-def _check_spans(part: Part, parent: Span) -> Iterator[Span]:
+def _check_spans(part: RunPart, parent: Span) -> Iterator[Span]:
     """Yield the spans of the engine's own checks. A step has two rows; a step that has not ended has one and no
     span.
     """

@@ -40,16 +40,16 @@ _OPTIONS = [
 _LONG_SECONDS = 3000.0
 
 
-class CancelledError(Exception):
+class TurnCancelledError(Exception):
     """The client has cancelled the turn."""
 
 
-class Player:
+class ScriptedAgent:
     """One session. Each public method is a step of a script; its argument is the value next to its name there."""
 
     def __init__(self, script: Mapping[str, Any]) -> None:
         self._script = script
-        self._wire = Wire(script.get("log"))
+        self._wire = StdioConnection(script.get("log"))
         self._cwd = Path.cwd()
         self._session = "session-1"
         self._number = 0
@@ -150,7 +150,7 @@ class Player:
         """Wait until the turn is cancelled."""
         while (message := self._wire.receive()) is not None:
             if message.get("method") == "session/cancel":
-                raise CancelledError
+                raise TurnCancelledError
 
     def sleep(self, _: object) -> None:
         """Wait, and ignore all messages."""
@@ -198,7 +198,7 @@ class Player:
         try:
             for step in matching_runs[min(turns, len(matching_runs) - 1)]["steps"]:
                 self.play(step)
-        except CancelledError:
+        except TurnCancelledError:
             self._answer["stopReason"] = self._script.get("calls_it", "cancelled")
         self._reply(message, self._answer)
 
@@ -236,7 +236,7 @@ class Player:
         self._wire.send({"id": id, "method": method, "params": parameters})
         while (message := self._wire.receive()) is not None:
             if message.get("method") == "session/cancel":
-                raise CancelledError
+                raise TurnCancelledError
             if message.get("id") == id and "method" not in message:
                 return message
         sys.exit("the client has disconnected")
@@ -246,7 +246,7 @@ class Player:
         self._wire.send({"id": message["id"], **answer})
 
 
-class Wire:
+class StdioConnection:
     """Standard input and output, with a log of the messages."""
 
     def __init__(self, log: str | None) -> None:
@@ -276,4 +276,4 @@ class Wire:
 
 
 if __name__ == "__main__":
-    Player(json.loads(Path(sys.argv[1]).read_text("utf-8"))).serve()
+    ScriptedAgent(json.loads(Path(sys.argv[1]).read_text("utf-8"))).serve()

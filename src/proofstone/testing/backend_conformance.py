@@ -21,36 +21,36 @@ import pytest
 from pydantic import JsonValue
 
 from proofstone.agents.backends import Backend
-from proofstone.agents.bus import Bus
-from proofstone.agents.dispatch import Dispatcher, Errand
-from proofstone.agents.executors.context import Site
-from proofstone.agents.models import Completion, CompletionStatus, Dispatched, FaultKind, Occasion, RefusalRule
-from proofstone.agents.roles.role import Role, request_text
-from proofstone.agents.spending import Meter
-from proofstone.agents.tools.models import READING
-from proofstone.agents.tools.tool_context import Ground
+from proofstone.agents.bus import MessageBus
+from proofstone.agents.dispatch import Dispatcher, DispatchRequest
+from proofstone.agents.executors.context import ExecutionContext
+from proofstone.agents.models import Completion, CompletionStatus, DispatchKey, DispatchResult, FaultKind, RefusalRule
+from proofstone.agents.roles.role import Role, format_request
+from proofstone.agents.spending import SpendingMeter
+from proofstone.agents.tools.models import READING_TOOLS
+from proofstone.agents.tools.tool_context import ToolContext
 from proofstone.agents.tools.toolbox import Toolbox
-from proofstone.common.models import Allowance, Budget, Contract
+from proofstone.common.models import Allowance, Budget, FrozenModel
 from proofstone.ledger.models import MessageRow
 from proofstone.ledger.sqlite import SqliteLedger
 
 
 @dataclass(frozen=True)
-class Says:
+class AnswerPlay:
     """Give an answer, in the form in which the backend gives answers."""
 
     answer: Mapping[str, JsonValue]
 
 
 @dataclass(frozen=True)
-class Writes:
+class TextPlay:
     """Write a text, unchanged, instead of an answer."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Calls:
+class CallPlay:
     """Call a tool before answering."""
 
     name: str
@@ -58,141 +58,149 @@ class Calls:
 
 
 @dataclass(frozen=True)
-class Hangs:
+class HangPlay:
     """Send nothing for a very long time."""
 
 
 @dataclass(frozen=True)
-class Crashes:
+class CrashPlay:
     """Crash without a message."""
 
 
-Play = Says | Writes | Calls | Hangs | Crashes
-Stage = Callable[..., Backend]
+Play = AnswerPlay | TextPlay | CallPlay | HangPlay | CrashPlay
+BuildBackend = Callable[..., Backend]
 
 
-class Question(Contract):
+class SampleQuestion(FrozenModel):
     question: str
 
 
-class Finding(Contract):
+class SampleFinding(FrozenModel):
     finding: str
     where: tuple[str, ...] = ()
 
 
-def _build_completion(_: Contract) -> Completion:
+def _build_completion(_: FrozenModel) -> Completion:
     return Completion(status=CompletionStatus.DONE, summary="looked")
 
 
-ROLE = Role(
+SAMPLE_ROLE = Role(
     name="researcher",
     title="Looks at what is there",
-    input=Question,
-    output=Finding,
-    tools=READING,
+    input=SampleQuestion,
+    output=SampleFinding,
+    tools=READING_TOOLS,
     prompt="researcher.md",
     tier=1,
     completion=_build_completion,
     tool_calls=8,
 )
-GOOD: Mapping[str, JsonValue] = {"finding": "an a", "where": ["a.txt"]}
-_READ = Calls("read", {"path": "a.txt"})
+GOOD_ANSWER: Mapping[str, JsonValue] = {"finding": "an a", "where": ["a.txt"]}
+_READ = CallPlay("read", {"path": "a.txt"})
 
 
 @dataclass
-class Table:
+class DispatchHarness:
     """Makes dispatches and records them."""
 
     ledger: SqliteLedger
-    site: Site
+    site: ExecutionContext
     budget: Budget = field(default_factory=Budget)
 
-    def dispatch(self, backend: Backend, *, seconds: float | None = 60) -> Dispatched:
-        toolbox = Toolbox(Ground(files=self.site.work_tree, scope=(), run=None, cancel=self.site.cancel), ROLE.tools)
-        dispatcher = Dispatcher(Bus(self.ledger, "run-1"), Meter(self.budget), patience=0.0)
-        text = request_text(ROLE, Question(question="what is in a.txt?"))
-        errand = Errand(text, backend, toolbox, self.site, seconds)
-        return dispatcher.once(ROLE, Occasion(run_id="run-1", role=ROLE.name, step="s"), errand)
+    def dispatch(self, backend: Backend, *, seconds: float | None = 60) -> DispatchResult:
+        toolbox = Toolbox(
+            ToolContext(files=self.site.work_tree, scope=(), run=None, cancel=self.site.cancel), SAMPLE_ROLE.tools
+        )
+        dispatcher = Dispatcher(MessageBus(self.ledger, "run-1"), SpendingMeter(self.budget), pause_factor=0.0)
+        text = format_request(SAMPLE_ROLE, SampleQuestion(question="what is in a.txt?"))
+        errand = DispatchRequest(text, backend, toolbox, self.site, seconds)
+        return dispatcher.dispatch_once(
+            SAMPLE_ROLE, DispatchKey(run_id="run-1", role=SAMPLE_ROLE.name, step="s"), errand
+        )
 
-    def messages(self) -> list[MessageRow]:
+    def read_messages(self) -> list[MessageRow]:
         return [stored.row for stored in self.ledger.read(MessageRow, run_id="run-1")]
 
-    def types(self) -> list[str]:
+    def list_message_types(self) -> list[str]:
         """Return the types of the messages to and from the engine, without the activities of a program in between."""
-        return [row.type for row in self.messages() if row.type != "Activity"]
+        return [row.type for row in self.read_messages() if row.type != "Activity"]
 
 
 class BackendConformance:
     """The tests that every backend must pass."""
 
-    broken: ClassVar[frozenset[FaultKind]] = frozenset((FaultKind.CRASHED,))
+    crash_kinds: ClassVar[frozenset[FaultKind]] = frozenset((FaultKind.CRASHED,))
     """The kinds of fault that a crash of the other side may have."""
 
     @pytest.fixture
-    def stage(self) -> Stage:
+    def stage(self) -> BuildBackend:
         raise NotImplementedError("a subclass must define how its other side behaves")
 
     @pytest.fixture
-    def table(self, tmp_path: Path, site: Site) -> Iterator[Table]:
+    def table(self, tmp_path: Path, site: ExecutionContext) -> Iterator[DispatchHarness]:
         """Override this if the backend needs another site."""
         (site.work_tree / "a.txt").write_text("a\n")
         with SqliteLedger(tmp_path / "ledger" / "ledger.sqlite") as ledger:
-            yield Table(ledger, site)
+            yield DispatchHarness(ledger, site)
 
-    def test_an_answer_of_the_schema_is_the_output(self, stage: Stage, table: Table) -> None:
-        backend = stage(Says(GOOD))
+    def test_an_answer_of_the_schema_is_the_output(self, stage: BuildBackend, table: DispatchHarness) -> None:
+        backend = stage(AnswerPlay(GOOD_ANSWER))
         dispatched = table.dispatch(backend)
         backend.close()
-        assert dispatched.output == Finding(finding="an a", where=("a.txt",)), dispatched.fault
+        assert dispatched.output == SampleFinding(finding="an a", where=("a.txt",)), dispatched.fault
         assert (dispatched.turns, dispatched.repairs) == (1, 0)
 
-    def test_an_answer_with_prose_a_fence_and_a_thought_around_it_is_found(self, stage: Stage, table: Table) -> None:
+    def test_an_answer_with_prose_a_fence_and_a_thought_around_it_is_found(
+        self, stage: BuildBackend, table: DispatchHarness
+    ) -> None:
         text = '<think>{"finding": "no"}</think>\nHere it is:\n```json\n{"finding": "an a"}\n```\nDone.'
-        backend = stage(Writes(text))
+        backend = stage(TextPlay(text))
         dispatched = table.dispatch(backend)
         backend.close()
-        assert dispatched.output == Finding(finding="an a"), dispatched.fault
+        assert dispatched.output == SampleFinding(finding="an a"), dispatched.fault
 
-    def test_a_tool_is_called_and_its_result_comes_back(self, stage: Stage, table: Table) -> None:
-        backend = stage(_READ, Says(GOOD))
+    def test_a_tool_is_called_and_its_result_comes_back(self, stage: BuildBackend, table: DispatchHarness) -> None:
+        backend = stage(_READ, AnswerPlay(GOOD_ANSWER))
         dispatched = table.dispatch(backend)
         backend.close()
-        assert isinstance(dispatched.output, Finding), dispatched.fault
+        assert isinstance(dispatched.output, SampleFinding), dispatched.fault
         assert (dispatched.turns, dispatched.tool_calls, dispatched.refusals) == (2, 1, 0)
-        (result,) = [row.payload["result"] for row in table.messages() if row.type == "ToolResult"]
+        (result,) = [row.payload["result"] for row in table.read_messages() if row.type == "ToolResult"]
         assert isinstance(result, dict) and result["ok"] and "a" in str(result["text"])
 
-    def test_a_tool_that_the_role_does_not_have_is_refused_and_it_goes_on(self, stage: Stage, table: Table) -> None:
-        backend = stage(Calls("write", {"path": "a.txt", "content": "b"}), Says(GOOD))
+    def test_a_tool_that_the_role_does_not_have_is_refused_and_the_agent_continues(
+        self, stage: BuildBackend, table: DispatchHarness
+    ) -> None:
+        backend = stage(CallPlay("write", {"path": "a.txt", "content": "b"}), AnswerPlay(GOOD_ANSWER))
         dispatched = table.dispatch(backend)
         backend.close()
-        assert isinstance(dispatched.output, Finding), dispatched.fault
+        assert isinstance(dispatched.output, SampleFinding), dispatched.fault
         assert dispatched.refusals == 1
-        (result,) = [row.payload["result"] for row in table.messages() if row.type == "ToolResult"]
+        (result,) = [row.payload["result"] for row in table.read_messages() if row.type == "ToolResult"]
         assert isinstance(result, dict) and result["refused"] == RefusalRule.UNLISTED
         assert (table.site.work_tree / "a.txt").read_text() == "a\n"
 
-    def test_an_answer_that_is_not_of_the_schema_is_repaired(self, stage: Stage, table: Table) -> None:
-        backend = stage(Says({"finding": 1}), Says(GOOD))
+    def test_an_answer_that_is_not_of_the_schema_is_repaired(self, stage: BuildBackend, table: DispatchHarness) -> None:
+        backend = stage(AnswerPlay({"finding": 1}), AnswerPlay(GOOD_ANSWER))
         dispatched = table.dispatch(backend)
         backend.close()
-        assert isinstance(dispatched.output, Finding), dispatched.fault
+        assert isinstance(dispatched.output, SampleFinding), dispatched.fault
         assert dispatched.repairs == 1
-        assert table.types() == ["Dispatch", "Turn", "Repair", "Turn", "Output"]
+        assert table.list_message_types() == ["Dispatch", "Turn", "Repair", "Turn", "Output"]
 
-    def test_after_two_repairs_the_dispatch_is_malformed(self, stage: Stage, table: Table) -> None:
-        backend = stage(*(Writes(f"I cannot say ({n})") for n in range(3)))
+    def test_after_two_repairs_the_dispatch_is_malformed(self, stage: BuildBackend, table: DispatchHarness) -> None:
+        backend = stage(*(TextPlay(f"I cannot say ({n})") for n in range(3)))
         dispatched = table.dispatch(backend)
         backend.close()
         assert dispatched.fault is not None and dispatched.fault.kind is FaultKind.MALFORMED
         assert dispatched.completion.status is CompletionStatus.ERROR
 
-    def test_it_ends_when_it_is_cancelled(self, stage: Stage, table: Table) -> None:
-        backend = stage(_READ, Hangs())
-        done: list[Dispatched] = []
+    def test_it_ends_when_it_is_cancelled(self, stage: BuildBackend, table: DispatchHarness) -> None:
+        backend = stage(_READ, HangPlay())
+        done: list[DispatchResult] = []
         thread = threading.Thread(target=lambda: done.append(table.dispatch(backend, seconds=None)))
         thread.start()
-        while "ToolResult" not in table.types():
+        while "ToolResult" not in table.list_message_types():
             time.sleep(0.02)
         table.site.cancel.set()
         thread.join(30)
@@ -200,53 +208,53 @@ class BackendConformance:
         backend.close()
         assert done[0].fault is not None and done[0].fault.kind is FaultKind.CANCELLED
 
-    def test_it_ends_at_its_deadline(self, stage: Stage, table: Table) -> None:
-        backend = stage(Hangs())
+    def test_it_ends_at_its_deadline(self, stage: BuildBackend, table: DispatchHarness) -> None:
+        backend = stage(HangPlay())
         dispatched = table.dispatch(backend, seconds=1)
         backend.close()
         assert dispatched.fault is not None and dispatched.fault.kind is FaultKind.TIMEOUT
 
-    def test_a_breakdown_of_the_other_side_has_a_name(self, stage: Stage, table: Table) -> None:
-        backend = stage(Crashes(), Crashes(), Crashes())
+    def test_a_crash_of_the_other_side_is_a_fault(self, stage: BuildBackend, table: DispatchHarness) -> None:
+        backend = stage(CrashPlay(), CrashPlay(), CrashPlay())
         dispatched = table.dispatch(backend)
         backend.close()
-        assert dispatched.fault is not None and dispatched.fault.kind in self.broken
+        assert dispatched.fault is not None and dispatched.fault.kind in self.crash_kinds
         assert dispatched.fault.why
-        assert table.types()[0] == "Dispatch" and set(table.types()[1:]) == {"Fault"}
+        assert table.list_message_types()[0] == "Dispatch" and set(table.list_message_types()[1:]) == {"Fault"}
 
-    def test_a_spent_budget_stops_it_before_the_next_turn(self, stage: Stage, table: Table) -> None:
+    def test_a_spent_budget_stops_it_before_the_next_turn(self, stage: BuildBackend, table: DispatchHarness) -> None:
         table.budget = Budget(run=Allowance(tool_calls=1))
-        backend = stage(_READ, Says(GOOD))
+        backend = stage(_READ, AnswerPlay(GOOD_ANSWER))
         dispatched = table.dispatch(backend)
         backend.close()
         assert dispatched.fault is not None and dispatched.fault.kind is FaultKind.BUDGET
         assert "1 tool call " in dispatched.fault.why
         assert dispatched.turns == 1
 
-    def test_any_character_comes_through(self, stage: Stage, table: Table) -> None:
+    def test_any_character_comes_through(self, stage: BuildBackend, table: DispatchHarness) -> None:
         text = 'Grüße, 世界, 🎉, \u202e\u0301\t"quoted" \\ {brace} \n- line two: yes # no\x7f'
-        backend = stage(Says({"finding": text}))
+        backend = stage(AnswerPlay({"finding": text}))
         dispatched = table.dispatch(backend)
         backend.close()
-        assert dispatched.output == Finding(finding=text), dispatched.fault
+        assert dispatched.output == SampleFinding(finding=text), dispatched.fault
 
-    def test_an_answer_of_a_megabyte_comes_through(self, stage: Stage, table: Table) -> None:
+    def test_an_answer_of_a_megabyte_comes_through(self, stage: BuildBackend, table: DispatchHarness) -> None:
         text = ("0123456789abcde\n" * (1 << 16))[: 1 << 20]
-        backend = stage(Says({"finding": text}))
+        backend = stage(AnswerPlay({"finding": text}))
         dispatched = table.dispatch(backend)
         backend.close()
-        assert isinstance(dispatched.output, Finding), dispatched.fault
+        assert isinstance(dispatched.output, SampleFinding), dispatched.fault
         assert dispatched.output.finding == text
 
-    def test_every_word_is_on_the_bus_in_order(self, stage: Stage, table: Table) -> None:
-        backend = stage(_READ, Says({"finding": 1}), Says(GOOD))
+    def test_every_message_is_on_the_bus_in_order(self, stage: BuildBackend, table: DispatchHarness) -> None:
+        backend = stage(_READ, AnswerPlay({"finding": 1}), AnswerPlay(GOOD_ANSWER))
         table.dispatch(backend)
         backend.close()
         expected_types = ["Dispatch", "Turn", "ToolResult", "Turn", "Repair", "Turn", "Output"]
-        assert table.types() == expected_types
-        assert {row.payload["dispatch"] for row in table.messages()} == {"s/researcher"}
+        assert table.list_message_types() == expected_types
+        assert {row.payload["dispatch"] for row in table.read_messages()} == {"s/researcher"}
 
-    def test_who_it_is_can_be_told_without_asking(self, stage: Stage) -> None:
-        backend = stage(Says(GOOD))
+    def test_the_identity_is_known_without_a_request(self, stage: BuildBackend) -> None:
+        backend = stage(AnswerPlay(GOOD_ANSWER))
         assert backend.identity.spec
         backend.close()

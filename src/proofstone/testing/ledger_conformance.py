@@ -18,7 +18,7 @@ import pytest
 
 from proofstone.common.models import Assurance, Phase, ReviewVerdict, Severity, Verdict
 from proofstone.errors import LedgerError
-from proofstone.ledger import Last, Ledger, in_order
+from proofstone.ledger import LastRowCondition, Ledger, read_all_rows
 from proofstone.ledger.models import (
     ApprovalRow,
     ArtifactRow,
@@ -31,19 +31,19 @@ from proofstone.ledger.models import (
     TelemetryRow,
 )
 from proofstone.ledger.rules.anchors import Anchor
-from proofstone.ledger.rules.chain import Entry, first_break, genesis
-from proofstone.ledger.schema import Row
+from proofstone.ledger.rules.chain import ChainEntry, find_first_break, genesis_hash
+from proofstone.ledger.schema import LedgerRow
 
 OpenLedger: TypeAlias = Callable[[], Ledger]
 
 
-def check_row(run_id: str = "run-1", task_id: str = "task-01", state: Verdict = Verdict.PASS) -> CheckRow:
+def build_check_row(run_id: str = "run-1", task_id: str = "task-01", state: Verdict = Verdict.PASS) -> CheckRow:
     return CheckRow(
         run_id=run_id, task_id=task_id, phase=Phase.AFTER, check_name="tests:pytest", tool="pytest", state=state
     )
 
 
-FULL_CHECK = CheckRow(
+FULL_CHECK_ROW = CheckRow(
     run_id="run-1",
     task_id="shop-code-review",
     phase=Phase.REVIEW,
@@ -65,8 +65,8 @@ FULL_CHECK = CheckRow(
     reused_from=1,
 )
 
-ONE_OF_EACH: tuple[Row, ...] = (
-    FULL_CHECK,
+SAMPLE_ROWS: tuple[LedgerRow, ...] = (
+    FULL_CHECK_ROW,
     TelemetryRow(run_id="run-1", step="plan", agent="planner", started_at="2026-01-01T00:00:00Z"),
     TelemetryRow(
         run_id="run-1",
@@ -109,17 +109,17 @@ class LedgerConformance:
         """An empty ledger. `open_ledger` closes what it opened."""
         return open_ledger()
 
-    @pytest.mark.parametrize("row", ONE_OF_EACH, ids=lambda row: type(row).__name__)
-    def test_a_row_comes_back_as_it_was_handed_over(self, ledger: Ledger, row: Row) -> None:
+    @pytest.mark.parametrize("row", SAMPLE_ROWS, ids=lambda row: type(row).__name__)
+    def test_a_row_is_read_as_it_was_appended(self, ledger: Ledger, row: LedgerRow) -> None:
         (seq,) = ledger.append(row)
         (stored,) = ledger.read(type(row))
         assert (stored.seq, stored.row) == (seq, row)
 
     def test_rows_of_one_append_are_numbered_in_order_across_tables(self, ledger: Ledger) -> None:
-        assert ledger.append(*ONE_OF_EACH) == tuple(range(1, len(ONE_OF_EACH) + 1))
-        assert ledger.append(check_row(), check_row()) == (len(ONE_OF_EACH) + 1, len(ONE_OF_EACH) + 2)
-        assert [type(stored.row) for stored in in_order(ledger)][: len(ONE_OF_EACH)] == [
-            type(row) for row in ONE_OF_EACH
+        assert ledger.append(*SAMPLE_ROWS) == tuple(range(1, len(SAMPLE_ROWS) + 1))
+        assert ledger.append(build_check_row(), build_check_row()) == (len(SAMPLE_ROWS) + 1, len(SAMPLE_ROWS) + 2)
+        assert [type(stored.row) for stored in read_all_rows(ledger)][: len(SAMPLE_ROWS)] == [
+            type(row) for row in SAMPLE_ROWS
         ]
 
     def test_appending_nothing_changes_nothing(self, ledger: Ledger) -> None:
@@ -128,30 +128,32 @@ class LedgerConformance:
         assert ledger.head() == before
 
     def test_a_row_that_cannot_be_stored_leaves_none_of_its_append(self, ledger: Ledger) -> None:
-        broken = check_row().model_copy(update={"output_snippet": "x" * 501})
+        broken = build_check_row().model_copy(update={"output_snippet": "x" * 501})
         before = ledger.head()
         with pytest.raises(LedgerError):
-            ledger.append(check_row(), broken)
+            ledger.append(build_check_row(), broken)
         assert ledger.head() == before
         assert ledger.read(CheckRow) == []
-        assert ledger.append(check_row()) == (1,)
+        assert ledger.append(build_check_row()) == (1,)
 
     def test_a_number_beyond_64_bits_is_refused(self, ledger: Ledger) -> None:
         with pytest.raises(LedgerError, match="duration_ms"):
-            ledger.append(check_row().model_copy(update={"duration_ms": 2**63}))
+            ledger.append(build_check_row().model_copy(update={"duration_ms": 2**63}))
 
     def test_a_number_that_is_not_finite_is_refused(self, ledger: Ledger) -> None:
         with pytest.raises(LedgerError, match="cannot be recorded"):
             ledger.append(EventRow(run_id="r", type="t", payload={"ratio": float("nan")}))
 
     def test_text_no_database_can_hold_is_replaced_character_by_character(self, ledger: Ledger) -> None:
-        ledger.append(check_row(task_id="a\udc80b\x00c"))
+        ledger.append(build_check_row(task_id="a\udc80b\x00c"))
         (stored,) = ledger.read(CheckRow, task_id="a\udc80b\x00c")
         assert stored.row.task_id == "a\ufffdb\ufffdc"
         assert ledger.verify().ok
 
     def test_reading_filters_by_every_column_named(self, ledger: Ledger) -> None:
-        ledger.append(check_row("r1", "t1"), check_row("r1", "t2"), check_row("r2", "t1", Verdict.FAIL))
+        ledger.append(
+            build_check_row("r1", "t1"), build_check_row("r1", "t2"), build_check_row("r2", "t1", Verdict.FAIL)
+        )
         assert [stored.seq for stored in ledger.read(CheckRow, run_id="r1")] == [1, 2]
         assert [stored.seq for stored in ledger.read(CheckRow, run_id="r1", task_id="t1")] == [1]
         assert [stored.seq for stored in ledger.read(CheckRow, passed=0)] == [3]
@@ -159,23 +161,27 @@ class LedgerConformance:
         assert [stored.seq for stored in ledger.read(CheckRow, tree=None)] == [1, 2, 3]
 
     def test_reading_goes_on_after_a_sequence_number_up_to_a_limit(self, ledger: Ledger) -> None:
-        ledger.append(*(check_row() for _ in range(5)))
+        ledger.append(*(build_check_row() for _ in range(5)))
         assert [stored.seq for stored in ledger.read(CheckRow, after=2, limit=2)] == [3, 4]
 
     def test_the_newest_can_come_first(self, ledger: Ledger) -> None:
-        ledger.append(check_row("r1"), check_row("r2"), check_row("r1"), check_row("r1"))
+        ledger.append(build_check_row("r1"), build_check_row("r2"), build_check_row("r1"), build_check_row("r1"))
         assert [stored.seq for stored in ledger.read(CheckRow, newest=True, limit=2, run_id="r1")] == [4, 3]
 
     def test_an_append_may_depend_on_what_the_last_row_is(self, ledger: Ledger) -> None:
         """All conditions are checked together: one that does not hold is enough."""
-        none = Last(CheckRow, {"run_id": "r1", "tree": None})
-        assert ledger.append(check_row("r1"), check_row("r1"), provided=[none]) == (1, 2)
-        assert ledger.append(check_row("r1"), provided=[none]) == ()
-        assert ledger.append(check_row("r1"), provided=[Last(CheckRow, {"run_id": "r1"}, seq=1)]) == ()
-        newest = Last(CheckRow, {"run_id": "r1"}, seq=2)
-        assert ledger.append(check_row("r1"), provided=[newest, none]) == ()
+        none = LastRowCondition(CheckRow, {"run_id": "r1", "tree": None})
+        assert ledger.append(build_check_row("r1"), build_check_row("r1"), provided=[none]) == (1, 2)
+        assert ledger.append(build_check_row("r1"), provided=[none]) == ()
+        assert (
+            ledger.append(build_check_row("r1"), provided=[LastRowCondition(CheckRow, {"run_id": "r1"}, seq=1)]) == ()
+        )
+        newest = LastRowCondition(CheckRow, {"run_id": "r1"}, seq=2)
+        assert ledger.append(build_check_row("r1"), provided=[newest, none]) == ()
         assert len(ledger.read(CheckRow)) == 2
-        assert ledger.append(check_row("r1"), provided=[newest, Last(EventRow, {"run_id": "r1"})]) == (3,)
+        assert ledger.append(
+            build_check_row("r1"), provided=[newest, LastRowCondition(EventRow, {"run_id": "r1"})]
+        ) == (3,)
         assert ledger.verify().ok
 
     def test_of_many_appends_that_depend_on_the_same_row_one_is_written(self, open_ledger: OpenLedger) -> None:
@@ -185,8 +191,8 @@ class LedgerConformance:
         def work(ledger: Ledger) -> None:
             for _ in range(10):
                 last = ledger.read(CheckRow, newest=True, limit=1)
-                condition = Last(CheckRow, {"run_id": "run-1"}, seq=last[0].seq if last else 0)
-                written.extend(ledger.append(check_row(), provided=[condition]))
+                condition = LastRowCondition(CheckRow, {"run_id": "run-1"}, seq=last[0].seq if last else 0)
+                written.extend(ledger.append(build_check_row(), provided=[condition]))
 
         threads = [threading.Thread(target=work, args=(ledger,)) for ledger in connections]
         for thread in threads:
@@ -196,7 +202,7 @@ class LedgerConformance:
         assert sorted(written) == list(range(1, len(written) + 1)), "each append builds on the one before"
         assert len(written) >= 10, "the first append of every round is written"
 
-    def test_a_message_is_there_once_by_its_id(self, ledger: Ledger) -> None:
+    def test_a_message_id_is_unique_in_a_run(self, ledger: Ledger) -> None:
         def message(run: str, id: str) -> MessageRow:
             return MessageRow(message_id=id, run_id=run, sender="engine", recipient="planner", type="Dispatch")
 
@@ -210,29 +216,29 @@ class LedgerConformance:
             ledger.read(CheckRow, colour="red")
 
     def test_unverifiable_never_counts_as_passed(self, ledger: Ledger) -> None:
-        ledger.append(*(check_row(state=state) for state in Verdict))
+        ledger.append(*(build_check_row(state=state) for state in Verdict))
         assert [stored.row.state for stored in ledger.read(CheckRow, passed=1)] == [Verdict.PASS]
 
     def test_the_head_of_an_empty_ledger_is_its_genesis(self, ledger: Ledger) -> None:
         head = ledger.head()
-        assert (head.seq, head.hash) == (0, genesis(head.ledger_id))
+        assert (head.seq, head.hash) == (0, genesis_hash(head.ledger_id))
         assert ledger.verify().ok
 
     def test_the_head_is_the_last_row(self, ledger: Ledger) -> None:
-        ledger.append(*ONE_OF_EACH)
-        *_, last = in_order(ledger)
+        ledger.append(*SAMPLE_ROWS)
+        *_, last = read_all_rows(ledger)
         assert (ledger.head().seq, ledger.head().hash) == (last.seq, last.link.hash)
 
     def test_rows_form_one_chain_that_verifies_outside_the_ledger(self, ledger: Ledger) -> None:
-        ledger.append(*ONE_OF_EACH)
-        ledger.append(check_row())
-        entries = [Entry(stored.link, stored.link, stored.values) for stored in in_order(ledger)]
-        assert len(entries) == len(ONE_OF_EACH) + 1
-        assert first_break(ledger.head().ledger_id, entries) is None
+        ledger.append(*SAMPLE_ROWS)
+        ledger.append(build_check_row())
+        entries = [ChainEntry(stored.link, stored.link, stored.values) for stored in read_all_rows(ledger)]
+        assert len(entries) == len(SAMPLE_ROWS) + 1
+        assert find_first_break(ledger.head().ledger_id, entries) is None
 
     def test_verification_holds_against_anchors_of_any_age(self, ledger: Ledger) -> None:
         anchors = [ledger.head()]
-        for row in ONE_OF_EACH:
+        for row in SAMPLE_ROWS:
             ledger.append(row)
             anchors.append(ledger.head())
         verification = ledger.verify(anchors)
@@ -240,28 +246,28 @@ class LedgerConformance:
         assert verification.head == anchors[-1]
 
     def test_an_anchor_ahead_of_the_ledger_is_a_cut_tail(self, ledger: Ledger) -> None:
-        ledger.append(check_row())
+        ledger.append(build_check_row())
         ahead = Anchor(ledger_id=ledger.head().ledger_id, seq=3, hash="0" * 64)
         problem = ledger.verify([ahead]).problem
         assert problem is not None
         assert problem.seq == 2
 
     def test_an_anchor_of_another_ledger_does_not_hold(self, ledger: Ledger) -> None:
-        ledger.append(check_row())
+        ledger.append(build_check_row())
         other = Anchor(ledger_id="another", seq=1, hash=ledger.head().hash)
         assert not ledger.verify([other]).ok
 
     def test_a_second_connection_sees_what_the_first_wrote(self, open_ledger: OpenLedger) -> None:
         first, second = open_ledger(), open_ledger()
-        first.append(check_row())
+        first.append(build_check_row())
         assert [stored.seq for stored in second.read(CheckRow)] == [1]
         assert second.head() == first.head()
-        assert second.append(check_row()) == (2,)
+        assert second.append(build_check_row()) == (2,)
         assert first.verify().ok
 
     def test_rows_survive_closing(self, open_ledger: OpenLedger) -> None:
         ledger = open_ledger()
-        ledger.append(*ONE_OF_EACH)
+        ledger.append(*SAMPLE_ROWS)
         head = ledger.head()
         ledger.close()
         again = open_ledger()
@@ -273,7 +279,7 @@ class LedgerConformance:
 
         def work() -> None:
             for _ in range(20):
-                seqs.extend(ledger.append(check_row(), check_row()))
+                seqs.extend(ledger.append(build_check_row(), build_check_row()))
 
         threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:
@@ -283,30 +289,30 @@ class LedgerConformance:
         assert sorted(seqs) == list(range(1, 161))
         assert ledger.verify().ok
 
-    def test_the_hash_of_an_entry_can_be_asked_for(self, ledger: Ledger) -> None:
-        ledger.append(*ONE_OF_EACH)
-        assert ledger.hash_at(0) == genesis(ledger.head().ledger_id)
-        assert [ledger.hash_at(stored.seq) for stored in in_order(ledger)] == [
-            stored.link.hash for stored in in_order(ledger)
+    def test_the_hash_of_an_entry_can_be_read(self, ledger: Ledger) -> None:
+        ledger.append(*SAMPLE_ROWS)
+        assert ledger.hash_at(0) == genesis_hash(ledger.head().ledger_id)
+        assert [ledger.hash_at(stored.seq) for stored in read_all_rows(ledger)] == [
+            stored.link.hash for stored in read_all_rows(ledger)
         ]
-        assert ledger.hash_at(len(ONE_OF_EACH) + 1) is None
+        assert ledger.hash_at(len(SAMPLE_ROWS) + 1) is None
 
     def test_rows_are_authentic_and_edited_ones_are_not(self, ledger: Ledger) -> None:
-        ledger.append(*ONE_OF_EACH)
-        for stored in in_order(ledger):
+        ledger.append(*SAMPLE_ROWS)
+        for stored in read_all_rows(ledger):
             assert ledger.is_authentic(stored)
             assert not ledger.is_authentic(replace(stored, values={**stored.values, "ts": "another time"}))
-        first, second = list(in_order(ledger))[:2]
+        first, second = list(read_all_rows(ledger))[:2]
         assert not ledger.is_authentic(replace(first, link=second.link))
 
     def test_verification_goes_on_from_a_checkpoint(self, open_ledger: OpenLedger) -> None:
         ledger = open_ledger()
-        ledger.append(*ONE_OF_EACH)
+        ledger.append(*SAMPLE_ROWS)
         assert ledger.checkpoint() is None
         assert ledger.verify().ok
-        assert ledger.keep_checkpoint(ledger.head()) == ""
+        assert ledger.record_checkpoint(ledger.head()) == ""
         since = ledger.head()
-        ledger.append(check_row())
+        ledger.append(build_check_row())
         again = open_ledger()
         assert again.checkpoint() == since
         verification = again.verify(since=since)
@@ -315,5 +321,5 @@ class LedgerConformance:
         assert again.verify(since=not_in_chain).start == 0, "verification cannot begin at a hash outside the chain"
 
     def test_the_rows_of_a_run_can_be_read_alone(self, ledger: Ledger) -> None:
-        ledger.append(check_row("r1"), check_row("r2"), EventRow(run_id="r1", type="run.finished"))
-        assert [stored.seq for stored in in_order(ledger, "r1")] == [1, 3]
+        ledger.append(build_check_row("r1"), build_check_row("r2"), EventRow(run_id="r1", type="run.finished"))
+        assert [stored.seq for stored in read_all_rows(ledger, "r1")] == [1, 3]

@@ -17,44 +17,50 @@ from pydantic_ai.usage import RequestUsage
 
 from proofstone.agents.backends import human
 from proofstone.agents.backends.api import messages
-from proofstone.agents.backends.api.providers import TooLargeError
-from proofstone.agents.backends.programs.acp.choices import has_model, login_for, mode_for, model_for, tells_model
-from proofstone.agents.backends.programs.acp.session import AgentError, Client
-from proofstone.agents.backends.programs.acp.session_updates import Heard
-from proofstone.agents.backends.programs.acp.wire import Frames
-from proofstone.agents.backends.programs.activity import Mask, Notes
+from proofstone.agents.backends.api.providers import AnswerTooLargeError
+from proofstone.agents.backends.programs.acp.session import AcpClient, AgentError
+from proofstone.agents.backends.programs.acp.session_settings import (
+    choose_login,
+    choose_mode,
+    find_model,
+    has_model,
+    reports_model,
+)
+from proofstone.agents.backends.programs.acp.session_updates import SessionLog
+from proofstone.agents.backends.programs.acp.wire import MessageReader
+from proofstone.agents.backends.programs.activity import ActivityLog, KeyMask
 from proofstone.agents.backends.programs.known import PRESETS
 from proofstone.agents.backends.programs.known.scope_hook import refusal
-from proofstone.agents.backends.programs.lines import Lines, objects_at, value_at
+from proofstone.agents.backends.programs.lines import LineSplitter, get_objects, get_value
 from proofstone.agents.backends.programs.preset import Preset
-from proofstone.agents.backends.wording import calls_in, calls_wanted
-from proofstone.agents.executors.context import ShellJob, Site, verdict_in
+from proofstone.agents.backends.transcript import build_tool_calls, parse_tool_calls
+from proofstone.agents.executors.context import ExecutionContext, ShellCommand, parse_verdict
 from proofstone.agents.models import Conversation
 from proofstone.agents.roles.models.gate import ArchitectVerdict, ExecutorResult
 from proofstone.agents.roles.registry import ROLES
 from proofstone.agents.roles.requests import _minimal_value as least_value
-from proofstone.agents.roles.requests import example, request_in
+from proofstone.agents.roles.requests import build_example, parse_request
 from proofstone.agents.roles.role import Role
-from proofstone.agents.rules.answer import Malformed, parse
-from proofstone.agents.rules.permission import Bounds
-from proofstone.agents.rules.tool_rules import FailedError
+from proofstone.agents.rules.answer import MalformedAnswer, parse_answer
+from proofstone.agents.rules.permission import PermissionLimits
+from proofstone.agents.rules.tool_rules import ToolFailedError
 from proofstone.agents.tools.models import Tool
-from proofstone.agents.tools.tool_context import Ground
+from proofstone.agents.tools.tool_context import ToolContext
 from proofstone.agents.tools.toolbox import Toolbox
 from proofstone.agents.web import mcp
-from proofstone.agents.web.pages import excerpts_in, is_text, results_in
-from proofstone.agents.web.pages import text_of as page_text
+from proofstone.agents.web.pages import extract_page_text as page_text
+from proofstone.agents.web.pages import format_results, is_text, parse_results
 from proofstone.cli import hook
 from proofstone.common.globs import matches
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 from proofstone.errors import RepositoryError
 from proofstone.git.repository import open_repository
-from proofstone.hooks.agent_hooks import DIALECTS, merged, read_document, without, written
-from proofstone.sandbox.gateway import UnfitError, _parse_request
-from proofstone.sandbox.job import Execution
+from proofstone.hooks.agent_hooks import DIALECTS, add_hook, format_document, read_document, remove_hook
+from proofstone.sandbox.gateway import ProxyError, _parse_request
+from proofstone.sandbox.job import SandboxResult
 from proofstone.supervision.rules import wire
-from proofstone.supervision.rules.mentions import files as mentioned_files
-from proofstone.supervision.rules.mentions import interface_changes
+from proofstone.supervision.rules.mentions import find_interface_changes
+from proofstone.supervision.rules.mentions import find_mentioned_files as mentioned_files
 from tests.fuzz.checking import Reader
 from tests.fuzz.readers.place import folder, pick, text_of
 
@@ -73,10 +79,10 @@ def _lines_in(name: str) -> Sequence[bytes]:
 # Answers.
 
 
-def _answer(contract: type[Contract]) -> Callable[[bytes], None]:
+def _answer(contract: type[FrozenModel]) -> Callable[[bytes], None]:
     def read(data: bytes) -> None:
-        found = parse(data, contract)
-        if isinstance(found, Malformed):
+        found = parse_answer(data, contract)
+        if isinstance(found, MalformedAnswer):
             found.why.encode()
             assert found.why
         else:
@@ -85,7 +91,7 @@ def _answer(contract: type[Contract]) -> Callable[[bytes], None]:
     return read
 
 
-def _answer_seeds(contract: type[Contract]) -> Callable[[], Sequence[bytes]]:
+def _answer_seeds(contract: type[FrozenModel]) -> Callable[[], Sequence[bytes]]:
     def seeds() -> Sequence[bytes]:
         schema = contract.model_json_schema()
         fields = {name: least_value(schema, field, (name,)) for name, field in schema["properties"].items()}
@@ -98,7 +104,7 @@ def _answer_seeds(contract: type[Contract]) -> Callable[[], Sequence[bytes]]:
 
 
 def _verdict(data: bytes) -> None:
-    found = verdict_in(data, "cmd:architect")
+    found = parse_verdict(data, "cmd:architect")
     found.model_dump_json().encode()
     assert not isinstance(found, ArchitectVerdict) or found.by == "cmd:architect"
 
@@ -106,11 +112,11 @@ def _verdict(data: bytes) -> None:
 def _request_for_role(data: bytes) -> None:
     role = list(ROLES.values())[pick(data, len(ROLES))]
     source = ("REQUEST", "request.yaml", "request.json")[pick(data, 3)]
-    request_in(role, text_of(data), source=source).model_dump_json()
+    parse_request(role, text_of(data), source=source).model_dump_json()
 
 
 def _request_seeds() -> Sequence[bytes]:
-    texts = [example(role).encode() for role in ROLES.values()]
+    texts = [build_example(role).encode() for role in ROLES.values()]
     return [*texts, b"a: &a [x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: *c\n", b"Let customers count things"]
 
 
@@ -121,17 +127,17 @@ def _human(data: bytes) -> None:
 
 
 def _calls(data: bytes) -> None:
-    wanted = calls_wanted(text_of(data))
-    for call in calls_in(_NOBODY, wanted):
+    wanted = parse_tool_calls(text_of(data))
+    for call in build_tool_calls(_NOBODY, wanted):
         call.model_dump_json().encode()
 
 
 def _wire(data: bytes) -> None:
     text = text_of(data)
-    for message in wire.read(text):
+    for message in wire.read_messages(text):
         repr(message).encode("utf-8", "strict")
     mentioned_files(text)
-    interface_changes(text)
+    find_interface_changes(text)
 
 
 def _wire_seeds() -> Sequence[bytes]:
@@ -163,7 +169,7 @@ def _provider(data: bytes) -> None:
     count = pick(data, 1 << 40) - 1000
     usage = RequestUsage(input_tokens=count)
     response = ModelResponse(parts[pick(data, 4) :], usage=usage, model_name=first, finish_reason=finish)
-    turn = messages.turn(messages.sound(response), "openai:m", None)
+    turn = messages.build_turn(messages.sanitize_response(response), "openai:m", None)
     turn.model_dump_json().encode()
 
 
@@ -181,11 +187,11 @@ def _is_text(data: bytes) -> bool:
 def _stream(preset: Preset) -> Callable[[bytes], None]:
     def read(data: bytes) -> None:
         assert preset.stream is not None
-        stream, lines = preset.stream(), Lines()
-        for line in (*lines.add(data), lines.end()):
+        stream, lines = preset.stream(), LineSplitter()
+        for line in (*lines.add(data), lines.take_rest()):
             for activity in stream.line(line.decode("utf-8", "replace")):
                 activity.model_dump_json().encode()
-        final = stream.final((0, 1, None)[pick(data, 3)])
+        final = stream.is_final((0, 1, None)[pick(data, 3)])
         repr(final).encode()
 
     return read
@@ -197,32 +203,32 @@ def _stream_seeds(name: str) -> Callable[[], Sequence[bytes]]:
 
 
 def _acp(data: bytes) -> None:
-    site = Site(work_tree=folder("acp"), scratch=folder("acp-scratch"), run=_no_run, scope=("a.py",))
-    notes = Notes(site, Mask(("secret-key-123",)))
-    heard = Heard(site, str(site.work_tree), notes)
-    client = Client(site, heard, Bounds(str(site.work_tree), ("a.py",), may_run=False))
-    frames = Frames(notes.mask)
+    site = ExecutionContext(work_tree=folder("acp"), scratch=folder("acp-scratch"), run=_no_run, scope=("a.py",))
+    notes = ActivityLog(site, KeyMask(("secret-key-123",)))
+    heard = SessionLog(site, str(site.work_tree), notes)
+    client = AcpClient(site, heard, PermissionLimits(str(site.work_tree), ("a.py",), can_run=False))
+    frames = MessageReader(notes.mask)
     for message in (*frames.add(data), *frames.add(b"\n")):
         method, parameters = message.get("method"), message.get("params")
         if isinstance(method, str):
-            client.told(method, parameters)
-            json.dumps(client.answer(method, parameters), ensure_ascii=False).encode()
-        result = value_at(message, "result")
+            client.handle_notification(method, parameters)
+            json.dumps(client.answer_request(method, parameters), ensure_ascii=False).encode()
+        result = get_value(message, "result")
         if isinstance(result, Mapping):
-            mode_for(result, "ask")
-            model_for(result, "m")
+            choose_mode(result, "ask")
+            find_model(result, "m")
             has_model(result, "m")
-            tells_model(result)
-            login_for(objects_at(result, "authMethods"), {"A_KEY"})
-            heard.usage(result).model_dump_json()
+            reports_model(result)
+            choose_login(get_objects(result, "authMethods"), {"A_KEY"})
+            heard.compute_usage(result).model_dump_json()
         if "error" in message:
             AgentError("session/new", message["error"], notes.mask).text.encode()
     heard.end()
-    heard.words.encode()
-    frames.noise()
+    heard.text.encode()
+    frames.render_noise()
 
 
-def _no_run(_job: ShellJob) -> Execution:
+def _no_run(_job: ShellCommand) -> SandboxResult:
     raise AssertionError("nothing is run here")
 
 
@@ -230,7 +236,7 @@ class _Served:
     """An MCP server that answers with the messages of an input, one after another."""
 
     def __init__(self, data: bytes) -> None:
-        frames = Frames(Mask())
+        frames = MessageReader(KeyMask())
         self._messages = [*frames.add(data), *frames.add(b"\n")]
 
     def send(self, _message: object) -> None:
@@ -238,7 +244,7 @@ class _Served:
 
     def request(self, _method: str, _parameters: object, _until: object) -> JsonValue:
         if not self._messages:
-            raise FailedError("The MCP server has ended.")
+            raise ToolFailedError("The MCP server has ended.")
         return self._messages.pop(0).get("result")
 
 
@@ -247,7 +253,7 @@ def _mcp(data: bytes) -> None:
     for name, schema in tools.items():
         try:
             mcp._build_arguments(name, schema, ("query", "q"), "words")
-        except FailedError:
+        except ToolFailedError:
             continue
 
 
@@ -262,8 +268,8 @@ _TOOLS = (Tool.READ, Tool.LIST, Tool.GLOB, Tool.WRITE, Tool.EDIT, Tool.DELETE)
 def _tool_call(data: bytes) -> None:
     place = folder("tools")
     (place / "a.py").write_bytes(b"x = 1\ny = 2\n")
-    toolbox = Toolbox(Ground(files=place, scope=("a.py",)), _TOOLS)
-    for call in calls_in(_NOBODY, calls_wanted(text_of(data))):
+    toolbox = Toolbox(ToolContext(files=place, scope=("a.py",)), _TOOLS)
+    for call in build_tool_calls(_NOBODY, parse_tool_calls(text_of(data))):
         toolbox.call(call).model_dump_json().encode()
     assert {path.name for path in place.iterdir()} <= {"a.py"}, "a tool wrote where it may not"
 
@@ -298,8 +304,8 @@ def _hook_payload(data: bytes) -> None:
 def _hook_settings(data: bytes) -> None:
     document = read_document("settings.json", text_of(data))
     for dialect in DIALECTS.values():
-        both = merged(dialect, document, "settings.json")
-        written(without(dialect, both, "settings.json")).encode("utf-8", "surrogatepass")
+        both = add_hook(dialect, document, "settings.json")
+        format_document(remove_hook(dialect, both, "settings.json")).encode("utf-8", "surrogatepass")
 
 
 # The web.
@@ -313,19 +319,19 @@ def _page(data: bytes) -> None:
 
 
 def _results(data: bytes) -> None:
-    shown = results_in(text_of(data))
-    list(excerpts_in(shown))
+    shown = format_results(text_of(data))
+    list(parse_results(shown))
 
 
 def _gateway(data: bytes) -> None:
     request = _parse_request(data.partition(b"\r\n\r\n")[0])
     assert 0 < request.host.port < 65536
-    assert b"\r\n\r\n" not in request.first[:-4]
+    assert b"\r\n\r\n" not in request.first_bytes[:-4]
 
 
 def _answers() -> Sequence[Reader]:
     roles: Mapping[str, Role] = ROLES
-    contracts: dict[str, type[Contract]] = {role.output.__name__: role.output for role in roles.values()}
+    contracts: dict[str, type[FrozenModel]] = {role.output.__name__: role.output for role in roles.values()}
     contracts["ExecutorResult"] = ExecutorResult
     return [
         Reader(f"answer-{name}", _answer(contract), _answer_seeds(contract), ("proofstone.agents.rules.answer",))
@@ -344,15 +350,15 @@ READERS: tuple[Reader, ...] = (
         lambda: [b"path=src/a.py lines=3 'x=y z'", b'{"a": [1, null]}', b"a: &x [1, 2]\nb: {c: *x, d: 2020-01-01}\n"],
         ("proofstone.agents.backends.human",),
     ),
-    Reader("tool-calls", _calls, lambda: _TOOL_CALLS, ("proofstone.agents.backends.wording",)),
-    Reader("tool-arguments", _tool_call, lambda: _TOOL_CALLS, ("proofstone.agents.backends.wording",)),
+    Reader("tool-calls", _calls, lambda: _TOOL_CALLS, ("proofstone.agents.backends.transcript",)),
+    Reader("tool-arguments", _tool_call, lambda: _TOOL_CALLS, ("proofstone.agents.backends.transcript",)),
     Reader("wire", _wire, _wire_seeds, ("proofstone.supervision.rules.wire",)),
     Reader(
         "provider-reply",
         _provider,
         lambda: [b'read\n{"path": "a.py", "lines": [1, 2]}', b'text\n{"a": 1e5, "b": "\\ud83d\\ude00"}', b"x\ny"],
         ("proofstone.agents.backends.api.messages",),
-        refuses=(ValueError, TooLargeError),
+        refuses=(ValueError, AnswerTooLargeError),
     ),
     *(
         Reader(f"stream-{name}", _stream(preset), _stream_seeds(name), (_LINES,))
@@ -370,7 +376,7 @@ READERS: tuple[Reader, ...] = (
         _mcp,
         lambda: _lines_in("mcp.jsonl"),
         (_LINES, "proofstone.agents.web.mcp"),
-        refuses=(FailedError,),
+        refuses=(ToolFailedError,),
     ),
     Reader(
         "scope-hook",
@@ -427,6 +433,6 @@ READERS: tuple[Reader, ...] = (
             b"GET http://example.org:80/a?b=c HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept: */*",
         ],
         (),
-        refuses=(UnfitError,),
+        refuses=(ProxyError,),
     ),
 )

@@ -8,31 +8,31 @@ from pathlib import Path
 
 from proofstone.check.diagnostics import parse_diagnostics
 from proofstone.check.discovery import discover
-from proofstone.check.ecosystems.node_scripts import commands
+from proofstone.check.ecosystems.node_scripts import parse_script
 from proofstone.check.models import ReportFormat
-from proofstone.check.readiness import readiness
+from proofstone.check.readiness import find_readiness_problems
 from proofstone.check.reports import read_report
-from proofstone.check.reports.sniff import sniff_all
-from proofstone.check.rules.protected import changed_roles
-from proofstone.check.rules.scan import scan
-from proofstone.check.rules.scan_paths import conflict_markers, path_hits
-from proofstone.check.rules.scan_rules import suppressions, without_suppressions
-from proofstone.check.variants.canary import with_canary
-from proofstone.check.variants.expectations import mutated
-from proofstone.check.variants.sabotage import sabotaged
-from proofstone.check.variants.views import views
+from proofstone.check.reports.sniff import sniff_formats
+from proofstone.check.rules.protected import find_changed_roles
+from proofstone.check.rules.scan import scan_lines
+from proofstone.check.rules.scan_paths import find_conflict_markers, scan_path
+from proofstone.check.rules.scan_rules import find_suppressions, remove_suppressions
+from proofstone.check.variants.canary import add_canary
+from proofstone.check.variants.expectations import mutate_expectations
+from proofstone.check.variants.sabotage import sabotage_file
+from proofstone.check.variants.views import split_views
 from proofstone.common.commands import is_compound, is_vacuous, loses_exit_code, proves_nothing
 from proofstone.common.globs import matches
 from proofstone.common.models import ChangeKind
-from proofstone.common.shell import UnreadableError, has_blocks, is_complete, lex, statements
-from proofstone.plan_gate.rules.documents import all_from_text, to_yaml
-from proofstone.plan_gate.rules.outline import outline
-from proofstone.plans.lint import lint
-from proofstone.plans.reading import read_plan
-from proofstone.sources.grammar_outline import grammar_outline
-from proofstone.sources.outline import python_outline
-from proofstone.sources.syntax import new_syntax_errors, syntax_errors
-from proofstone.sources.text import python_text
+from proofstone.common.shell import ShellSyntaxError, has_blocks, is_complete, lex, split_statements
+from proofstone.plan_gate.rules.outline import outline_plan
+from proofstone.plan_gate.rules.record_documents import read_all_records, write_yaml
+from proofstone.plans.lint import find_lint_problems
+from proofstone.plans.parser import read_plan
+from proofstone.sources.grammar_outline import outline_by_grammar
+from proofstone.sources.outline import outline_python
+from proofstone.sources.syntax import find_new_syntax_errors, find_syntax_errors
+from proofstone.sources.text import parse_python_text
 from tests.fuzz.checking import Reader
 from tests.fuzz.readers.place import folder, pick, text_of
 
@@ -53,24 +53,24 @@ def _plan(data: bytes) -> None:
         assert any(problem.severity == "error" for problem in problems), "no plan, and no error"
         return
     lines = text.count("\n") + text.count("\r") + 1
-    for problem in (*problems, *lint(plan, text)):
+    for problem in (*problems, *find_lint_problems(plan, text)):
         assert 1 <= problem.line <= lines and problem.message and problem.hint
     plan.model_dump_json().encode()
 
 
 def _plan_outline(data: bytes) -> None:
-    repr(outline(text_of(data), "PLAN.md")).encode("utf-8", "backslashreplace")
+    repr(outline_plan(text_of(data), "PLAN.md")).encode("utf-8", "backslashreplace")
 
 
 def _records(data: bytes) -> None:
-    for record in all_from_text(text_of(data), "records.yaml"):
-        assert all_from_text(to_yaml(record), "again") == (record,), "a record does not read back"
+    for record in read_all_records(text_of(data), "records.yaml"):
+        assert read_all_records(write_yaml(record), "again") == (record,), "a record does not read back"
 
 
 def _record_seeds() -> Sequence[bytes]:
     from tests.plan_gate.reports import CHALLENGES, RISK, STATES, SURFACED, UNKNOWN
 
-    return [to_yaml(one).encode() for one in (*CHALLENGES[:2], RISK, *STATES[:1], SURFACED, UNKNOWN)]
+    return [write_yaml(one).encode() for one in (*CHALLENGES[:2], RISK, *STATES[:1], SURFACED, UNKNOWN)]
 
 
 # Test reports.
@@ -131,7 +131,7 @@ def _report_seeds(format: ReportFormat) -> Callable[[], Sequence[bytes]]:
 
 
 def _sniff(data: bytes) -> None:
-    sniff_all(folder("sniffed"), data)
+    sniff_formats(folder("sniffed"), data)
 
 
 # Complaints, commands, manifests.
@@ -164,8 +164,8 @@ def _shell(data: bytes) -> None:
     has_blocks(text)
     is_compound(text)
     pieces = lex(text)
-    assert all(text.startswith(piece.text, piece.start) for piece in pieces if not piece.operator)
-    assert "".join("".join(statements(text)).split()) == "".join(text.split())
+    assert all(text.startswith(piece.text, piece.start) for piece in pieces if not piece.is_operator)
+    assert "".join("".join(split_statements(text)).split()) == "".join(text.split())
 
 
 def _glob(data: bytes) -> None:
@@ -205,15 +205,15 @@ def _manifest(data: bytes) -> None:
 
 def _node_script(data: bytes) -> None:
     script, _, others = text_of(data).partition("\n")
-    commands(script, {"build": others, "test": script})
+    parse_script(script, {"build": others, "test": script})
 
 
 def _protected(data: bytes) -> None:
     name = MANIFESTS[pick(data, len(MANIFESTS))]
     old, _, new = data.partition(b"\n\n")
-    changed_roles(name, old, new)
-    assert changed_roles(name, data, data) == frozenset(), "nothing changed"
-    changed_roles(name, None, data)
+    find_changed_roles(name, old, new)
+    assert find_changed_roles(name, data, data) == frozenset(), "nothing changed"
+    find_changed_roles(name, None, data)
 
 
 # Source files.
@@ -242,47 +242,47 @@ _SOURCE_TEXTS = (
 
 def _syntax(data: bytes) -> None:
     path = SOURCES[pick(data, len(SOURCES))]
-    for one in syntax_errors(path, data) or ():
+    for one in find_syntax_errors(path, data) or ():
         one.model_dump_json().encode("utf-8", "backslashreplace")
-    new_syntax_errors(path, data[: len(data) // 2], data)
+    find_new_syntax_errors(path, data[: len(data) // 2], data)
 
 
 def _source(data: bytes) -> None:
     path = SOURCES[pick(data, len(SOURCES))]
     old = data[: len(data) // 2]
-    sabotaged(path, old, data)
-    mutated(path, data, None, "word")
-    with_canary((ReportFormat.PYTEST, ReportFormat.NODE, ReportFormat.GO)[pick(data, 3)], path, data, "word")
-    source = python_text(data)
+    sabotage_file(path, old, data)
+    mutate_expectations(path, data, None, "word")
+    add_canary((ReportFormat.PYTEST, ReportFormat.NODE, ReportFormat.GO)[pick(data, 3)], path, data, "word")
+    source = parse_python_text(data)
     if source is not None:
-        python_outline(source)
+        outline_python(source)
     for language in ("javascript", "go", "rust"):
-        grammar_outline(data, language)
+        outline_by_grammar(data, language)
 
 
 def _scanned(data: bytes) -> None:
     path = SOURCES[pick(data, len(SOURCES))]
-    lines = views(path, data)
+    lines = split_views(path, data)
     if lines is None:
         return
     added = range(1, len(lines) + 1)
     for test_file in (False, True):
-        for hit in scan(path, "python", lines, added, (), test_file=test_file, new_file=False):
+        for hit in scan_lines(path, "python", lines, added, (), test_file=test_file, new_file=False):
             assert 1 <= hit.line <= len(lines)
-    without_suppressions(data, suppressions(lines, added), lines)
-    conflict_markers(path, None, data)
-    readiness(path, [(line.number, line.text) for line in lines], data)
+    remove_suppressions(data, find_suppressions(lines, added), lines)
+    find_conflict_markers(path, None, data)
+    find_readiness_problems(path, [(line.number, line.text) for line in lines], data)
 
 
 def _path(data: bytes) -> None:
     for kind in ChangeKind:
-        path_hits(text_of(data), kind)
+        scan_path(text_of(data), kind)
 
 
 READERS: tuple[Reader, ...] = (
     Reader("plan", _plan, _files("plans/*.md"), ("proofstone.plans.frontmatter",)),
     Reader("plan-outline", _plan_outline, _files("plans/*.md"), ("proofstone.plan_gate.rules.outline",)),
-    Reader("plan-records", _records, _record_seeds, ("proofstone.plan_gate.rules.documents",)),
+    Reader("plan-records", _records, _record_seeds, ("proofstone.plan_gate.rules.record_documents",)),
     *(
         Reader(
             f"report-{format.value}",
@@ -304,7 +304,7 @@ READERS: tuple[Reader, ...] = (
             b"python3 -m unittest tests.test_a > /dev/null 2>&1",
         ],
         ("proofstone.common.shell", "proofstone.check.rules.outcome", "proofstone.check.derived_runs"),
-        refuses=(UnreadableError,),
+        refuses=(ShellSyntaxError,),
     ),
     Reader("glob", _glob, lambda: [b"src/**/*.py\nsrc/a/b.py", b"./a/?/[id]/\na/b/c"], ()),
     Reader(

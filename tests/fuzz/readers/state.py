@@ -16,45 +16,45 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from proofstone.agents.executors.output import read_written
+from proofstone.agents.executors.output import read_output_file
 from proofstone.agents.memory.models import MemoryEntry
 from proofstone.agents.memory.store import FileMemory
 from proofstone.agents.roles.requests import _minimal_value as least_value
 from proofstone.agents.script_file import read_script
 from proofstone.check.cache import ResultCache
-from proofstone.check.recording import checks_on_record
+from proofstone.check.recording import find_recorded_checks
 from proofstone.common.models import Phase, Verdict
-from proofstone.config.person import PersonSettings
-from proofstone.config.reading import load_bytes, load_files
-from proofstone.config.rules import Need
-from proofstone.config.services import traces_url
-from proofstone.config.trust import digest_of, load_grants
-from proofstone.config.wording import line_of
+from proofstone.config.loader import load_model, load_settings_files
+from proofstone.config.rules import RequestedPermission
+from proofstone.config.services import to_traces_url
+from proofstone.config.setting_docs import find_line
+from proofstone.config.trust import compute_grant_digest, load_grants
+from proofstone.config.user import UserSettings
 from proofstone.errors import LedgerCorruptError
-from proofstone.git.commit import standing_on
+from proofstone.git.commit import find_work_trees
 from proofstone.git.merge import _parse_conflict_kinds as conflict_kinds
-from proofstone.git.objects import BlobReader, _is_intact, in_index, in_tree
-from proofstone.git.pending import worktree_roots
+from proofstone.git.objects import BlobReader, _is_intact, list_index, list_tree
+from proofstone.git.pending_commit import find_work_tree_roots
 from proofstone.git.program import Git, _split_records
 from proofstone.git.repository import Repository
-from proofstone.git.snapshot import raw_entries, renames
+from proofstone.git.snapshot import find_renames, parse_raw_diff
 from proofstone.git.store import Store
 from proofstone.git.work_tree import open_work_tree
 from proofstone.hooks.agent_hooks import StopRounds
 from proofstone.ledger import Ledger
 from proofstone.ledger import daemon as wire
-from proofstone.ledger.anchors import KeptAnchors, check_anchors, read_anchors
-from proofstone.ledger.connection import daemon_location, location_path
+from proofstone.ledger.anchors import AnchorFiles, check_anchors, parse_anchors
+from proofstone.ledger.connection import location_path, read_daemon_location
 from proofstone.ledger.daemon import LedgerDaemon
 from proofstone.ledger.keys import key_path
 from proofstone.ledger.models import CheckRow, EventRow
-from proofstone.ledger.rules.anchors import Anchor, KeptAnchor
-from proofstone.ledger.rules.chain import Link
-from proofstone.ledger.schema import TABLES, Stored
+from proofstone.ledger.rules.anchors import Anchor, StoredAnchor
+from proofstone.ledger.rules.chain import ChainLink
+from proofstone.ledger.schema import TABLES, StoredRow
 from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.ledger.verification import Checkpoint, read_checkpoint
-from proofstone.machine.files import load_plan, read_alternates
-from proofstone.sandbox.gateway import allowed
+from proofstone.machine.files import read_alternates, read_plan_file
+from proofstone.sandbox.gateway import parse_hosts
 from tests.fuzz.checking import Reader
 from tests.fuzz.readers.place import folder, text_of
 
@@ -70,39 +70,39 @@ _SETTINGS = (
 
 
 def _settings(data: bytes) -> None:
-    load_files({"proofstone.toml": data})
+    load_settings_files({"proofstone.toml": data})
 
 
 def _pyproject(data: bytes) -> None:
-    load_files({"pyproject.toml": data})
+    load_settings_files({"pyproject.toml": data})
 
 
 def _person(data: bytes) -> None:
-    load_bytes(data, "config.toml", PersonSettings)
+    load_model(data, "config.toml", UserSettings)
 
 
 def _line_of_key(data: bytes) -> None:
     text = text_of(data)
-    line = line_of(text, ("check", "verify", "0"))
+    line = find_line(text, ("check", "verify", "0"))
     assert line is None or 1 <= line <= text.count("\n") + text.count("\r") + 1
 
 
 def _hosts(data: bytes) -> None:
-    for host in allowed(text_of(data).split("\n")):
+    for host in parse_hosts(text_of(data).split("\n")):
         assert 0 < host.port < 65536
 
 
 def _endpoint(data: bytes) -> None:
-    traces_url(text_of(data))
+    to_traces_url(text_of(data))
 
 
-_NEED = Need("gate.network", "true")
+_NEED = RequestedPermission("gate.network", "true")
 _GRANTS = json.dumps(
     {
         "grants": [
             {
                 "repository": "/project",
-                "digest": digest_of([_NEED]),
+                "digest": compute_grant_digest([_NEED]),
                 "granted_at": "2026-01-01T00:00:00Z",
                 "needs": [{"setting": _NEED.setting, "value": _NEED.value}],
             }
@@ -149,17 +149,17 @@ def _kept_result(data: bytes) -> None:
     (place / "ab").mkdir(exist_ok=True)
     (place / "ab" / "cd.json").write_bytes(data)
     nobody = SimpleNamespace(read=lambda *_args, **_more: [])
-    ResultCache(place, cast(Ledger, nobody)).find("abcd")
+    ResultCache(place, cast(Ledger, nobody)).lookup("abcd")
 
 
 def _rounds(data: bytes) -> None:
     rounds = StopRounds(folder("rounds"), "conversation")
     rounds._file.write_bytes(data)
-    rounds.count()
+    rounds.read_count()
 
 
 def _anchors(data: bytes) -> None:
-    anchors = read_anchors(data, source="anchors")
+    anchors = parse_anchors(data, source="anchors")
     check_anchors(anchors, Anchor(ledger_id="a", seq=3, hash="0" * 64), lambda _seq: "0" * 64)
 
 
@@ -173,14 +173,14 @@ def _row(data: bytes) -> None:
     except (ValueError, RecursionError):
         values = {"payload": text_of(data)}
     values = values if isinstance(values, dict) else {"payload": text_of(data)}
-    link = Link(1, "events", "0" * 64, "0" * 64, "0" * 64)
+    link = ChainLink(1, "events", "0" * 64, "0" * 64, "0" * 64)
     for kind in TABLES:
         scalars: dict[str, str | int | None] = {
             name: value if isinstance(value := values.get(name), str | int | None) else json.dumps(value)
             for name in (*kind.model_fields, "ts")
         }
         with suppress(LedgerCorruptError):
-            Stored(kind, link, scalars).row  # noqa: B018  reading it is what is tried
+            StoredRow(kind, link, scalars).row  # noqa: B018  reading it is what is tried
 
 
 @cache
@@ -224,7 +224,7 @@ def _ledger_file(data: bytes) -> None:
         for kind in TABLES:
             for stored in ledger.read(kind):
                 stored.row  # noqa: B018  reading it is what is tried
-    checks_on_record(path, ("/project",))
+    find_recorded_checks(path, ("/project",))
 
 
 def _same_rows(ledger: SqliteLedger) -> bool:
@@ -240,14 +240,14 @@ def _location(data: bytes) -> None:
     path = location_path(folder("located"))
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(data)
-    daemon_location(folder("located"))
+    read_daemon_location(folder("located"))
 
 
 def _kept_anchor(data: bytes) -> None:
-    kept = KeptAnchors(folder("anchored"))
+    kept = AnchorFiles(folder("anchored"))
     kept.folder.mkdir(exist_ok=True)
     (kept.folder / "one.jsonl").write_bytes(data)
-    list(kept.all())
+    list(kept.list_last())
 
 
 @cache
@@ -261,12 +261,12 @@ def _request(data: bytes) -> None:
     with here, there:
         here.sendall(len(data).to_bytes(4, "big") + data)
         here.shutdown(socket.SHUT_WR)
-        message = wire.receive(there)
+        message = wire.receive_message(there)
         if message is not None:
             assert set(_daemon()._answer(message)) & {"ok", "error"}
 
 
-_KEPT = KeptAnchor(anchor=Anchor(ledger_id="a", seq=3, hash="0" * 64), repository="/repo/.git", identity="1:2")
+_KEPT = StoredAnchor(anchor=Anchor(ledger_id="a", seq=3, hash="0" * 64), repository="/repo/.git", identity="1:2")
 _REQUESTS = (
     b'{"op": "append", "rows": [{"table": "events", "row": {"run_id": "r", "type": "t"}}], "provided": '
     b'[{"table": "events", "where": {"run_id": "r"}, "seq": 9}], "durable": false}',
@@ -313,7 +313,7 @@ def _repository(data: bytes) -> Repository:
 
 
 def _raw(data: bytes) -> None:
-    raw_entries(_split_records(data))
+    parse_raw_diff(_split_records(data))
 
 
 _ABC = "f2ba8f84ab5c1bce84a7b441cb1959cfc7093b7f"
@@ -338,7 +338,7 @@ def sha1_of(data: bytes) -> str:
 def _blob(data: bytes) -> None:
     talked = SimpleNamespace(stdin=io.BytesIO(), stdout=io.BytesIO(data))
     reader = BlobReader(talked)  # type: ignore[arg-type]
-    size, content = reader.measured("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
+    size, content = reader.read_with_size("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
     assert content is None or len(content) == size
 
 
@@ -357,18 +357,18 @@ def _work_tree(data: bytes) -> None:
 
 _HOME = "proofstone.agents.memory.store"
 READERS: tuple[Reader, ...] = (
-    Reader("settings", _settings, lambda: _SETTINGS, ("proofstone.config.reading", "proofstone.config.services")),
+    Reader("settings", _settings, lambda: _SETTINGS, ("proofstone.config.loader", "proofstone.config.services")),
     Reader(
         "pyproject",
         _pyproject,
         lambda: [one.replace(b"[", b"[tool.proofstone.", 1) for one in _SETTINGS],
-        ("proofstone.config.reading",),
+        ("proofstone.config.loader",),
     ),
     Reader(
         "person-settings",
         _person,
         lambda: [*_SETTINGS, b'[trust]\nprograms = ["claude"]\n[programs.claude]\npass = ["A_KEY"]\n'],
-        ("proofstone.config.reading",),
+        ("proofstone.config.loader",),
     ),
     Reader(
         "grants",
@@ -377,7 +377,7 @@ READERS: tuple[Reader, ...] = (
         ("proofstone.config.trust",),
     ),
     Reader("git-object", _object, lambda: [zlib.compress(b"blob 3\0abc")], ("proofstone.git.objects",)),
-    Reader("settings-line", _line_of_key, lambda: _SETTINGS, ("proofstone.config.wording",)),
+    Reader("settings-line", _line_of_key, lambda: _SETTINGS, ("proofstone.config.setting_docs",)),
     Reader("hosts", _hosts, lambda: [b"api.example.org", b"*.example.org:8080\n[::1]:5000", b"127.0.0.1:11434"], ()),
     Reader(
         "endpoint",
@@ -393,8 +393,8 @@ READERS: tuple[Reader, ...] = (
         lambda: [_memory_entry(), _memory_entry() * 2],
         (_HOME,),
     ),
-    Reader("plan-file", _file_reader("PLAN.md", load_plan), lambda: [b"# Plan\n"], ("proofstone.machine.files",)),
-    Reader("result-file", _file_reader("result.json", read_written), lambda: [b'{"status": "success"}'], ()),
+    Reader("plan-file", _file_reader("PLAN.md", read_plan_file), lambda: [b"# Plan\n"], ("proofstone.machine.files",)),
+    Reader("result-file", _file_reader("result.json", read_output_file), lambda: [b'{"status": "success"}'], ()),
     Reader(
         "kept-result",
         _kept_result,
@@ -442,10 +442,10 @@ READERS: tuple[Reader, ...] = (
         _ledger_seeds,
         ("proofstone.ledger.schema", "proofstone.check.recording"),
     ),
-    Reader("git-tree", lambda data: in_tree(_git(data), "HEAD"), lambda: [_TREE], ("proofstone.git.objects",)),
-    Reader("git-index", lambda data: in_index(_git(data)), lambda: [_INDEX], ("proofstone.git.objects",)),
+    Reader("git-tree", lambda data: list_tree(_git(data), "HEAD"), lambda: [_TREE], ("proofstone.git.objects",)),
+    Reader("git-index", lambda data: list_index(_git(data)), lambda: [_INDEX], ("proofstone.git.objects",)),
     Reader("git-diff", _raw, lambda: [_RAW], ("proofstone.git.snapshot",)),
-    Reader("git-renames", lambda data: renames(_git(data), "a", "b"), lambda: [b"R100\0a\0b\0R090\0c\0d\0"], ()),
+    Reader("git-renames", lambda data: find_renames(_git(data), "a", "b"), lambda: [b"R100\0a\0b\0R090\0c\0d\0"], ()),
     Reader("git-blob", _blob, lambda: [b"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 blob 3\nabc\n"], ()),
     Reader(
         "git-conflicts",
@@ -455,9 +455,9 @@ READERS: tuple[Reader, ...] = (
     ),
     Reader(
         "git-worktrees",
-        lambda data: (worktree_roots(_repository(data)), standing_on(_repository(data), "main")),
+        lambda data: (find_work_tree_roots(_repository(data)), find_work_trees(_repository(data), "main")),
         lambda: [_WORKTREES],
-        ("proofstone.git.pending", "proofstone.git.commit"),
+        ("proofstone.git.pending_commit", "proofstone.git.commit"),
     ),
     Reader(
         "git-alternates",

@@ -12,7 +12,7 @@ from typing import Any
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.models import MessageRow
 from proofstone.ledger.sqlite import SqliteLedger
-from proofstone.testing.model_server.answers import Answer, Asked, Reply, WireProtocol
+from proofstone.testing.model_server.answers import Answer, ReceivedRequest, Reply, WireProtocol
 from proofstone.testing.model_server.server import ModelServer
 from tests.agents.models import MODULE, TEST
 from tests.gate.site import FILES, Gated, Site, plan, task
@@ -56,9 +56,9 @@ class Player:
     """Files to be written, as (path, content), and words."""
     retry: Sequence[tuple[str, str] | str] = ()
     """From the second attempt on; else the same again."""
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[ReceivedRequest] = field(default_factory=list)
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: ReceivedRequest) -> Answer:
         self.asked.append(asked)
         if not asked.tools:  # a title for the session, and the like
             return Reply(text="A title")
@@ -106,7 +106,7 @@ def desk(
     program: Path,
     script: Sequence[tuple[str, str] | str],
     retry: Sequence[tuple[str, str] | str] = (),
-    answer: Callable[[Asked], Answer] | None = None,
+    answer: Callable[[ReceivedRequest], Answer] | None = None,
     settings: str = "",
     mark: str = "",
 ) -> Iterator[Desk]:

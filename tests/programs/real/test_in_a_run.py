@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.testing.model_server.answers import Answer, Asked, Reply
+from proofstone.testing.model_server.answers import Answer, ReceivedRequest, Reply
 from proofstone.testing.model_server.server import ModelServer
 from tests.pipeline_runs.stage import REQUEST, Came, Stage, module
 from tests.pipeline_runs.stage import test_of as its_test
@@ -35,7 +35,7 @@ class Run:
         done = self.stage.proofstone("run", REQUEST, *args, "--json", "--quiet", env=self.env)
         return Came(done.returncode, done.stdout, done.stderr)
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: ReceivedRequest) -> Answer:
         """The executor works with the program's own tools; everybody else answers in words."""
         if not asked.tools:  # a title for the session, and the like
             return Reply(text="A title")

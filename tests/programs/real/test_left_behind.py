@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.testing.model_server.answers import Answer, Asked, Hang
+from proofstone.testing.model_server.answers import Answer, Hang, ReceivedRequest
 from tests.hazards.test_processes import odd_number
 from tests.programs.real.desk import HONEST, Desk, desk
 from tests.workshop import command
@@ -25,9 +25,9 @@ class Silent:
 
     def __init__(self) -> None:
         self.asked = threading.Event()
-        self.speaks: Callable[[Asked], Answer] | None = None
+        self.speaks: Callable[[ReceivedRequest], Answer] | None = None
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: ReceivedRequest) -> Answer:
         self.asked.set()
         return self.speaks(asked) if self.speaks else Hang()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.testing.model_server.answers import Answer, Asked, Reply
+from proofstone.testing.model_server.answers import Answer, ReceivedRequest, Reply
 from tests.programs.real.desk import HONEST, desk
 
 pytestmark = pytest.mark.registry
@@ -22,7 +22,7 @@ FOUND = {
 }
 
 
-def researcher(asked: Asked) -> Answer:
+def researcher(asked: ReceivedRequest) -> Answer:
     """Its first answer is of no schema; shown that, it gives a right one, in the way that it is offered."""
     told = "\n".join(text for _, text in asked.messages)
     if "Your answer could not be used" not in told:
@@ -47,7 +47,7 @@ def test_a_researcher_is_held_to_its_schema(spec: str, place: Path, program: Cal
 def test_an_architect_reads_and_decides(place: Path, program: Callable[[str], Path]) -> None:
     verdict = json.dumps({"verdict": "REJECTED", "findings": ["one() is of no use"], "feedback": "make it two()"})
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: ReceivedRequest) -> Answer:
         told = "\n".join(text for _, text in asked.messages)
         return at.player.answer(asked) if "You are the executor" in told else Reply(text=verdict)
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from proofstone.agents.executors.context import Site
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import Conversation, Fault, Turn
 
 
 @dataclass(frozen=True)
-class Identity:
+class BackendIdentity:
     """Who is behind a backend, as far as it is known without a request."""
 
     spec: str
@@ -19,7 +19,7 @@ class Identity:
     vendor: str | None = None
     """`openai`; None for programs, people and scripts."""
     model: str | None = None
-    answers: Callable[[str, str], bool] = field(default=lambda _role, _asked: True, compare=False, repr=False)
+    can_answer: Callable[[str, str], bool] = field(default=lambda _role, _asked: True, compare=False, repr=False)
     """Whether the backend can answer a question that a role is asked in the middle of its work. A model always can."""
 
 
@@ -36,9 +36,9 @@ class Backend(Protocol):
     """
 
     @property
-    def identity(self) -> Identity: ...
+    def identity(self) -> BackendIdentity: ...
 
-    def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
+    def turn(self, conversation: Conversation, site: ExecutionContext, seconds: float | None) -> Turn | Fault:
         """Return the next turn. `seconds` limits how long it may take; None sets no limit, for a person."""
         ...
 

@@ -16,18 +16,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofstone.agents.backends import Identity
-from proofstone.agents.backends.wording import calls_in, calls_wanted, prompt_of
-from proofstone.agents.executors.context import Ran, ShellJob, Site
-from proofstone.agents.executors.output import Tail, read_written
-from proofstone.agents.executors.programs import fresh_file, ran
+from proofstone.agents.backends import BackendIdentity
+from proofstone.agents.backends.transcript import build_tool_calls, parse_tool_calls, render_prompt
+from proofstone.agents.executors.context import ExecutionContext, ExecutionOutcome, ShellCommand
+from proofstone.agents.executors.output import OutputTail, read_output_file
+from proofstone.agents.executors.programs import create_result_path, find_failed_outcome
 from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
-from proofstone.agents.rules.answer import Malformed
+from proofstone.agents.rules.answer import MalformedAnswer
 from proofstone.common.models import Usage
-from proofstone.machine.files import remove
-from proofstone.sandbox.job import Execution
+from proofstone.machine.files import remove_folder
+from proofstone.sandbox.job import SandboxResult
 
-MOST_BYTES = 8 << 20
+MAX_ANSWER_BYTES = 8 << 20
 """The largest answer that is accepted."""
 _MAX_SHOWN_LINES = 20
 _PRIVATE_FIELDS = {"thoughts", "provider_state", "usage", "model"}
@@ -41,27 +41,32 @@ class CommandBackend:
     command: str
 
     @property
-    def identity(self) -> Identity:
-        return Identity(f"cmd:{self.command}", answers=lambda _role, _asked: False)
+    def identity(self) -> BackendIdentity:
+        return BackendIdentity(f"cmd:{self.command}", can_answer=lambda _role, _asked: False)
 
-    def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
+    def turn(self, conversation: Conversation, site: ExecutionContext, seconds: float | None) -> Turn | Fault:
         folder = Path(tempfile.mkdtemp(prefix="turn-", dir=site.scratch))
         try:
             return self._turn(conversation, site, seconds, folder)
         finally:
-            remove(folder)
+            remove_folder(folder)
 
     def close(self) -> None:
         """Do nothing: this backend holds no resources."""
 
-    def _turn(self, conversation: Conversation, site: Site, seconds: float | None, folder: Path) -> Turn | Fault:
+    def _turn(
+        self, conversation: Conversation, site: ExecutionContext, seconds: float | None, folder: Path
+    ) -> Turn | Fault:
         request = folder / "request.json"
-        request.write_bytes(request_text(conversation).encode("utf-8", "replace"))
-        answer, errors = fresh_file(folder / "answer", "answer.json"), fresh_file(folder / "errors", "errors.txt")
-        stdout = _Stdout(site.hear)
+        request.write_bytes(render_request(conversation).encode("utf-8", "replace"))
+        answer, errors = (
+            create_result_path(folder / "answer", "answer.json"),
+            create_result_path(folder / "errors", "errors.txt"),
+        )
+        stdout = _Stdout(site.on_text)
         occasion = conversation.occasion
         execution = site.run(
-            ShellJob(
+            ShellCommand(
                 command=f'exec 2>"$PROOFSTONE_ERRORS"\n{self.command}',
                 seconds=seconds,
                 env={
@@ -74,24 +79,24 @@ class CommandBackend:
                 on_output=stdout.add,
             )
         )
-        if outcome := ran(execution):
-            return fault_of(outcome, _read_last_lines(errors, stdout))
+        if outcome := find_failed_outcome(execution):
+            return build_outcome_fault(outcome, _read_last_lines(errors, stdout))
         if execution.exit_code:
             return _build_crash_fault(execution, _read_last_lines(errors, stdout))
-        written = read_written(answer, MOST_BYTES)
+        written = read_output_file(answer, MAX_ANSWER_BYTES)
         if written is None:
             return self._read_turn(conversation, "its output", stdout.all)
         return self._read_turn(conversation, "$PROOFSTONE_ANSWER", written)
 
-    def _read_turn(self, conversation: Conversation, source: str, content: bytes | Malformed) -> Turn | Fault:
-        if isinstance(content, Malformed):
+    def _read_turn(self, conversation: Conversation, source: str, content: bytes | MalformedAnswer) -> Turn | Fault:
+        if isinstance(content, MalformedAnswer):
             return Fault(kind=FaultKind.MALFORMED, why=f"the answer in {source} is malformed: {content.why}")
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             why = f"the answer in {source} is malformed: byte {error.start} is not UTF-8"
             return Fault(kind=FaultKind.MALFORMED, why=why)
-        calls = calls_in(conversation, calls_wanted(text))
+        calls = build_tool_calls(conversation, parse_tool_calls(text))
         return Turn(
             text="" if calls else text,
             calls=calls,
@@ -101,7 +106,7 @@ class CommandBackend:
         )
 
 
-def request_text(conversation: Conversation) -> str:
+def render_request(conversation: Conversation) -> str:
     """Return the conversation as the JSON request that a program reads."""
     request = {
         "role": conversation.occasion.role,
@@ -110,24 +115,24 @@ def request_text(conversation: Conversation) -> str:
         "tools": [tool.model_dump(mode="json") for tool in conversation.tools],
         "output_schema": conversation.model_dump(mode="json", include={"output_schema"})["output_schema"],
         "messages": [entry.model_dump(mode="json", exclude=_PRIVATE_FIELDS) for entry in conversation.entries],
-        "prompt": prompt_of(conversation),
+        "prompt": render_prompt(conversation),
     }
     return json.dumps(request, ensure_ascii=False, indent=2) + "\n"
 
 
-def fault_of(ended: Ran, last_lines: str = "") -> Fault:
+def build_outcome_fault(ended: ExecutionOutcome, last_lines: str = "") -> Fault:
     """Return the fault for an execution that did not end normally."""
     if ended.cancelled:
-        return Fault(kind=FaultKind.CANCELLED, why=ended.ended)
+        return Fault(kind=FaultKind.CANCELLED, why=ended.end_reason)
     if ended.timed_out:
-        return Fault(kind=FaultKind.TIMEOUT, why=ended.ended)
+        return Fault(kind=FaultKind.TIMEOUT, why=ended.end_reason)
     if ended.crashed:
-        return Fault(kind=FaultKind.CRASHED, why=f"{ended.ended}\n{last_lines}".rstrip())
+        return Fault(kind=FaultKind.CRASHED, why=f"{ended.end_reason}\n{last_lines}".rstrip())
     claimed_error = ended.claim.error if ended.claim else None
     return Fault(kind=FaultKind.FAILED, why=claimed_error or "the program reported that it failed")
 
 
-def _build_crash_fault(execution: Execution, last_lines: str) -> Fault:
+def _build_crash_fault(execution: SandboxResult, last_lines: str) -> Fault:
     why = f"ended with exit code {execution.exit_code}"
     if execution.exit_code in (126, 127):
         why += " (the command cannot be started: it sees only committed files and its own /tmp; see docs/gate.md)"
@@ -136,10 +141,10 @@ def _build_crash_fault(execution: Execution, last_lines: str) -> Fault:
 
 def _read_last_lines(errors: Path, stdout: _Stdout) -> str:
     """Return the last lines of standard error or, if it is empty, of standard output."""
-    written = read_written(errors, MOST_BYTES)
-    if isinstance(written, Malformed):
+    written = read_output_file(errors, MAX_ANSWER_BYTES)
+    if isinstance(written, MalformedAnswer):
         return f"(its standard error: {written.why})"
-    tail = Tail()
+    tail = OutputTail()
     tail.add(written or b"")
     return tail.lines(_MAX_SHOWN_LINES) or stdout.tail.lines(_MAX_SHOWN_LINES)
 
@@ -148,21 +153,21 @@ class _Stdout:
     """The standard output of a program: kept up to the largest answer, and passed on as it arrives."""
 
     def __init__(self, hear: Callable[[str], None]) -> None:
-        self.tail = Tail()
+        self.tail = OutputTail()
         self._hear = hear
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._buffer = bytearray()
         self._size = 0
 
     @property
-    def all(self) -> bytes | Malformed:
-        if self._size > MOST_BYTES:
-            return Malformed(f"it has {self._size} bytes; {MOST_BYTES} are allowed")
+    def all(self) -> bytes | MalformedAnswer:
+        if self._size > MAX_ANSWER_BYTES:
+            return MalformedAnswer(f"it has {self._size} bytes; {MAX_ANSWER_BYTES} are allowed")
         return bytes(self._buffer)
 
     def add(self, data: bytes) -> None:
         self.tail.add(data)
-        self._buffer += data[: max(0, MOST_BYTES - self._size)]
+        self._buffer += data[: max(0, MAX_ANSWER_BYTES - self._size)]
         self._size += len(data)
         if text := self._decoder.decode(data):
             self._hear(text)

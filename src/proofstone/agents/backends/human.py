@@ -16,15 +16,15 @@ from pathlib import Path
 from pydantic import JsonValue, ValidationError
 from ruamel.yaml.error import YAMLError
 
-from proofstone.agents.backends import Identity
-from proofstone.agents.backends.wording import calls_in, fields, in_words
-from proofstone.agents.executors.context import Site
-from proofstone.agents.executors.people import TICK, Listen, drain
+from proofstone.agents.backends import BackendIdentity
+from proofstone.agents.backends.transcript import build_tool_calls, describe_fields, render_entry
+from proofstone.agents.executors.context import ExecutionContext
+from proofstone.agents.executors.people import POLL_SECONDS, ReadLine, discard_input
 from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
-from proofstone.agents.rules.answer import Malformed
-from proofstone.agents.script_file import Call
+from proofstone.agents.rules.answer import MalformedAnswer
+from proofstone.agents.script_file import ScriptCall
 from proofstone.common.models import Usage
-from proofstone.common.parsing import is_bounded, yaml_reader
+from proofstone.common.parsing import is_bounded, make_yaml_reader
 
 _MAX_BYTES = 8 << 20
 _MAX_INSTRUCTION_LINES = 12
@@ -36,29 +36,31 @@ _NO_COST = Usage(requests=1)
 class HumanBackend:
     """A backend that asks a person at the terminal."""
 
-    listen: Listen | None = None
+    listen: ReadLine | None = None
     """Reads a line from the terminal. None: there is no terminal."""
-    identity: Identity = field(default=Identity("human", answers=lambda _role, _asked: False), init=False)
+    identity: BackendIdentity = field(
+        default=BackendIdentity("human", can_answer=lambda _role, _asked: False), init=False
+    )
 
-    def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
+    def turn(self, conversation: Conversation, site: ExecutionContext, seconds: float | None) -> Turn | Fault:
         if self.listen is None:
             return Fault(kind=FaultKind.UNAVAILABLE, why="there is no terminal, so nobody can be asked")
         first = not any(isinstance(entry, Turn) for entry in conversation.entries)
-        _show(site, everything(conversation) if first else news(conversation))
-        drain(self.listen)
+        _show(site, render_full_prompt(conversation) if first else render_news(conversation))
+        discard_input(self.listen)
         return _Prompt(conversation, site, self.listen).ask(seconds)
 
     def close(self) -> None:
         """Do nothing: this backend holds no resources."""
 
 
-def everything(conversation: Conversation) -> list[str]:
+def render_full_prompt(conversation: Conversation) -> list[str]:
     """Return what an agent would be told, and what the person can type."""
     occasion = conversation.occasion
     task_note = f", {occasion.task} ({occasion.task_name}), attempt {occasion.attempt}" if occasion.task else ""
     instructions = conversation.instructions.strip().splitlines()
     hidden = len(instructions) - _MAX_INSTRUCTION_LINES
-    entry_lines = [line for entry in conversation.entries for line in in_words(entry).splitlines()]
+    entry_lines = [line for entry in conversation.entries for line in render_entry(entry).splitlines()]
     return [
         f"You answer as {occasion.agent}{task_note}.",
         *instructions[:_MAX_INSTRUCTION_LINES],
@@ -67,7 +69,7 @@ def everything(conversation: Conversation) -> list[str]:
         *entry_lines,
         "",
         "Your answer has these fields:",
-        *(f"  {line}" for line in fields(conversation.output_schema)),
+        *(f"  {line}" for line in describe_fields(conversation.output_schema)),
         *_describe_tools(conversation),
         *_USAGE,
     ]
@@ -84,17 +86,17 @@ def _describe_tools(conversation: Conversation) -> list[str]:
     return [f"To use a tool, type for example `!read path=src/a.py`. Your tools: {names}."] if names else []
 
 
-def news(conversation: Conversation) -> list[str]:
+def render_news(conversation: Conversation) -> list[str]:
     """Return what was added since the person's last turn."""
     lines: list[str] = []
     for entry in reversed(conversation.entries):
         if isinstance(entry, Turn):
             break
-        lines = [*in_words(entry).splitlines(), *lines]
+        lines = [*render_entry(entry).splitlines(), *lines]
     return [*lines, "Type the answer and then `.`, or `?` to show everything again."]
 
 
-def _show(site: Site, lines: list[str]) -> None:
+def _show(site: ExecutionContext, lines: list[str]) -> None:
     for line in lines:
         site.say(line)
 
@@ -102,7 +104,7 @@ def _show(site: Site, lines: list[str]) -> None:
 class _Prompt:
     """Ask a person for one turn, until what they typed makes one."""
 
-    def __init__(self, conversation: Conversation, site: Site, listen: Listen) -> None:
+    def __init__(self, conversation: Conversation, site: ExecutionContext, listen: ReadLine) -> None:
         self._conversation = conversation
         self._site = site
         self._listen = listen
@@ -111,10 +113,10 @@ class _Prompt:
     def ask(self, seconds: float | None) -> Turn | Fault:
         deadline = None if seconds is None else time.monotonic() + seconds
         while not self._site.cancel.is_set():
-            remaining = TICK if deadline is None else min(TICK, deadline - time.monotonic())
+            remaining = POLL_SECONDS if deadline is None else min(POLL_SECONDS, deadline - time.monotonic())
             if remaining <= 0:
                 return Fault(kind=FaultKind.TIMEOUT, why=f"no answer after {seconds:g} s")
-            if self._site.heard():
+            if self._site.is_done():
                 return self._mark_acted(self._finish())
             line = self._listen(remaining)
             result = None if line is None else self._read_line(line)
@@ -149,7 +151,7 @@ class _Prompt:
         if word == "failed":
             return Fault(kind=FaultKind.FAILED, why=why.strip() or "the person gave up")
         if line.strip() == "?":
-            _show(self._site, everything(self._conversation))
+            _show(self._site, render_full_prompt(self._conversation))
         elif line.strip() in ("", "."):
             _show(self._site, list(_USAGE))
         else:
@@ -167,7 +169,7 @@ class _Prompt:
 
     def _read_answer_file(self, name: str) -> Turn | None:
         text = _read_file(name)
-        if isinstance(text, Malformed):
+        if isinstance(text, MalformedAnswer):
             self._site.say(f"{name}: {text.why}")
             return None
         return _parse_answer(text)
@@ -178,7 +180,7 @@ class _Prompt:
         if arguments is None:
             self._site.say(f"`{rest.strip()}`: write key=value, or a JSON object")
             return None
-        return _build_turn(calls=calls_in(self._conversation, [Call(name, arguments)]))
+        return _build_turn(calls=build_tool_calls(self._conversation, [ScriptCall(name, arguments)]))
 
     def _find_parameters(self, name: str) -> Mapping[str, JsonValue]:
         schemas = [tool.parameters.get("properties") for tool in self._conversation.tools if tool.name == name]
@@ -197,18 +199,18 @@ def _parse_answer(text: str) -> Turn:
         return _build_turn(text=text)
 
 
-def _read_file(name: str) -> str | Malformed:
+def _read_file(name: str) -> str | MalformedAnswer:
     """Read a file that the person named."""
     try:
         with Path(name).expanduser().open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
-            return Malformed(f"it has more than {_MAX_BYTES} bytes")
+            return MalformedAnswer(f"it has more than {_MAX_BYTES} bytes")
         return data.decode("utf-8-sig")
     except OSError as error:
-        return Malformed(f"it cannot be read: {error.strerror}")
+        return MalformedAnswer(f"it cannot be read: {error.strerror}")
     except (ValueError, RuntimeError) as error:  # not UTF-8; no such home folder
-        return Malformed(f"it cannot be read: {error}")
+        return MalformedAnswer(f"it cannot be read: {error}")
 
 
 def _parse_json(text: str) -> dict[str, JsonValue] | None:
@@ -231,7 +233,7 @@ def _is_storable(value: dict[str, JsonValue]) -> bool:
 
 def _parse_yaml(text: str) -> dict[str, JsonValue] | None:
     try:
-        value = yaml_reader().load(text)
+        value = make_yaml_reader().load(text)
         if not isinstance(value, dict) or not is_bounded(value):
             return None
         as_json = json.dumps(value, default=str, allow_nan=False)

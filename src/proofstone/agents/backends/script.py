@@ -21,23 +21,23 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from proofstone.agents.backends import Identity
-from proofstone.agents.backends.cmd import fault_of
-from proofstone.agents.backends.wording import calls_in
-from proofstone.agents.executors.context import ShellJob, Site
-from proofstone.agents.executors.programs import ran
-from proofstone.agents.models import Conversation, Fault, FaultKind, Occasion, Turn
-from proofstone.agents.script_file import Breakdown, Entry, Script, Step, facts_of
-from proofstone.machine.files import remove
+from proofstone.agents.backends import BackendIdentity
+from proofstone.agents.backends.cmd import build_outcome_fault
+from proofstone.agents.backends.transcript import build_tool_calls
+from proofstone.agents.executors.context import ExecutionContext, ShellCommand
+from proofstone.agents.executors.programs import find_failed_outcome
+from proofstone.agents.models import Conversation, DispatchKey, Fault, FaultKind, Turn
+from proofstone.agents.script_file import AgentScript, ScriptEntry, ScriptFault, ScriptStep, build_facts
+from proofstone.machine.files import remove_folder
 
-ACTS: Final = ("write", "append", "edit", "delete", "run")
+WRITING_STEPS: Final = ("write", "append", "edit", "delete", "run")
 """Steps that may change the work tree."""
 
 
-class Steps:
+class StepRunner:
     """Take the steps of one turn that need no runtime, one after the other, within one deadline."""
 
-    def __init__(self, script: Script, site: Site, seconds: float | None) -> None:
+    def __init__(self, script: AgentScript, site: ExecutionContext, seconds: float | None) -> None:
         self._script = script
         self._site = site
         self._seconds = seconds
@@ -47,17 +47,17 @@ class Steps:
     def _left(self) -> float | None:
         return None if self._seconds is None else max(0.0, self._seconds - (time.monotonic() - self._started))
 
-    def take(self, step: Step) -> Fault | None:
+    def run_step(self, step: ScriptStep) -> Fault | None:
         """Take a step. Return a fault if the step ends the turn."""
         if self._site.cancel.is_set():
             return _INTERRUPTED
         match step.name:
             case "fail":
-                return Fault(kind=FaultKind.FAILED, why=step.given["text"])
+                return Fault(kind=FaultKind.FAILED, why=step.parameters["text"])
             case "sleep":
                 return self._sleep(step.seconds)
             case "run":
-                return self._run(step.given["command"])
+                return self._run(step.parameters["command"])
             case _:
                 self._edit(step)
         return None
@@ -71,51 +71,53 @@ class Steps:
         return Fault(kind=FaultKind.TIMEOUT, why=f"not finished after {self._seconds:g} s")
 
     def _run(self, command: str) -> Fault | None:
-        execution = self._site.run(ShellJob(command, self._left))
-        if outcome := ran(execution):
-            return fault_of(outcome)
+        execution = self._site.run(ShellCommand(command, self._left))
+        if outcome := find_failed_outcome(execution):
+            return build_outcome_fault(outcome)
         code = execution.exit_code
         return Fault(kind=FaultKind.FAILED, why=f"`{command}` ended with exit code {code}") if code else None
 
-    def _edit(self, step: Step) -> None:
+    def _edit(self, step: ScriptStep) -> None:
         path = self._resolve_path(step, follow=step.name != "delete")
         try:
             match step.name:
                 case "write":
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(_encode(step.given["content"]))
+                    path.write_bytes(_encode(step.parameters["content"]))
                 case "append":
                     path.parent.mkdir(parents=True, exist_ok=True)
                     with path.open("ab") as file:
-                        file.write(_encode(step.given["content"]))
+                        file.write(_encode(step.parameters["content"]))
                 case "edit":
                     path.write_bytes(self._replace_text(step, path.read_bytes()))
                 case "delete":
-                    remove(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+                    remove_folder(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         except OSError as error:
-            message = f"{step.name}: {step.given['path']}: {error.strerror}"
-            raise self._script.wrong(step.line, message, "a step can only do what the work tree allows") from error
+            message = f"{step.name}: {step.parameters['path']}: {error.strerror}"
+            raise self._script.build_error(
+                step.line, message, "a step can only do what the work tree allows"
+            ) from error
 
-    def _replace_text(self, step: Step, content: bytes) -> bytes:
-        old, new = _encode(step.given["old"]), _encode(step.given["new"])
+    def _replace_text(self, step: ScriptStep, content: bytes) -> bytes:
+        old, new = _encode(step.parameters["old"]), _encode(step.parameters["new"])
         count = content.count(old) if old else 0
         if count != 1:
-            raise self._script.wrong(
+            raise self._script.build_error(
                 step.line,
-                f"edit: {step.given['path']} has the old text {count} times",
+                f"edit: {step.parameters['path']} has the old text {count} times",
                 "it must be there exactly once",
             )
         return content.replace(old, new)
 
-    def _resolve_path(self, step: Step, *, follow: bool) -> Path:
+    def _resolve_path(self, step: ScriptStep, *, follow: bool) -> Path:
         """Return the real path, which must be in the work tree. A link that is to be deleted is not followed."""
         root = Path(os.path.realpath(self._site.work_tree))
-        path = root / step.given["path"]
+        path = root / step.parameters["path"]
         real = Path(os.path.realpath(path)) if follow else Path(os.path.realpath(path.parent)) / path.name
         if real == root or not real.is_relative_to(root) or ".." in path.parts:
-            raise self._script.wrong(
+            raise self._script.build_error(
                 step.line,
-                f"{step.name}: {step.given['path']!r} leads out of the work tree",
+                f"{step.name}: {step.parameters['path']!r} leads out of the work tree",
                 "name a file in it, by a path from its top",
             )
         return real
@@ -131,50 +133,50 @@ def _encode(text: str) -> bytes:
 class ScriptedBackend:
     """A backend that follows a script."""
 
-    def __init__(self, script: Script, spec: str) -> None:
+    def __init__(self, script: AgentScript, spec: str) -> None:
         self._script = script
         self._spec = spec
-        self._breakdown_counts: Counter[tuple[Occasion, int, int]] = Counter()
+        self._breakdown_counts: Counter[tuple[DispatchKey, int, int]] = Counter()
         self._lock = threading.Lock()
 
     @property
-    def identity(self) -> Identity:
-        return Identity(self._spec, answers=self._script.answers)
+    def identity(self) -> BackendIdentity:
+        return BackendIdentity(self._spec, can_answer=self._script.can_answer)
 
-    def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
+    def turn(self, conversation: Conversation, site: ExecutionContext, seconds: float | None) -> Turn | Fault:
         occasion = conversation.occasion
-        entry = self._script.entry(occasion.role, facts_of(conversation))
-        steps = Steps(self._script, site, seconds)
+        entry = self._script.find_entry(occasion.role, build_facts(conversation))
+        steps = StepRunner(self._script, site, seconds)
         output, acted = _Output(site), False
         if site.cancel.is_set():
             return Fault(kind=FaultKind.CANCELLED, why="interrupted")
         for number, step in _select_steps(entry, conversation):
             match step.name:
                 case "say":
-                    output.add(step.given["text"])
+                    output.add(step.parameters["text"])
                 case "tools":
-                    calls = calls_in(conversation, step.calls)
+                    calls = build_tool_calls(conversation, step.calls)
                     return Turn(text=output.text, calls=calls, model=self._spec, usage=entry.usage, acted=acted)
                 case "error" if step.breakdown:
                     if self._should_fail(step.breakdown, occasion, entry, number):
                         return Fault(kind=step.breakdown.kind, why=step.breakdown.why, usage=entry.usage)
                 case _:
-                    acted = acted or step.name in ACTS
-                    if fault := steps.take(step):
+                    acted = acted or step.name in WRITING_STEPS
+                    if fault := steps.run_step(step):
                         return fault
         return self._answer(entry, output).model_copy(update={"acted": acted})
 
     def close(self) -> None:
         """Do nothing: this backend holds no resources."""
 
-    def _should_fail(self, breakdown: Breakdown, occasion: Occasion, entry: Entry, step: int) -> bool:
+    def _should_fail(self, breakdown: ScriptFault, occasion: DispatchKey, entry: ScriptEntry, step: int) -> bool:
         """Return whether the breakdown happens this time. Later dispatches of the same question continue the count."""
         key = (occasion.model_copy(update={"dispatch": 1}), self._script.entries.index(entry), step)
         with self._lock:
             self._breakdown_counts[key] += 1
             return breakdown.times is None or self._breakdown_counts[key] <= breakdown.times
 
-    def _answer(self, entry: Entry, output: _Output) -> Turn:
+    def _answer(self, entry: ScriptEntry, output: _Output) -> Turn:
         answer = entry.output
         if entry.raw is not None:
             output.add(entry.raw.encode("utf-8", "surrogatepass").decode("utf-8", "replace"))
@@ -189,22 +191,22 @@ class ScriptedBackend:
 class _Output:
     """The text of one turn, passed on as it grows."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: ExecutionContext) -> None:
         self._site = site
         self.text = ""
 
     def add(self, text: str) -> None:
         piece = f"\n{text}" if self.text else text
         self.text += piece
-        self._site.hear(piece)
+        self._site.on_text(piece)
 
 
-def _select_steps(entry: Entry, conversation: Conversation) -> Iterator[tuple[int, Step]]:
+def _select_steps(entry: ScriptEntry, conversation: Conversation) -> Iterator[tuple[int, ScriptStep]]:
     """Yield the steps of this turn with their numbers."""
     if conversation.repairs and "repair" not in entry.match:
         return
     calls_before = 0
     for number, step in enumerate(entry.steps):
-        if calls_before == conversation.turns_since_told:
+        if calls_before == conversation.turns_since_message:
             yield number, step
         calls_before += step.name == "tools"

@@ -15,23 +15,33 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from proofstone.agents.executors.output import mask_written, masked
-from proofstone.agents.models import Activity, Worked
+from proofstone.agents.executors.output import mask_output_file, mask_sink
+from proofstone.agents.models import Activity, WorkSnapshot
 from proofstone.agents.roles.models.gate import (
     ArchitectVerdict,
     Assignment,
     ExecutorResult,
     NoVerdict,
+    PendingReview,
     ReviewRequest,
-    Waiting,
 )
-from proofstone.agents.rules.answer import Malformed, parse
-from proofstone.check.reports.rerun import merge
+from proofstone.agents.rules.answer import MalformedAnswer, parse_answer
+from proofstone.check.reports.rerun import merge_variables
 from proofstone.common.models import Assurance, Finding
 from proofstone.common.secrets import NO_SECRETS, SecretMask
-from proofstone.sandbox.job import Bind, Execution, Job, Limits, OwnHome, Place, Sandbox, Sink, View
-from proofstone.sandbox.login_guard import guarded
-from proofstone.sandbox.mounts import at_home
+from proofstone.sandbox.job import (
+    BindMount,
+    JobLimits,
+    OutputSink,
+    PrivateHome,
+    Sandbox,
+    SandboxJob,
+    SandboxPaths,
+    SandboxResult,
+    SandboxView,
+)
+from proofstone.sandbox.login_guard import guard_logins
+from proofstone.sandbox.mounts import build_home_variables
 
 _EXCHANGE_FOLDER = Path("/run/proofstone/handed")
 _MOST_NAMED = 3
@@ -39,7 +49,7 @@ _MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
-class ShellJob:
+class ShellCommand:
     """A command line for the site's shell."""
 
     command: str
@@ -51,7 +61,7 @@ class ShellJob:
     writes: Mapping[str, Path] = field(default_factory=dict)
     """Files that the command may write, by variable. Each is in a folder of its own, which exists already."""
     on_output: Callable[[bytes], None] | None = None
-    home: OwnHome | None = None
+    home: PrivateHome | None = None
     """A HOME of its own, instead of the person's."""
     hosts: tuple[str, ...] | None = None
     """The only hosts that it can reach; None for those of the site. A line warns if the sandbox cannot enforce it."""
@@ -59,52 +69,52 @@ class ShellJob:
     """A file descriptor for its standard input, if any."""
     visible: tuple[Path, ...] = ()
     """Folders that it needs, even if they are inside hidden folders."""
-    shown: bool = True
+    is_output_shown: bool = True
     """Whether its output is shown to the person. The output of a protocol is only stored and passed to `on_output`."""
     say: Callable[[str], None] = lambda _line: None
     """Called with a line for the person."""
     on_refused: Callable[[str], None] = lambda _host: None
     """Called on another thread with each host that the command was not allowed to reach: `example.com:443`."""
-    enough: threading.Event | None = None
+    stop_event: threading.Event | None = None
     """Set when the command is no longer needed. It is then ended, without an error (`Execution.ended`)."""
     mask: tuple[bytes, ...] = ()
     """Values that are removed from its output, such as keys that it was given."""
 
 
-class Sight(Protocol):
+class WorkTreeObserver(Protocol):
     """Reports what changed in the work tree."""
 
-    def worked(self, impact: Iterable[str] = ()) -> Worked:
+    def observe_changes(self, impact: Iterable[str] = ()) -> WorkSnapshot:
         """Return the changes. `impact` is what the agent said about interfaces before the work."""
         ...
 
 
-class Unchanged:
+class NoChanges:
     """Reports no changes, for a site where nobody changes anything."""
 
-    def worked(self, impact: Iterable[str] = ()) -> Worked:
-        return Worked()
+    def observe_changes(self, impact: Iterable[str] = ()) -> WorkSnapshot:
+        return WorkSnapshot()
 
 
 @dataclass(frozen=True)
-class Site:
+class ExecutionContext:
     """Where an executor or an architect works and what it may use. The engine makes one for each attempt."""
 
     work_tree: Path
     """The path of the work tree on the machine."""
     scratch: Path
     """The scratch folder of this attempt on the machine."""
-    run: Callable[[ShellJob], Execution]
+    run: Callable[[ShellCommand], SandboxResult]
     """Runs a command line in the sandbox, in the work tree."""
-    heard: Callable[[], bool] = lambda: False
+    is_done: Callable[[], bool] = lambda: False
     """Whether the person has run `proofstone done`."""
     say: Callable[[str], None] = lambda _line: None
     """Called with a line for the person."""
-    hear: Callable[[str], None] = lambda _text: None
+    on_text: Callable[[str], None] = lambda _text: None
     """Called with the text of an agent, piece by piece, while it is written."""
-    doing: Callable[[str], None] = lambda _line: None
+    on_progress: Callable[[str], None] = lambda _line: None
     """Called with a line about what happens between two turns, such as a tool call or a repair."""
-    noted: Callable[[Activity], None] = lambda _activity: None
+    on_activity: Callable[[Activity], None] = lambda _activity: None
     """Called with each activity of a program with its own tools, to record it."""
     scope: tuple[str, ...] = ()
     """Paths and patterns (`proofstone.common.globs`) that may be changed here; empty if there are none."""
@@ -112,16 +122,16 @@ class Site:
     """The assurance level of the sandbox."""
     secret: tuple[str, ...] = ()
     """Further patterns of files that no agent may see."""
-    seen_at: Path | None = None
+    sandbox_path: Path | None = None
     """The path of the work tree inside the sandbox; None if it is the same as on the machine."""
-    sight: Sight = field(default_factory=Unchanged)
+    observer: WorkTreeObserver = field(default_factory=NoChanges)
     cancel: threading.Event = field(default_factory=threading.Event)
     mask: SecretMask = NO_SECRETS
     """Secret values that are removed from the output of tools."""
 
 
 @dataclass(frozen=True)
-class Ran:
+class ExecutionOutcome:
     """The outcome of one execution as the engine observed it, and the claim of the executor."""
 
     claim: ExecutorResult | None
@@ -134,7 +144,7 @@ class Ran:
     """The signal or limit that ended the program, or why the sandbox could not start it."""
     cancelled: bool = False
     duration_ms: int = 0
-    ended: str = ""
+    end_reason: str = ""
     """Why the execution was ended from outside, in words, also for a time limit."""
     drifted: bool = False
     """Whether the agent was stopped because it misunderstood its task or drifted away from it."""
@@ -148,7 +158,7 @@ class Executor(Protocol):
         """The spec as the person wrote it: `cmd:./agent.sh`."""
         ...
 
-    def execute(self, assignment: Assignment, site: Site) -> Ran: ...
+    def execute(self, assignment: Assignment, site: ExecutionContext) -> ExecutionOutcome: ...
 
 
 @dataclass(frozen=True)
@@ -156,12 +166,12 @@ class SandboxedShell:
     """The usual `Site.run`: runs `/bin/sh -c` in the sandbox and writes all output to the sink."""
 
     sandbox: Sandbox
-    view: View
+    view: SandboxView
     """Has a work tree for an executor. Without one, writes are thrown away and commands run one at a time."""
     variables: Mapping[str, str]
-    limits: Limits
+    limits: JobLimits
     scratch: Path
-    sink: Sink
+    sink: OutputSink
     cancel: threading.Event
     on_output: Callable[[bytes], None] | None = None
     guards: Path | None = None
@@ -183,71 +193,73 @@ class SandboxedShell:
     def _is_strongest(self) -> bool:
         return self.sandbox.level is Assurance.BUBBLEWRAP
 
-    def __call__(self, job: ShellJob) -> Execution:
+    def __call__(self, job: ShellCommand) -> SandboxResult:
         scratch = Path(tempfile.mkdtemp(prefix="shell-", dir=self.scratch))
         view = replace(
             self.view,
-            handed=self._build_binds(job),
+            engine_binds=self._build_binds(job),
             own_home=job.home or self.view.own_home,
             hosts=self.view.hosts if job.hosts is None else job.hosts,
             visible=(*self.view.visible, *job.visible),
             unmasked=job.visible,
             copy_at=self._copy_path,
         )
-        place = self.sandbox.place(view, scratch)
+        place = self.sandbox.prepare(view, scratch)
         limits = self.limits if job.seconds is None else replace(self.limits, seconds=job.seconds)
         for line in () if self._is_strongest else _describe_gaps(view):
             job.say(f"without bubblewrap {line}")
         with (
-            masked(self.sink, job.mask) as sink,
+            mask_sink(self.sink, job.mask) as sink,
             self._guard_login(job, view.own_home, scratch) if view.own_home else nullcontext(),
         ):
             execution = self.sandbox.run(
-                Job(
+                SandboxJob(
                     argv=("/bin/sh", "-c", job.command),
                     cwd=place.root,
                     env=self._build_variables(job, place),
                     view=view,
-                    place=place,
+                    paths=place,
                     scratch=scratch,
                     limits=limits,
                     cancel=self.cancel,
                     on_output=self._combine_listeners(job),
                     stdin=job.stdin,
-                    enough=job.enough,
+                    stop=job.stop_event,
                     on_refused=job.on_refused,
                     mask=self.mask,
                 ),
                 sink,
             )
         for path in job.writes.values():
-            mask_written(path, self.mask)
+            mask_output_file(path, self.mask)
         return execution
 
-    def _guard_login(self, job: ShellJob, own: OwnHome, scratch: Path) -> AbstractContextManager[None]:
-        return guarded(own, self.guards or scratch / "guards", job.say, sealed=self._is_strongest)
+    def _guard_login(self, job: ShellCommand, own: PrivateHome, scratch: Path) -> AbstractContextManager[None]:
+        return guard_logins(own, self.guards or scratch / "guards", job.say, sealed=self._is_strongest)
 
     @staticmethod
-    def _build_binds(job: ShellJob) -> tuple[Bind, ...]:
-        read = [Bind(path, _EXCHANGE_FOLDER / variable / path.name) for variable, path in job.reads.items()]
+    def _build_binds(job: ShellCommand) -> tuple[BindMount, ...]:
+        read = [BindMount(path, _EXCHANGE_FOLDER / variable / path.name) for variable, path in job.reads.items()]
         written = [
-            Bind(path.parent, _EXCHANGE_FOLDER / variable, writable=True) for variable, path in job.writes.items()
+            BindMount(path.parent, _EXCHANGE_FOLDER / variable, writable=True) for variable, path in job.writes.items()
         ]
         return (*read, *written)
 
-    def _build_variables(self, job: ShellJob, place: Place) -> dict[str, str]:
-        paths = [str(path) for path in place.handed]
+    def _build_variables(self, job: ShellCommand, place: SandboxPaths) -> dict[str, str]:
+        paths = [str(path) for path in place.engine_paths]
         read = dict(zip(job.reads, paths, strict=False))
         folders = dict(zip(job.writes, paths[len(job.reads) :], strict=True))
         written = {variable: f"{folder}/{job.writes[variable].name}" for variable, folder in folders.items()}
         # Files that Python compiles are not part of the executor's work.
         temporary = {"TMPDIR": str(place.temporary), "PYTHONPYCACHEPREFIX": str(place.temporary / "pycache")}
         modules = {"PYTHONPATH": ":".join(map(str, place.module_path))} if place.module_path else {}
-        base = at_home(self.variables, place.home, self.view.home) if place.home else self.variables
-        return merge(base, modules) | temporary | dict(job.env) | read | written
+        base = build_home_variables(self.variables, place.home, self.view.home) if place.home else self.variables
+        return merge_variables(base, modules) | temporary | dict(job.env) | read | written
 
-    def _combine_listeners(self, job: ShellJob) -> Callable[[bytes], None]:
-        listeners = [listener for listener in (self.on_output if job.shown else None, job.on_output) if listener]
+    def _combine_listeners(self, job: ShellCommand) -> Callable[[bytes], None]:
+        listeners = [
+            listener for listener in (self.on_output if job.is_output_shown else None, job.on_output) if listener
+        ]
 
         def notify(data: bytes) -> None:
             for listener in listeners:
@@ -256,7 +268,7 @@ class SandboxedShell:
         return notify
 
 
-def _describe_gaps(view: View) -> Iterator[str]:
+def _describe_gaps(view: SandboxView) -> Iterator[str]:
     """Yield what a job can do because the sandbox has no mounts and no network of its own."""
     if view.hosts:
         yield f"nothing keeps it to {', '.join(view.hosts)}: it can reach any host"
@@ -267,7 +279,7 @@ def _describe_gaps(view: View) -> Iterator[str]:
         yield f"it can read {', '.join(readable[:_MOST_NAMED])}{ellipsis}: {files}"
 
 
-Reviewed = ArchitectVerdict | Waiting | NoVerdict
+ReviewOutcome = ArchitectVerdict | PendingReview | NoVerdict
 
 
 class Architect(Protocol):
@@ -276,22 +288,22 @@ class Architect(Protocol):
         """The spec as the person wrote it."""
         ...
 
-    def review(self, request: ReviewRequest, site: Site) -> Reviewed:
+    def review(self, request: ReviewRequest, site: ExecutionContext) -> ReviewOutcome:
         """Review the candidate, which is at the site. Files written there are thrown away."""
         ...
 
 
-def verdict_in(written: bytes | Malformed | None, spec: str) -> ArchitectVerdict | NoVerdict:
+def parse_verdict(written: bytes | MalformedAnswer | None, spec: str) -> ArchitectVerdict | NoVerdict:
     """Parse a written verdict. Its author is set here and not taken from the text."""
     if written is None:
         return NoVerdict(why="no verdict was given")
-    verdict = written if isinstance(written, Malformed) else parse(written, ArchitectVerdict)
-    if isinstance(verdict, Malformed):
+    verdict = written if isinstance(written, MalformedAnswer) else parse_answer(written, ArchitectVerdict)
+    if isinstance(verdict, MalformedAnswer):
         return NoVerdict(why=f"the verdict is malformed: {verdict.why}")
     return verdict.model_copy(update={"by": spec})
 
 
-def cut_short(ended: Ran) -> NoVerdict:
+def build_aborted_review(ended: ExecutionOutcome) -> NoVerdict:
     """Return the result of a review that was ended from outside."""
-    why = ended.claim.error if ended.claim and ended.claim.error else ended.ended
+    why = ended.claim.error if ended.claim and ended.claim.error else ended.end_reason
     return NoVerdict(why=why, timed_out=ended.timed_out, cancelled=ended.cancelled)

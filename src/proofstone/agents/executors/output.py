@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import AnyStr, Final, Generic
 
-from proofstone.agents.rules.answer import Malformed
+from proofstone.agents.rules.answer import MalformedAnswer
 from proofstone.common.secrets import SecretMask
-from proofstone.sandbox.job import Sink
+from proofstone.sandbox.job import OutputSink
 
-HIDDEN: Final = "…"
+MASK_TEXT: Final = "…"
 """The replacement of a hidden value."""
 
 
-class Flow(Generic[AnyStr]):
+class MaskingStream(Generic[AnyStr]):
     def __init__(self, values: Sequence[AnyStr], hidden: AnyStr) -> None:
         self._values: Sequence[AnyStr] = values
         self._hidden: AnyStr = hidden
@@ -30,8 +30,8 @@ class Flow(Generic[AnyStr]):
 
     def add(self, piece: AnyStr) -> AnyStr:
         """Add a piece and return the text that may be shown by now."""
-        text = without(self._held + piece, self._values, self._hidden)
-        length = len(text) - begun(text, self._values)
+        text = remove_values(self._held + piece, self._values, self._hidden)
+        length = len(text) - partial_match_length(text, self._values)
         self._held = text[length:]
         return text[:length]
 
@@ -41,13 +41,13 @@ class Flow(Generic[AnyStr]):
         return rest
 
 
-def without(text: AnyStr, values: Sequence[AnyStr], hidden: AnyStr) -> AnyStr:
+def remove_values(text: AnyStr, values: Sequence[AnyStr], hidden: AnyStr) -> AnyStr:
     for value in values:
         text = text.replace(value, hidden)
     return text
 
 
-def begun(text: AnyStr, values: Sequence[AnyStr]) -> int:
+def partial_match_length(text: AnyStr, values: Sequence[AnyStr]) -> int:
     """Return the length of the longest end of the text that may be the beginning of a value."""
     return max((_length_of_beginning(text, value) for value in values), default=0)
 
@@ -63,8 +63,8 @@ def _length_of_beginning(text: AnyStr, value: AnyStr) -> int:
 
 @dataclass(frozen=True)
 class _MaskedSink:
-    sink: Sink
-    flow: Flow[bytes]
+    sink: OutputSink
+    flow: MaskingStream[bytes]
 
     def write(self, data: bytes, /) -> None:
         if safe := self.flow.add(data):
@@ -72,12 +72,12 @@ class _MaskedSink:
 
 
 @contextmanager
-def masked(sink: Sink, values: Sequence[bytes]) -> Iterator[Sink]:
+def mask_sink(sink: OutputSink, values: Sequence[bytes]) -> Iterator[OutputSink]:
     """Wrap the sink so that the values are removed from everything that is written to it."""
     if not values:
         yield sink
         return
-    flow = Flow(values, HIDDEN.encode())
+    flow = MaskingStream(values, MASK_TEXT.encode())
     try:
         yield _MaskedSink(sink, flow)
     finally:
@@ -85,11 +85,11 @@ def masked(sink: Sink, values: Sequence[bytes]) -> Iterator[Sink]:
             sink.write(rest)
 
 
-MOST_BYTES = 1 << 20
+MAX_OUTPUT_FILE_BYTES = 1 << 20
 _MOST_MASKED = 64 << 20
 
 
-def read_written(path: Path, most: int = MOST_BYTES) -> bytes | Malformed | None:
+def read_output_file(path: Path, most: int = MAX_OUTPUT_FILE_BYTES) -> bytes | MalformedAnswer | None:
     """Read a file that a program in the sandbox may have written. Return None if it does not exist."""
     try:
         # NONBLOCK, because opening a pipe would wait for a writer.
@@ -97,21 +97,21 @@ def read_written(path: Path, most: int = MOST_BYTES) -> bytes | Malformed | None
     except FileNotFoundError:
         return None
     except OSError as error:
-        return Malformed("it is a symbolic link" if path.is_symlink() else f"it cannot be read: {error.strerror}")
+        return MalformedAnswer("it is a symbolic link" if path.is_symlink() else f"it cannot be read: {error.strerror}")
     try:
         info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode):
-            return Malformed(f"it is a {_describe_kind(info.st_mode)}, not a file")
+            return MalformedAnswer(f"it is a {_describe_kind(info.st_mode)}, not a file")
         if info.st_size > most:
-            return Malformed(f"it has {info.st_size} bytes; {most} are allowed")
+            return MalformedAnswer(f"it has {info.st_size} bytes; {most} are allowed")
         return os.read(descriptor, most)
     finally:
         os.close(descriptor)
 
 
-def mask_written(path: Path, mask: SecretMask) -> None:
+def mask_output_file(path: Path, mask: SecretMask) -> None:
     """Remove secrets from a file that a program in the sandbox may have written. An unreadable file is left alone."""
-    written = read_written(path, _MOST_MASKED) if mask.spellings else None
+    written = read_output_file(path, _MOST_MASKED) if mask.spellings else None
     if not isinstance(written, bytes) or (safe := mask(written)) == written:
         return
     descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -123,7 +123,7 @@ def _describe_kind(mode: int) -> str:
     return "directory" if stat.S_ISDIR(mode) else "pipe" if stat.S_ISFIFO(mode) else "special file"
 
 
-class Tail:
+class OutputTail:
     """Keeps the end of a program's output for an error message."""
 
     def __init__(self, size: int = 4096) -> None:

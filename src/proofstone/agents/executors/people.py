@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from proofstone.agents.executors.context import Ran, Reviewed, Site
+from proofstone.agents.executors.context import ExecutionContext, ExecutionOutcome, ReviewOutcome
 from proofstone.agents.roles.models.gate import (
     ArchitectDecision,
     ArchitectVerdict,
@@ -21,17 +21,17 @@ from proofstone.agents.roles.models.gate import (
     ExecutorResult,
     ExecutorStatus,
     NoVerdict,
+    PendingReview,
     Recommendation,
     ReviewRequest,
-    Waiting,
 )
 from proofstone.common.models import Confidence
 
-TICK = 0.5
+POLL_SECONDS = 0.5
 _MOST_ENDS = 20
 """After so many ends of input in a row, the terminal counts as closed."""
 
-Listen = Callable[[float], str | None]
+ReadLine = Callable[[float], str | None]
 """Waits the given number of seconds for a line from the person, and returns None if there was none."""
 
 
@@ -67,7 +67,7 @@ class Terminal:
             return b""  # the terminal is gone
 
 
-def drain(listen: Listen | None) -> None:
+def discard_input(listen: ReadLine | None) -> None:
     """Discard lines that were typed before the question was asked."""
     while listen is not None and listen(0) is not None:
         continue
@@ -75,22 +75,22 @@ def drain(listen: Listen | None) -> None:
 
 @dataclass(frozen=True)
 class HumanExecutor:
-    listen: Listen | None = None
+    listen: ReadLine | None = None
     """None if there is no terminal."""
     spec: str = "human"
 
-    def execute(self, assignment: Assignment, site: Site) -> Ran:
+    def execute(self, assignment: Assignment, site: ExecutionContext) -> ExecutionOutcome:
         started = time.monotonic()
         for line in self._instructions(assignment, site):
             site.say(line)
-        drain(self.listen)
+        discard_input(self.listen)
         claim = self._wait_for_claim(site)
         duration = round((time.monotonic() - started) * 1000)
         if claim is None:
-            return Ran(None, cancelled=True, duration_ms=duration, ended="interrupted")
-        return Ran(claim, duration_ms=duration)
+            return ExecutionOutcome(None, cancelled=True, duration_ms=duration, end_reason="interrupted")
+        return ExecutionOutcome(claim, duration_ms=duration)
 
-    def _instructions(self, assignment: Assignment, site: Site) -> list[str]:
+    def _instructions(self, assignment: Assignment, site: ExecutionContext) -> list[str]:
         action = "press Enter here (or write `failed WHY`, `blocked WHY`), or run " if self.listen else "run "
         return [
             f"{assignment.task_id} ({assignment.task_name}) is yours. Work in {site.work_tree}",
@@ -99,14 +99,14 @@ class HumanExecutor:
             f"When you are finished, {action}`proofstone done {assignment.run_id} {assignment.task_id}`",
         ]
 
-    def _wait_for_claim(self, site: Site) -> ExecutorResult | None:
+    def _wait_for_claim(self, site: ExecutionContext) -> ExecutorResult | None:
         while not site.cancel.is_set():
-            if site.heard():
+            if site.is_done():
                 return ExecutorResult(status=ExecutorStatus.SUCCESS)
             if self.listen is None:
-                site.cancel.wait(TICK)
+                site.cancel.wait(POLL_SECONDS)
                 continue
-            word = self.listen(TICK)
+            word = self.listen(POLL_SECONDS)
             claim = _parse_claim(word) if word is not None else None
             if claim:
                 return claim
@@ -133,22 +133,22 @@ _ANSWERS = "`approve`, `reject WHY`, or `manual` (a person looks into it first)"
 
 @dataclass(frozen=True)
 class HumanArchitect:
-    listen: Listen | None = None
+    listen: ReadLine | None = None
     """None if there is no terminal."""
     spec: str = "human"
 
-    def review(self, request: ReviewRequest, site: Site) -> Reviewed:
+    def review(self, request: ReviewRequest, site: ExecutionContext) -> ReviewOutcome:
         question = f"{request.task_id} ({request.task_name}), attempt {request.attempt}: is it what the plan asks for?"
         if self.listen is None:
-            return Waiting(question=question)
+            return PendingReview(question=question)
         for line in (request.diff.rstrip(), *_summarize(request), f"{question} Answer {_ANSWERS}"):
             if line:
                 site.say(line)
-        drain(self.listen)
+        discard_input(self.listen)
         while not site.cancel.is_set():
-            if site.heard():
-                return Waiting(question=question)  # they have answered in another process
-            word = self.listen(TICK)
+            if site.is_done():
+                return PendingReview(question=question)  # they have answered in another process
+            word = self.listen(POLL_SECONDS)
             verdict = _parse_verdict(word) if word is not None else None
             if verdict:
                 return verdict

@@ -14,8 +14,15 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofstone.agents.executors.context import Ran, Reviewed, ShellJob, Site, cut_short, verdict_in
-from proofstone.agents.executors.output import Tail, read_written
+from proofstone.agents.executors.context import (
+    ExecutionContext,
+    ExecutionOutcome,
+    ReviewOutcome,
+    ShellCommand,
+    build_aborted_review,
+    parse_verdict,
+)
+from proofstone.agents.executors.output import OutputTail, read_output_file
 from proofstone.agents.roles.models.gate import (
     ArchitectDecision,
     ArchitectVerdict,
@@ -25,9 +32,9 @@ from proofstone.agents.roles.models.gate import (
     NoVerdict,
     ReviewRequest,
 )
-from proofstone.agents.rules.answer import Malformed, parse
-from proofstone.machine.files import remove
-from proofstone.sandbox.job import Execution
+from proofstone.agents.rules.answer import MalformedAnswer, parse_answer
+from proofstone.machine.files import remove_folder
+from proofstone.sandbox.job import SandboxResult
 
 _SHOWN_LINES = 20
 
@@ -40,12 +47,12 @@ class CommandExecutor:
     def spec(self) -> str:
         return f"cmd:{self.command}"
 
-    def execute(self, assignment: Assignment, site: Site) -> Ran:
-        task, result = site.scratch / "task.json", fresh_file(site.scratch / "result", "result.json")
+    def execute(self, assignment: Assignment, site: ExecutionContext) -> ExecutionOutcome:
+        task, result = site.scratch / "task.json", create_result_path(site.scratch / "result", "result.json")
         task.write_text(f"{assignment.model_dump_json(indent=2)}\n", "utf-8")
-        tail = Tail()
+        tail = OutputTail()
         execution = site.run(
-            ShellJob(
+            ShellCommand(
                 command=self.command,
                 seconds=assignment.deadline_seconds,
                 env={"PROOFSTONE_ATTEMPT": str(assignment.attempt), "PROOFSTONE_TASK_ID": assignment.task_id},
@@ -54,40 +61,42 @@ class CommandExecutor:
                 on_output=tail.add,
             )
         )
-        return ran(execution) or self._read_result(execution, result, tail)
+        return find_failed_outcome(execution) or self._read_result(execution, result, tail)
 
-    def _read_result(self, execution: Execution, result: Path, tail: Tail) -> Ran:
+    def _read_result(self, execution: SandboxResult, result: Path, tail: OutputTail) -> ExecutionOutcome:
         """Return the outcome of a program that ended by itself."""
         code, duration = execution.exit_code or 0, execution.duration_ms
-        written = read_written(result)
+        written = read_output_file(result)
         if written is None:
-            return Ran(_result_from_exit_code(code, tail), exit_code=code, duration_ms=duration)
-        claim = written if isinstance(written, Malformed) else parse(written, ExecutorResult)
-        if isinstance(claim, Malformed):
+            return ExecutionOutcome(_result_from_exit_code(code, tail), exit_code=code, duration_ms=duration)
+        claim = written if isinstance(written, MalformedAnswer) else parse_answer(written, ExecutorResult)
+        if isinstance(claim, MalformedAnswer):
             why = f"the result in $PROOFSTONE_RESULT is malformed: {claim.why}"
-            return Ran(None, malformed=why, exit_code=code, duration_ms=duration)
+            return ExecutionOutcome(None, malformed=why, exit_code=code, duration_ms=duration)
         if code and claim.status is ExecutorStatus.SUCCESS:
             error = f"the result says success, but the program ended with exit code {code}"
             claim = claim.model_copy(update={"status": ExecutorStatus.FAILURE, "error": error})
-        return Ran(claim, exit_code=code, duration_ms=duration)
+        return ExecutionOutcome(claim, exit_code=code, duration_ms=duration)
 
 
-def ran(execution: Execution) -> Ran | None:
+def find_failed_outcome(execution: SandboxResult) -> ExecutionOutcome | None:
     """Return the outcome of an execution that was ended from outside. Return None if the program ended by itself, or
     was ended because it was no longer needed."""
     code, duration = execution.exit_code, execution.duration_ms
-    if execution.ended:
+    if execution.was_stopped:
         return None
     if execution.cancelled:
-        return Ran(None, cancelled=True, duration_ms=duration, ended="interrupted")
+        return ExecutionOutcome(None, cancelled=True, duration_ms=duration, end_reason="interrupted")
     if execution.timed_out:
         why = execution.limit or f"not finished after {duration / 1000:.0f} s"
-        return Ran(None, timed_out=True, duration_ms=duration, ended=why)
+        return ExecutionOutcome(None, timed_out=True, duration_ms=duration, end_reason=why)
     crash = _describe_crash(execution)
-    return Ran(None, exit_code=code, crashed=crash, duration_ms=duration, ended=crash) if crash else None
+    return (
+        ExecutionOutcome(None, exit_code=code, crashed=crash, duration_ms=duration, end_reason=crash) if crash else None
+    )
 
 
-def _describe_crash(execution: Execution) -> str:
+def _describe_crash(execution: SandboxResult) -> str:
     if execution.setup_error:
         return f"the sandbox could not start it: {execution.setup_error}"
     if execution.limit:
@@ -98,7 +107,7 @@ def _describe_crash(execution: Execution) -> str:
     return ""
 
 
-def _result_from_exit_code(code: int, tail: Tail) -> ExecutorResult:
+def _result_from_exit_code(code: int, tail: OutputTail) -> ExecutorResult:
     if code == 0:
         return ExecutorResult(status=ExecutorStatus.SUCCESS)
     output = tail.lines(_SHOWN_LINES)
@@ -109,10 +118,10 @@ def _result_from_exit_code(code: int, tail: Tail) -> ExecutorResult:
     return ExecutorResult(status=ExecutorStatus.FAILURE, error=error)
 
 
-def fresh_file(folder: Path, name: str) -> Path:
+def create_result_path(folder: Path, name: str) -> Path:
     """Return the path of a file in a new, empty folder, also when the same attempt is repeated."""
     if folder.is_dir():
-        remove(folder)
+        remove_folder(folder)
     folder.mkdir(mode=0o700, parents=True)
     return folder / name
 
@@ -128,12 +137,12 @@ class CommandArchitect:
     def spec(self) -> str:
         return f"cmd:{self.command}"
 
-    def review(self, request: ReviewRequest, site: Site) -> Reviewed:
-        question, answer = site.scratch / "review.json", fresh_file(site.scratch / "verdict", "verdict.json")
+    def review(self, request: ReviewRequest, site: ExecutionContext) -> ReviewOutcome:
+        question, answer = site.scratch / "review.json", create_result_path(site.scratch / "verdict", "verdict.json")
         question.write_text(f"{request.model_dump_json(indent=2)}\n", "utf-8")
-        tail = Tail()
+        tail = OutputTail()
         execution = site.run(
-            ShellJob(
+            ShellCommand(
                 command=self.command,
                 seconds=request.deadline_seconds,
                 env={"PROOFSTONE_ATTEMPT": str(request.attempt), "PROOFSTONE_TASK_ID": request.task_id},
@@ -142,14 +151,14 @@ class CommandArchitect:
                 on_output=tail.add,
             )
         )
-        if ended := ran(execution):
-            return cut_short(ended)
-        written = read_written(answer)
+        if ended := find_failed_outcome(execution):
+            return build_aborted_review(ended)
+        written = read_output_file(answer)
         if written is None:
             output = tail.lines(_CMD_SHOWN_LINES)
             why = f"nothing was written to $PROOFSTONE_VERDICT (exit code {execution.exit_code})"
             return NoVerdict(why=why + (f":\n{output}" if output else ""))
-        verdict = verdict_in(written, self.spec)
+        verdict = parse_verdict(written, self.spec)
         if execution.exit_code and _is_approval(verdict):
             return NoVerdict(why=f"it approves, but ended with exit code {execution.exit_code}")
         return verdict

@@ -8,13 +8,13 @@ from typing import Annotated, Final, Protocol
 
 from pydantic import Field
 
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 
-TOOL: Final = "tool:"
+TOOL_TAG: Final = "tool:"
 """The prefix of a tag that names a tool that worked or failed: `tool:shell`."""
-TARGET: Final = "target:"
+TARGET_TAG: Final = "target:"
 """The prefix of a tag that names a path."""
-CLASS: Final = "class:"
+CLASS_TAG: Final = "class:"
 """The prefix of a tag that names the class of a failure."""
 
 
@@ -27,7 +27,7 @@ class MemoryType(StrEnum):
     """A lesson that combines several other entries."""
 
 
-class MemoryEntry(Contract):
+class MemoryEntry(FrozenModel):
     entry_id: str
     task_id: str
     type: MemoryType
@@ -54,14 +54,14 @@ class MemoryEntry(Contract):
 
     @property
     def tools(self) -> tuple[str, ...]:
-        return _values_of_tags(self.tags, TOOL)
+        return _values_of_tags(self.tags, TOOL_TAG)
 
     @property
     def targets(self) -> tuple[str, ...]:
-        return _values_of_tags(self.tags, TARGET)
+        return _values_of_tags(self.tags, TARGET_TAG)
 
 
-class Revision(Contract):
+class MemoryRevision(FrozenModel):
     """A change to the memory that is applied atomically."""
 
     new: tuple[MemoryEntry, ...] = ()
@@ -70,7 +70,7 @@ class Revision(Contract):
     """Ids of the entries to remove."""
 
 
-class Memory(Protocol):
+class MemoryStore(Protocol):
     """A store of entries. `agents.rules.tool_rules` decides who may use it."""
 
     def write(self, entry: MemoryEntry) -> None: ...
@@ -87,7 +87,7 @@ class Memory(Protocol):
         """Remove an entry. Return whether it existed."""
         ...
 
-    def revise(self, rule: Callable[[tuple[MemoryEntry, ...]], Revision]) -> Revision:
+    def revise(self, rule: Callable[[tuple[MemoryEntry, ...]], MemoryRevision]) -> MemoryRevision:
         """Apply the change that the rule returns for all entries. No other process writes in the meantime."""
         ...
 

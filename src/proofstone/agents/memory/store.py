@@ -23,12 +23,12 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from proofstone.agents.memory.models import MemoryEntry, Revision
-from proofstone.agents.memory.rules.consolidation import words_in
+from proofstone.agents.memory.models import MemoryEntry, MemoryRevision
+from proofstone.agents.memory.rules.consolidation import split_words
 from proofstone.errors import InputError, MachineError
 from proofstone.ledger.rules.chain import canonical_json
 
-MAX_BYTES: Final = 8 * 1024 * 1024
+MAX_FILE_BYTES: Final = 8 * 1024 * 1024
 MAX_ENTRY_BYTES: Final = 64 * 1024
 _TEMPORARY_PREFIX: Final = "tmp-"
 
@@ -38,9 +38,9 @@ def memory_path(home: Path) -> Path:
 
 
 class FileMemory:
-    """Implements `proofstone.agents.memory.models.Memory`."""
+    """Implements `proofstone.agents.memory.models.MemoryStore`."""
 
-    def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> None:
         self.path = path
         self._max = max_bytes
 
@@ -66,19 +66,21 @@ class FileMemory:
     def search(self, words: tuple[str, ...], limit: int = 10) -> tuple[MemoryEntry, ...]:
         """Return the entries that share the most words with these, the newest first among equals. Entries that share
         none are left out. Without words, return the newest entries."""
-        wanted = words_in(words)
-        scored = [(len(wanted & words_in((entry.content, *entry.tags))), entry) for entry in reversed(self._entries())]
+        wanted = split_words(words)
+        scored = [
+            (len(wanted & split_words((entry.content, *entry.tags))), entry) for entry in reversed(self._entries())
+        ]
         if wanted:
             scored = [(shared, entry) for shared, entry in scored if shared]
         return tuple(entry for _, entry in sorted(scored, key=lambda pair: -pair[0])[:limit])
 
     def forget(self, entry_id: str) -> bool:
-        def build_revision(entries: tuple[MemoryEntry, ...]) -> Revision:
-            return Revision(superseded=tuple(entry.entry_id for entry in entries if entry.entry_id == entry_id))
+        def build_revision(entries: tuple[MemoryEntry, ...]) -> MemoryRevision:
+            return MemoryRevision(superseded=tuple(entry.entry_id for entry in entries if entry.entry_id == entry_id))
 
         return bool(self.revise(build_revision).superseded)
 
-    def revise(self, rule: Callable[[tuple[MemoryEntry, ...]], Revision]) -> Revision:
+    def revise(self, rule: Callable[[tuple[MemoryEntry, ...]], MemoryRevision]) -> MemoryRevision:
         with self._lock():
             entries = self.entries()
             revision = rule(entries)

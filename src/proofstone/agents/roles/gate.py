@@ -13,24 +13,24 @@ from proofstone.agents.roles.models.gate import (
     Assignment,
     ExecutorResult,
     ExecutorStatus,
-    Judgement,
     JudgeRequest,
     ReviewRequest,
+    UnderstandingVerdicts,
 )
-from proofstone.agents.roles.role import MOST_SUMMARY, Role
-from proofstone.agents.tools.models import READING, WRITING, Tool
-from proofstone.common.models import Contract, Verdict
+from proofstone.agents.roles.role import MAX_SUMMARY, Role
+from proofstone.agents.tools.models import READING_TOOLS, WRITING_TOOLS, Tool
+from proofstone.common.models import FrozenModel, Verdict
 from proofstone.errors import InternalError
 
 
-def _architect_completion(output: Contract) -> Completion:
+def _architect_completion(output: FrozenModel) -> Completion:
     if not isinstance(output, ArchitectVerdict):
         raise InternalError(f"{type(output).__name__} is not a verdict of an architect")
     is_approved = output.verdict is ArchitectDecision.APPROVED
     summary = output.feedback or "; ".join(output.concerns or output.findings) or output.verdict
     return Completion(
         status=CompletionStatus.DONE if is_approved else CompletionStatus.NEEDS_REVISION,
-        summary=summary[:MOST_SUMMARY],
+        summary=summary[:MAX_SUMMARY],
         findings_count=len(output.concerns) if is_approved else len(output.findings),
     )
 
@@ -40,7 +40,7 @@ ARCHITECT = Role(
     title="Reviews one attempt at a task",
     input=ReviewRequest,
     output=ArchitectVerdict,
-    tools=READING | {Tool.RUN},
+    tools=READING_TOOLS | {Tool.RUN},
     prompt="architect.md",
     tier=2,
     completion=_architect_completion,
@@ -48,14 +48,14 @@ ARCHITECT = Role(
 )
 
 
-def _judge_completion(output: Contract) -> Completion:
-    if not isinstance(output, Judgement):
+def _judge_completion(output: FrozenModel) -> Completion:
+    if not isinstance(output, UnderstandingVerdicts):
         raise InternalError(f"{type(output).__name__} is not a judgement")
     failures = [judged for judged in output.items if judged.verdict is Verdict.FAIL]
     summary = "; ".join(f"{failure.item}: {failure.detail}" for failure in failures) or "everything holds"
     return Completion(
         status=CompletionStatus.NEEDS_REVISION if failures else CompletionStatus.DONE,
-        summary=summary[:MOST_SUMMARY],
+        summary=summary[:MAX_SUMMARY],
         findings_count=len(failures),
     )
 
@@ -64,8 +64,8 @@ JUDGE = Role(
     name="architect",
     title="Judges whether an agent has understood its task",
     input=JudgeRequest,
-    output=Judgement,
-    tools=READING,
+    output=UnderstandingVerdicts,
+    tools=READING_TOOLS,
     prompt="understanding.md",
     tier=2,
     completion=_judge_completion,
@@ -76,14 +76,14 @@ JUDGE = Role(
 """The architect again, asked before and during the work whether the executor understands its task."""
 
 
-def _executor_completion(output: Contract) -> Completion:
+def _executor_completion(output: FrozenModel) -> Completion:
     if not isinstance(output, ExecutorResult):
         raise InternalError(f"{type(output).__name__} is not an answer of an executor")
     is_done = output.status is ExecutorStatus.SUCCESS
     summary = output.error or output.evidence or output.status
     return Completion(
         status=CompletionStatus.DONE if is_done else CompletionStatus.ERROR,
-        summary=summary[:MOST_SUMMARY],
+        summary=summary[:MAX_SUMMARY],
         output_paths=output.files_modified or (),
     )
 
@@ -93,7 +93,7 @@ EXECUTOR = Role(
     title="Does the work of one task",
     input=Assignment,
     output=ExecutorResult,
-    tools=READING | WRITING,
+    tools=READING_TOOLS | WRITING_TOOLS,
     prompt="executor.md",
     tier=2,
     completion=_executor_completion,

@@ -23,14 +23,14 @@ from proofstone.agents.roles.models.pipeline import (
     SpecRequest,
 )
 from proofstone.agents.roles.role import Role
-from proofstone.agents.tools.models import READING
+from proofstone.agents.tools.models import READING_TOOLS
 
 RESEARCHER = Role(
     name="researcher",
     title="Examines the code before anything is decided",
     input=ResearchRequest,
     output=ResearchOutput,
-    tools=READING,
+    tools=READING_TOOLS,
     prompt="researcher.md",
     tier=1,
     foci=tuple(ResearchFocus),
@@ -42,7 +42,7 @@ SPECIFIER = Role(
     title="Specifies what is wanted, so that it can be tested",
     input=SpecRequest,
     output=SpecOutput,
-    tools=READING,
+    tools=READING_TOOLS,
     prompt="specifier.md",
     tier=2,
 )
@@ -53,7 +53,7 @@ DESIGNER = Role(
     title="Decides how to build it",
     input=DesignRequest,
     output=DesignOutput,
-    tools=READING,
+    tools=READING_TOOLS,
     prompt="designer.md",
     tier=3,
 )
@@ -64,7 +64,7 @@ PLANNER = Role(
     title="Divides a design into tasks",
     input=PlanRequest,
     output=PlanOutput,
-    tools=READING,
+    tools=READING_TOOLS,
     prompt="planner.md",
     tier=3,
 )
@@ -75,7 +75,7 @@ REVIEWER = Role(
     title="Looks for problems that must not pass",
     input=PanelRequest,
     output=PanelOutput,
-    tools=READING,
+    tools=READING_TOOLS,
     prompt="reviewer.md",
     tier=2,
     validates=("designer", "executor"),
@@ -88,7 +88,7 @@ KNOWLEDGE = Role(
     title="Writes down the lessons of a run",
     input=KnowledgeRequest,
     output=KnowledgeOutput,
-    tools=READING,
+    tools=READING_TOOLS,
     prompt="knowledge.md",
     tier=1,
 )

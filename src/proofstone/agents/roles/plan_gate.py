@@ -14,10 +14,10 @@ from typing import Final
 from proofstone.agents.roles.models.plan_gate import (
     ChallengeRequest,
     ChallengesOutput,
-    Mode,
     PlanAuditOutput,
     PlanAuditRequest,
     ProbeOutput,
+    ResearchMode,
     ResearchPlanRequest,
     ResolveOutput,
     SurfaceOutput,
@@ -25,15 +25,15 @@ from proofstone.agents.roles.models.plan_gate import (
     SynthesisRequest,
 )
 from proofstone.agents.roles.role import Role
-from proofstone.agents.rules.tool_budgets import tools_of
-from proofstone.agents.tools.models import READING
-from proofstone.common.models import Contract
+from proofstone.agents.rules.tool_budgets import find_tools
+from proofstone.agents.tools.models import READING_TOOLS
+from proofstone.common.models import FrozenModel
 
-CLAIMS: Final = "plan_claims.md"
+CLAIMS_PROMPT: Final = "plan_claims.md"
 """The prompt file that explains claims, which the engine looks up."""
-CHALLENGES: Final = "plan_challenges.md"
+CHALLENGES_PROMPT: Final = "plan_challenges.md"
 """The prompt file that explains what a challenge is, for all roles that may bring one."""
-TOOL_CALLS: Final = 20
+MAX_CHALLENGER_CALLS: Final = 20
 """How many tool calls a challenger may make. It is low because research is left to the researchers."""
 
 CHALLENGER = Role(
@@ -41,15 +41,15 @@ CHALLENGER = Role(
     title="Attacks a plan before any work starts",
     input=ChallengeRequest,
     output=ChallengesOutput,
-    tools=READING,
+    tools=READING_TOOLS,
     prompt="challenger.md",
     tier=2,
-    tool_calls=TOOL_CALLS,
+    tool_calls=MAX_CHALLENGER_CALLS,
     validates=("planner",),
-    shared=(CHALLENGES, CLAIMS),
+    shared=(CHALLENGES_PROMPT, CLAIMS_PROMPT),
 )
 
-CLOSING = Role(
+PLAN_AUDITOR = Role(
     name="challenger",
     title="Audits how the challenges were settled",
     input=PlanAuditRequest,
@@ -68,12 +68,12 @@ DEVILS_ADVOCATE = Role(
     title="Makes the case against a plan as a whole",
     input=ChallengeRequest,
     output=ChallengesOutput,
-    tools=READING,
+    tools=READING_TOOLS,
     prompt="devils_advocate.md",
     tier=2,
-    tool_calls=TOOL_CALLS,
+    tool_calls=MAX_CHALLENGER_CALLS,
     validates=("planner",),
-    shared=(CHALLENGES, CLAIMS),
+    shared=(CHALLENGES_PROMPT, CLAIMS_PROMPT),
 )
 
 
@@ -82,22 +82,22 @@ DOMAIN_EXPERT = Role(
     title="Challenges a plan from knowledge of its field",
     input=ChallengeRequest,
     output=ChallengesOutput,
-    tools=READING,
+    tools=READING_TOOLS,
     prompt="domain_expert.md",
     tier=2,
-    tool_calls=TOOL_CALLS,
+    tool_calls=MAX_CHALLENGER_CALLS,
     validates=("planner",),
-    shared=(CHALLENGES, CLAIMS),
+    shared=(CHALLENGES_PROMPT, CLAIMS_PROMPT),
 )
 
 
-def _build_researcher(mode: Mode, title: str, output: type[Contract], *shared: str) -> Role:
+def _build_researcher(mode: ResearchMode, title: str, output: type[FrozenModel], *shared: str) -> Role:
     return Role(
         name="researcher",
         title=title,
         input=ResearchPlanRequest,
         output=output,
-        tools=tools_of(mode),
+        tools=find_tools(mode),
         prompt=f"plan_{mode}.md",
         tier=1,
         foci=(mode,),
@@ -105,14 +105,20 @@ def _build_researcher(mode: Mode, title: str, output: type[Contract], *shared: s
     )
 
 
-PLAN_RESEARCHERS: Final[Mapping[Mode, Role]] = MappingProxyType(
+PLAN_RESEARCHERS: Final[Mapping[ResearchMode, Role]] = MappingProxyType(
     {
-        Mode.RESOLVE: _build_researcher(Mode.RESOLVE, "Settles open challenges against a plan", ResolveOutput, CLAIMS),
-        Mode.SURFACE: _build_researcher(
-            Mode.SURFACE, "Looks for what a plan missed", SurfaceOutput, CHALLENGES, CLAIMS
+        ResearchMode.RESOLVE: _build_researcher(
+            ResearchMode.RESOLVE, "Settles open challenges against a plan", ResolveOutput, CLAIMS_PROMPT
         ),
-        Mode.PROBE: _build_researcher(
-            Mode.PROBE, "Looks for what could go wrong with a plan", ProbeOutput, CHALLENGES, CLAIMS
+        ResearchMode.SURFACE: _build_researcher(
+            ResearchMode.SURFACE, "Looks for what a plan missed", SurfaceOutput, CHALLENGES_PROMPT, CLAIMS_PROMPT
+        ),
+        ResearchMode.PROBE: _build_researcher(
+            ResearchMode.PROBE,
+            "Looks for what could go wrong with a plan",
+            ProbeOutput,
+            CHALLENGES_PROMPT,
+            CLAIMS_PROMPT,
         ),
     }
 )

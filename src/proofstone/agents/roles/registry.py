@@ -13,13 +13,13 @@ from proofstone.agents.roles.gate import ARCHITECT, EXECUTOR
 from proofstone.agents.roles.pipeline import DESIGNER, KNOWLEDGE, PLANNER, RESEARCHER, REVIEWER, SPECIFIER
 from proofstone.agents.roles.plan_gate import (
     CHALLENGER,
-    CLOSING,
     DEVILS_ADVOCATE,
     DOMAIN_EXPERT,
+    PLAN_AUDITOR,
     PLAN_RESEARCHERS,
     SYNTHESIZER,
 )
-from proofstone.agents.roles.role import Role, request_text
+from proofstone.agents.roles.role import Role, format_request
 from proofstone.agents.roles.solve import (
     AGENT_VALIDATOR,
     META_VALIDATOR,
@@ -30,7 +30,7 @@ from proofstone.agents.roles.solve import (
 )
 from proofstone.errors import InputError
 
-__all__ = ["AT_THE_PLAN_GATE", "IN_THE_LOOP", "ROLES", "Role", "request_text", "role"]
+__all__ = ["LOOP_ROLES", "PLAN_GATE_ROLES", "ROLES", "Role", "format_request", "lookup_role"]
 
 ROLES: Final[Mapping[str, Role]] = MappingProxyType(
     {
@@ -55,12 +55,12 @@ ROLES: Final[Mapping[str, Role]] = MappingProxyType(
     }
 )
 
-AT_THE_PLAN_GATE: Final[Mapping[str, Role]] = MappingProxyType(
-    {agent: plan_role for plan_role in (*PLAN_RESEARCHERS.values(), CLOSING) for agent in plan_role.agents}
+PLAN_GATE_ROLES: Final[Mapping[str, Role]] = MappingProxyType(
+    {agent: plan_role for plan_role in (*PLAN_RESEARCHERS.values(), PLAN_AUDITOR) for agent in plan_role.agents}
 )
 """Agents whose request and answer at the plan gate differ from those of their role elsewhere, by name."""
 
-IN_THE_LOOP: Final[Mapping[str, Role]] = MappingProxyType(
+LOOP_ROLES: Final[Mapping[str, Role]] = MappingProxyType(
     {
         "perceive": PERCEIVER,
         "plan": SOLVE_PLANNER,
@@ -73,9 +73,9 @@ IN_THE_LOOP: Final[Mapping[str, Role]] = MappingProxyType(
 """The roles of the control loop, by purpose. Its planner and its executor have other requests elsewhere."""
 
 
-def role(name: str) -> Role:
+def lookup_role(name: str) -> Role:
     """Return the role with this name; `reviewer:security` is a reviewer."""
-    named_role = AT_THE_PLAN_GATE.get(name) or ROLES.get(name.partition(":")[0])
+    named_role = PLAN_GATE_ROLES.get(name) or ROLES.get(name.partition(":")[0])
     if named_role is None:
         raise InputError(f"{name!r} is not a role", hint=f"the roles are {', '.join(ROLES)}")
     return named_role

@@ -25,8 +25,8 @@ from ruamel.yaml.reader import ReaderError
 
 from proofstone.agents.roles.registry import ROLES
 from proofstone.agents.roles.role import Role
-from proofstone.common.models import Contract
-from proofstone.common.parsing import MOST_VALUES, is_bounded, yaml_reader
+from proofstone.common.models import FrozenModel
+from proofstone.common.parsing import MAX_VALUES, is_bounded, make_yaml_reader
 from proofstone.errors import InputError
 
 _MAPPINGS: Final = (".yaml", ".yml", ".json")
@@ -34,7 +34,7 @@ _MOST_ERRORS: Final = 5
 _NEAR: Final = 0.85
 
 
-def request_in(role: Role, text: str, *, focus: str = "", source: str = "REQUEST") -> Contract:
+def parse_request(role: Role, text: str, *, focus: str = "", source: str = "REQUEST") -> FrozenModel:
     """Parse `text` as a request for the role. `source` names its origin in messages; `focus` is the agent's focus."""
     if not text.strip():
         raise InputError(f"{source}: the request is empty", hint=_takes(role))
@@ -51,19 +51,19 @@ def request_in(role: Role, text: str, *, focus: str = "", source: str = "REQUEST
         ) from error
 
 
-def plain_field(role: Role) -> str | None:
+def find_plain_field(role: Role) -> str | None:
     """Return the field that a plain sentence fills, if the role requires one text and nothing else."""
     needed = [name for name, field in role.input.model_fields.items() if field.is_required() and name != "focus"]
     return needed[0] if len(needed) == 1 and role.input.model_fields[needed[0]].annotation is str else None
 
 
-def answered_by(contract: str) -> str | None:
+def find_author(contract: str) -> str | None:
     """Return the name of the role whose answer has this contract."""
     return next((role.name for role in ROLES.values() if role.output.__name__ == contract), None)
 
 
 def _require_plain_field(role: Role, source: str) -> str:
-    if name := plain_field(role):
+    if name := find_plain_field(role):
         return name
     raise InputError(
         f"{source}: the request for the role {role.name} must be a mapping, but this is plain text", hint=_takes(role)
@@ -94,12 +94,12 @@ def _parse_document(text: str, source: str) -> object:
         if PurePath(source).suffix.lower() == ".json" and isinstance(error, json.JSONDecodeError):
             raise InputError(f"{source}:{error.lineno}: not JSON: {error.msg}", hint=_QUOTE) from error
     try:
-        document: object = yaml_reader().load(text)
+        document: object = make_yaml_reader().load(text)
     except (YAMLError, RecursionError, ValueError) as error:
         line, reason = _locate_error(text, error)
         raise InputError(f"{source}:{line}: neither YAML nor JSON: {reason}", hint=_QUOTE) from error
     if not is_bounded(document):
-        raise InputError(f"{source}: its references expand to more than {MOST_VALUES:,} values", hint="write them out")
+        raise InputError(f"{source}: its references expand to more than {MAX_VALUES:,} values", hint="write them out")
     return document
 
 
@@ -152,7 +152,7 @@ def _describe_error(error: ErrorDetails) -> str:
         case "extra_forbidden":
             reason = "there is no such field"
         case "model_type" | "model_attributes_type":
-            author = answered_by(str(error.get("ctx", {}).get("class_name")))
+            author = find_author(str(error.get("ctx", {}).get("class_name")))
             reason = f"takes a mapping{f', which is what a {author} answers' if author else ''}; see --example"
         case _:
             message = error["msg"].removeprefix("Value error, ")
@@ -175,12 +175,12 @@ _REFERENCES: Final[Mapping[str, str]] = {"selected": "alternatives"}
 _Schema = Mapping[str, Any]
 
 
-def example(role: Role, focus: str = "") -> str:
+def build_example(role: Role, focus: str = "") -> str:
     """Return an example request for the role as YAML. A focus given by the agent's name is left out."""
     schema = role.input.model_json_schema()
     agent = f"{role.name}:{focus}" if focus else role.name
     parts = [f"# A request for {agent}: proofstone ask {agent} @FILE.yaml"]
-    if plain := plain_field(role):
+    if plain := find_plain_field(role):
         parts[0] += f"\n# `{plain}` alone can be given as plain text: proofstone ask {role.agents[0]} '{_PLACEHOLDER}'"
     for name, field in schema["properties"].items():
         if name == "focus" and focus:
@@ -193,7 +193,7 @@ def example(role: Role, focus: str = "") -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def schemas(role: Role) -> dict[str, object]:
+def build_role_schemas(role: Role) -> dict[str, object]:
     """Return the JSON Schemas of the role's request and answer."""
     return {"request": role.input.model_json_schema(), "answer": role.output.model_json_schema()}
 
@@ -206,7 +206,7 @@ def _describe_field(schema: _Schema, field: _Schema) -> list[str]:
         lines.append(f"One of {', '.join(map(str, definition['enum']))}.")
     is_list = "items" in definition
     value = _resolve_reference(schema, definition["items"]) if is_list else definition
-    if author := answered_by(value.get("title", "")):
+    if author := find_author(value.get("title", "")):
         subject = "Each is" if is_list else "It is"
         lines.append(f"{subject} what a {author} answers: proofstone ask {author} {_PLACEHOLDER} --json | jq .output")
     return lines

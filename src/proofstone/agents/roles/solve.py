@@ -16,7 +16,7 @@ from proofstone.agents.roles.models.solve import (
     JudgementRequest,
     MergeOutput,
     MergeRequest,
-    PerceivedOutput,
+    PerceiveOutput,
     PerceiveRequest,
     SolveExecutionOutput,
     SolveExecutionRequest,
@@ -24,14 +24,14 @@ from proofstone.agents.roles.models.solve import (
     SolvePlanRequest,
 )
 from proofstone.agents.roles.role import Role
-from proofstone.agents.tools.models import READING, Tool
+from proofstone.agents.tools.models import READING_TOOLS, Tool
 
 AGENT_VALIDATOR = Role(
     name="agent_validator",
     title="Judges the result of one subtask",
     input=JudgementRequest,
     output=JudgementOutput,
-    tools=READING,
+    tools=READING_TOOLS,
     prompt="agent_validator.md",
     tier=2,
     validates=("executor",),
@@ -43,7 +43,7 @@ META_VALIDATOR = Role(
     title="Merges the results of the subtasks and verifies them",
     input=MergeRequest,
     output=MergeOutput,
-    tools=READING,
+    tools=READING_TOOLS,
     prompt="meta_validator.md",
     tier=3,
     validates=("planner",),
@@ -55,7 +55,7 @@ PERCEIVER = Role(
     name="perceiver",
     title="Restates what a person wants",
     input=PerceiveRequest,
-    output=PerceivedOutput,
+    output=PerceiveOutput,
     tools=frozenset(),
     prompt="perceiver.md",
     tier=1,
@@ -67,7 +67,7 @@ SOLVE_PLANNER = Role(
     title="Defines success and plans the way to it",
     input=SolvePlanRequest,
     output=SolvePlanOutput,
-    tools=READING,
+    tools=READING_TOOLS,
     prompt="solve_plan.md",
     tier=3,
 )

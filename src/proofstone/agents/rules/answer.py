@@ -20,37 +20,37 @@ _MOST_ERRORS = 5
 _SHOWN = 60
 _THOUGHTS: Final = ("think", "thinking", "reasoning")
 
-Said = TypeVar("Said", bound=BaseModel)
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class Malformed:
+class MalformedAnswer:
     why: str
 
 
-def parse(data: bytes, contract: type[Said]) -> Said | Malformed:
+def parse_answer(data: bytes, contract: type[AnswerT]) -> AnswerT | MalformedAnswer:
     """Return the contract that is written in the data, or why it is malformed."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        return Malformed(f"line {line}: byte {error.start} is not UTF-8")
+        return MalformedAnswer(f"line {line}: byte {error.start} is not UTF-8")
     answer = _find_object(text, _first_field(contract))
-    return answer if isinstance(answer, Malformed) else validated(answer, contract)
+    return answer if isinstance(answer, MalformedAnswer) else validate_answer(answer, contract)
 
 
-def validated(found: Mapping[str, object], contract: type[Said]) -> Said | Malformed:
+def validate_answer(found: Mapping[str, object], contract: type[AnswerT]) -> AnswerT | MalformedAnswer:
     """Return the object as a contract, or why it does not match the schema."""
     try:
         # JSON can spell half a character and an infinite number, which nothing can store.
         json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
         return contract.model_validate(found)
     except UnicodeEncodeError as error:
-        return Malformed(f"{_abbreviate(error.object[error.start])} is half of a character")
+        return MalformedAnswer(f"{_abbreviate(error.object[error.start])} is half of a character")
     except ValidationError as error:
-        return Malformed(_describe_errors(error.errors()))
+        return MalformedAnswer(_describe_errors(error.errors()))
     except ValueError:
-        return Malformed("a number in it is not one that JSON has")
+        return MalformedAnswer("a number in it is not one that JSON has")
 
 
 def _first_field(contract: type[BaseModel]) -> str:
@@ -58,40 +58,40 @@ def _first_field(contract: type[BaseModel]) -> str:
     return next(iter(contract.model_fields))
 
 
-def _find_object(text: str, field: str) -> dict[str, object] | Malformed:
+def _find_object(text: str, field: str) -> dict[str, object] | MalformedAnswer:
     """Return the whole text if it is JSON; else the first object in it with the field; else the first object."""
     if not text.strip():
-        return Malformed("it is empty")
+        return MalformedAnswer("it is empty")
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError):  # only now look around the object, so that texts inside it are left alone
         return _object_around(_without_thoughts(text).strip(), field)
-    return whole if isinstance(whole, dict) else Malformed(f"it is JSON, but not an object: {_abbreviate(whole)}")
+    return whole if isinstance(whole, dict) else MalformedAnswer(f"it is JSON, but not an object: {_abbreviate(whole)}")
 
 
-def _object_around(text: str, field: str) -> dict[str, object] | Malformed:
+def _object_around(text: str, field: str) -> dict[str, object] | MalformedAnswer:
     """Return the object in a text without reasoning blocks. If a provider has dropped the opening tag of a block, only
     the closing tag is there: the text after it is then tried first."""
     for tag in _THOUGHTS:
         _, closing, rest = text.rpartition(f"</{tag}>")
-        candidate = _object_within(rest.strip(), field) if closing else Malformed("")
-        if not isinstance(candidate, Malformed):
+        candidate = _object_within(rest.strip(), field) if closing else MalformedAnswer("")
+        if not isinstance(candidate, MalformedAnswer):
             return candidate
-    return _object_within(text, field) if text else Malformed("it contains only thoughts and no answer")
+    return _object_within(text, field) if text else MalformedAnswer("it contains only thoughts and no answer")
 
 
-def _object_within(text: str, field: str) -> dict[str, object] | Malformed:
+def _object_within(text: str, field: str) -> dict[str, object] | MalformedAnswer:
     try:
         whole = json.loads(text)
     except RecursionError:
-        return Malformed("it is nested too deeply")
+        return MalformedAnswer("it is nested too deeply")
     except json.JSONDecodeError as error:
         objects = list(_iterate_objects(text))
         reason = f"line {error.lineno}, column {error.colno}: it is not JSON ({error.msg})"
-        return next((item for item in objects if field in item), objects[0]) if objects else Malformed(reason)
+        return next((item for item in objects if field in item), objects[0]) if objects else MalformedAnswer(reason)
     except ValueError as error:  # an integer with thousands of digits
-        return Malformed(f"the JSON cannot be read ({error})")
-    return whole if isinstance(whole, dict) else Malformed(f"it is JSON, but not an object: {_abbreviate(whole)}")
+        return MalformedAnswer(f"the JSON cannot be read ({error})")
+    return whole if isinstance(whole, dict) else MalformedAnswer(f"it is JSON, but not an object: {_abbreviate(whole)}")
 
 
 def _without_thoughts(text: str) -> str:

@@ -20,23 +20,23 @@ from typing import Any, Final, NamedTuple
 from pydantic import ValidationError
 
 from proofstone.agents.models import Completion, CompletionStatus, Fault, FaultKind
-from proofstone.agents.rules.routes import AGENTS
-from proofstone.common.models import Allowance, Budget, Spent
-from proofstone.common.text import counted
+from proofstone.agents.rules.routes import AGENT_ROLES
+from proofstone.common.models import Allowance, Budget, BudgetUsage
+from proofstone.common.text import pluralize
 
 _SHORT = 1000
 _A_CENT = 0.01
 
 
-def exhausted(budget: Budget, spent: dict[str, Spent], role: str, task: str | None) -> str:
+def explain_spent_budget(budget: Budget, spent: dict[str, BudgetUsage], role: str, task: str | None) -> str:
     """Return why an agent of the role may not continue with the task; empty if it may. `spent` is by `scopes`."""
-    for scope, allowance in allowances(budget, role, task):
-        if why := over(allowance, spent.get(scope, Spent()), scope):
+    for scope, allowance in list_allowances(budget, role, task):
+        if why := explain_spent_limit(allowance, spent.get(scope, BudgetUsage()), scope):
             return why
     return ""
 
 
-def allowances(budget: Budget, role: str, task: str | None) -> Iterator[tuple[str, Allowance]]:
+def list_allowances(budget: Budget, role: str, task: str | None) -> Iterator[tuple[str, Allowance]]:
     """Yield the limits that apply to an agent, with the names of their scopes."""
     yield "run", budget.run
     if task is not None:
@@ -45,27 +45,27 @@ def allowances(budget: Budget, role: str, task: str | None) -> Iterator[tuple[st
         yield f"role {role}", budget.roles[role]
 
 
-def scopes(role: str, task: str | None) -> tuple[str, ...]:
+def list_scopes(role: str, task: str | None) -> tuple[str, ...]:
     """Return the scopes that are charged for a call of the role for the task."""
     return ("run", f"role {role}", *((task,) if task is not None else ()))
 
 
-def over(allowance: Allowance, spent: Spent, scope: str) -> str:
+def explain_spent_limit(allowance: Allowance, spent: BudgetUsage, scope: str) -> str:
     owner = "the run's" if scope == "run" else f"{scope}'s" if not scope.startswith("role ") else f"the {scope}'s"
     if allowance.tokens is not None and spent.tokens >= allowance.tokens:
         return f"{owner} budget of {allowance.tokens:,} tokens is spent ({spent.tokens:,} used)"
     if allowance.usd is not None and spent.usd >= allowance.usd:
-        return f"{owner} budget of ${allowance.usd:g} is spent ({money(spent)})"
+        return f"{owner} budget of ${allowance.usd:g} is spent ({format_spending(spent)})"
     if allowance.requests is not None and spent.requests >= allowance.requests:
-        return f"{owner} budget of {counted(allowance.requests, 'model call')} is spent"
+        return f"{owner} budget of {pluralize(allowance.requests, 'model call')} is spent"
     if allowance.tool_calls is not None and spent.tool_calls >= allowance.tool_calls:
-        return f"{owner} budget of {counted(allowance.tool_calls, 'tool call')} is spent"
+        return f"{owner} budget of {pluralize(allowance.tool_calls, 'tool call')} is spent"
     if allowance.minutes is not None and spent.seconds >= 60 * allowance.minutes:
         return f"{owner} budget of {allowance.minutes:g} minutes of agents at work is spent"
     return ""
 
 
-def left_of(allowance: Allowance, spent: Spent) -> Allowance:
+def compute_remaining(allowance: Allowance, spent: BudgetUsage) -> Allowance:
     """Return what may still be spent. It must not be used up already: see `over`."""
     used = {
         "tokens": spent.tokens,
@@ -78,7 +78,7 @@ def left_of(allowance: Allowance, spent: Spent) -> Allowance:
     return Allowance(**{name: limit - used[name] for name, limit in limits.items() if limit is not None})
 
 
-def more_of_it(allowance: Allowance, spent: Spent) -> str:
+def suggest_raise(allowance: Allowance, spent: BudgetUsage) -> str:
     """Return the option for `proofstone resume` that raises a spent limit of the run to twice what was used."""
     used: dict[str, float] = {
         "tokens": spent.tokens,
@@ -93,21 +93,21 @@ def more_of_it(allowance: Allowance, spent: Spent) -> str:
     return " --budget … (see above for what to raise)" if spent.requests else ""
 
 
-def money(spent: Spent) -> str:
+def format_spending(spent: BudgetUsage) -> str:
     """Return the cost in words, as far as it is known."""
     if not spent.unpriced:
-        return dollars(spent.usd)
+        return format_dollars(spent.usd)
     if spent.unpriced == spent.requests:
         return "cost unknown"
-    return f"{dollars(spent.usd)} and {counted(spent.unpriced, 'call')} of unknown price"
+    return f"{format_dollars(spent.usd)} and {pluralize(spent.unpriced, 'call')} of unknown price"
 
 
-def dollars(usd: float) -> str:
+def format_dollars(usd: float) -> str:
     """Format an amount with cents, or with as many digits as a smaller amount needs."""
     return f"${usd:.2f}" if usd >= _A_CENT or not usd else f"${usd:.2g}"
 
 
-def summary(spent: Spent, allowance: Allowance) -> str:
+def summarize_spending(spent: BudgetUsage, allowance: Allowance) -> str:
     """Return one short line for the live view: what is used, and of how much."""
     if not spent.requests:
         return ""
@@ -117,10 +117,10 @@ def summary(spent: Spent, allowance: Allowance) -> str:
         else (f"{_abbreviate(spent.tokens)} of {_abbreviate(allowance.tokens)} tokens")
     )
     limit = "" if allowance.usd is None or spent.unpriced else f" of ${allowance.usd:g}"
-    return f"{counted(spent.requests, 'model call')}, {tokens}, {money(spent)}{limit}"
+    return f"{pluralize(spent.requests, 'model call')}, {tokens}, {format_spending(spent)}{limit}"
 
 
-def cost(spent: Spent) -> dict[str, float]:
+def build_cost_fields(spent: BudgetUsage) -> dict[str, float]:
     """Return the costs for programs; empty if nothing was spent."""
     if not spent.requests and not spent.tool_calls:
         return {}
@@ -136,7 +136,7 @@ def cost(spent: Spent) -> dict[str, float]:
     }
 
 
-def amended(budget: Budget, words: Iterable[str]) -> Budget:
+def amend_budget(budget: Budget, words: Iterable[str]) -> Budget:
     """Return the budget with the changes of the person: `usd=5`, `task.tokens=200000`, `roles.reviewer.requests=20`,
     `tokens=none`. Raise ValueError for an invalid change."""
     body = budget.model_dump()
@@ -159,10 +159,10 @@ def _find_limits(body: dict[str, Any], scope: list[str], word: str) -> dict[str,
             limits: dict[str, Any] = body["run"]
         case ["task"]:
             limits = body["task"]
-        case ["roles", role] if role in AGENTS:
+        case ["roles", role] if role in AGENT_ROLES:
             limits = body["roles"].setdefault(role, {})
         case ["roles", role]:
-            raise ValueError(f"{word}: there is no role {role!r}; the roles are {', '.join(sorted(AGENTS))}")
+            raise ValueError(f"{word}: there is no role {role!r}; the roles are {', '.join(sorted(AGENT_ROLES))}")
         case _:
             raise ValueError(f"{word}: this limits nothing; limit the run, `task.` or `roles.NAME.`")
     return limits
@@ -187,43 +187,43 @@ def _abbreviate(number: int) -> str:
 _LONGEST_PAUSE: Final = 60.0
 
 
-class Follows(NamedTuple):
+class FaultPolicy(NamedTuple):
     retries: int = 0
     """How often the turn is retried within the dispatch."""
-    again: bool = False
+    can_repeat: bool = False
     """Whether a new dispatch may succeed."""
 
 
-FOLLOWS: Final[Mapping[FaultKind, Follows]] = {
-    FaultKind.UNAVAILABLE: Follows(retries=2, again=True),
-    FaultKind.CRASHED: Follows(again=True),
-    FaultKind.MALFORMED: Follows(again=True),
-    FaultKind.DRIFTED: Follows(again=True),
-    FaultKind.TIMEOUT: Follows(),
-    FaultKind.DENIED: Follows(),
-    FaultKind.REJECTED: Follows(),
-    FaultKind.FILTERED: Follows(),
-    FaultKind.FAILED: Follows(),
-    FaultKind.LOOPING: Follows(),
-    FaultKind.BUDGET: Follows(),
-    FaultKind.CANCELLED: Follows(),
+FAULT_POLICIES: Final[Mapping[FaultKind, FaultPolicy]] = {
+    FaultKind.UNAVAILABLE: FaultPolicy(retries=2, can_repeat=True),
+    FaultKind.CRASHED: FaultPolicy(can_repeat=True),
+    FaultKind.MALFORMED: FaultPolicy(can_repeat=True),
+    FaultKind.DRIFTED: FaultPolicy(can_repeat=True),
+    FaultKind.TIMEOUT: FaultPolicy(),
+    FaultKind.DENIED: FaultPolicy(),
+    FaultKind.REJECTED: FaultPolicy(),
+    FaultKind.FILTERED: FaultPolicy(),
+    FaultKind.FAILED: FaultPolicy(),
+    FaultKind.LOOPING: FaultPolicy(),
+    FaultKind.BUDGET: FaultPolicy(),
+    FaultKind.CANCELLED: FaultPolicy(),
 }
 
 
-def may_ask_again(fault: Fault) -> bool:
+def can_repeat_dispatch(fault: Fault) -> bool:
     """Return whether a new dispatch may succeed and can start at once."""
-    return FOLLOWS[fault.kind].again and (fault.retry_after or 0.0) <= _LONGEST_PAUSE
+    return FAULT_POLICIES[fault.kind].can_repeat and (fault.retry_after or 0.0) <= _LONGEST_PAUSE
 
 
-def pause(fault: Fault, retry: int) -> float | None:
+def compute_pause(fault: Fault, retry: int) -> float | None:
     """Return the seconds to wait before the n-th retry: as long as the provider asks, else longer each time. Return
     None if there is no further retry, or if the provider asks for too long a pause."""
-    if retry > FOLLOWS[fault.kind].retries:
+    if retry > FAULT_POLICIES[fault.kind].retries:
         return None
     seconds = fault.retry_after if fault.retry_after is not None else 2.0 ** (retry - 1)
     return max(seconds, 0.0) if seconds <= _LONGEST_PAUSE else None
 
 
-def completion_of(fault: Fault) -> Completion:
+def build_fault_completion(fault: Fault) -> Completion:
     """Return the completion of a dispatch that ended in a fault."""
     return Completion(status=CompletionStatus.ERROR, summary=f"{fault.kind}: {fault.why}"[:200])

@@ -22,48 +22,48 @@ from pydantic import JsonValue
 
 from proofstone.agents.models import (
     Conversation,
+    EngineMessage,
     Fault,
     FaultKind,
     RefusalRule,
-    Returned,
-    Told,
     ToolCall,
     ToolResult,
+    ToolResults,
     Turn,
 )
-from proofstone.agents.rules.answer import Malformed, parse, validated
-from proofstone.agents.rules.budget import pause
-from proofstone.common.models import Contract
-from proofstone.plans.fields import shortened
+from proofstone.agents.rules.answer import MalformedAnswer, parse_answer, validate_answer
+from proofstone.agents.rules.budget import compute_pause
+from proofstone.common.models import FrozenModel
+from proofstone.plans.fields import shorten_text
 
-REPAIRS: Final = 2
-SAME_CALL: Final = 3
+MAX_REPAIRS: Final = 2
+MAX_SAME_CALLS: Final = 3
 """An agent that makes the same call so often in a row is stopped. Earlier repetitions return the same result."""
-DEAF: Final = 3
+MAX_TURNS_AFTER_LIMIT: Final = 3
 """How many turns an agent may go on calling tools after its allowance is spent."""
-MOST_CALLS_IN_A_TURN: Final = 32
+MAX_CALLS_PER_TURN: Final = 32
 _NAME: Final = 200
 _WHY: Final = 1000
 """How many characters of an agent's own words are shown to it and recorded."""
-_TOO_MANY: Final = f"at most {MOST_CALLS_IN_A_TURN} calls are carried out in one turn"
+_TOO_MANY: Final = f"at most {MAX_CALLS_PER_TURN} calls are carried out in one turn"
 
 
 @dataclass(frozen=True)
-class Think:
+class RequestTurn:
     """Ask the backend for a turn. The reply is a Turn or a Fault."""
 
     conversation: Conversation
 
 
 @dataclass(frozen=True)
-class Use:
+class UseTool:
     """Carry out a tool call. The reply is its ToolResult, or a Fault that ends the dispatch."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True)
-class Pause:
+class WaitForRetry:
     """Wait because of the fault. The reply is None, or a Fault if the pause was cut short."""
 
     seconds: float
@@ -71,7 +71,7 @@ class Pause:
 
 
 @dataclass(frozen=True)
-class Answered:
+class RecordToolResult:
     """Record the result of a call that is not carried out, because it was refused or its result is known. The reply is
     None, or a Fault that ends the dispatch."""
 
@@ -79,14 +79,14 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Repair:
+class RecordRepair:
     """Record the message that tells the agent what is wrong with its answer."""
 
-    told: Told
+    message: EngineMessage
 
 
 @dataclass(frozen=True)
-class Boundary:
+class TurnBoundary:
     """A turn boundary, where the attendant may interject. The reply is an Aside, None if there is nothing to say, or a
     Fault that ends the dispatch. After an answer to an interjection it must be an Aside: the next question, or the
     message that the work continues."""
@@ -94,60 +94,60 @@ class Boundary:
     turn: Turn | None = None
     """The turn that has ended; None before the first turn."""
     results: tuple[ToolResult, ...] = ()
-    reply: bool = False
+    is_reply: bool = False
     """Whether the turn answers the question of an interjection."""
-    output: Contract | None = None
+    output: FrozenModel | None = None
     """The answer that ends the dispatch, unless the attendant interjects."""
 
 
 @dataclass(frozen=True)
-class Aside:
+class Interjection:
     """An interjection: a message of the engine during the work."""
 
-    told: Told
+    message: EngineMessage
     schema: Mapping[str, JsonValue] | None = None
     """The schema of the expected answer, if there is one."""
     scope: tuple[str, ...] | None = None
     """The files that the agent may change from now on; None if that does not change."""
 
 
-Request = Think | Use | Pause | Answered | Repair | Boundary
-Sent = Turn | ToolResult | Fault | Aside | None
+ConversationEffect = RequestTurn | UseTool | WaitForRetry | RecordToolResult | RecordRepair | TurnBoundary
+ConversationEffectResult = Turn | ToolResult | Fault | Interjection | None
 
 
 @dataclass(frozen=True)
-class Ended:
-    output: Contract | Fault
+class ConversationEnd:
+    output: FrozenModel | Fault
     turns: int
     tool_calls: int
     repairs: int
 
 
-Check = Callable[[Contract], str]
+AnswerCheck = Callable[[FrozenModel], str]
 """Returns why an answer that matches the schema is wrong, such as an unknown id in it; empty if it is right."""
 
 
-def converse(
+def run_conversation(
     conversation: Conversation,
-    contract: type[Contract],
+    contract: type[FrozenModel],
     tool_calls: int,
-    check: Check = lambda _: "",
+    check: AnswerCheck = lambda _: "",
     *,
     attended: bool = False,
-) -> Generator[Request, Sent, Ended]:
+) -> Generator[ConversationEffect, ConversationEffectResult, ConversationEnd]:
     """Run the conversation to its end."""
     counters = _Counters(tool_calls)
-    output_schema, boundary = conversation.output_schema, Boundary()
+    output_schema, boundary = conversation.output_schema, TurnBoundary()
     while True:
         reply = (yield boundary) if attended else None
         if isinstance(reply, Fault):
             return counters.build_end(reply)
-        if isinstance(reply, Aside):
+        if isinstance(reply, Interjection):
             schema = reply.schema or output_schema
-            conversation = conversation.plus(reply.told).model_copy(update={"output_schema": schema})
+            conversation = conversation.with_entries(reply.message).model_copy(update={"output_schema": schema})
         elif boundary.output is not None:
             return counters.build_end(boundary.output)
-        elif boundary.reply:
+        elif boundary.is_reply:
             raise TypeError("an answer to an interjection must be followed by a message")
         turn = yield from counters.think(conversation)
         if isinstance(turn, Fault):
@@ -156,46 +156,49 @@ def converse(
             results = yield from counters.use(turn.calls)
             if isinstance(results, Fault):
                 return counters.build_end(results)
-            conversation, boundary = conversation.plus(turn, Returned(results=results)), Boundary(turn, results)
+            conversation, boundary = (
+                conversation.with_entries(turn, ToolResults(results=results)),
+                TurnBoundary(turn, results),
+            )
             continue
-        if conversation.asked:
-            conversation, boundary = conversation.plus(turn), Boundary(turn, reply=True)
+        if conversation.open_question:
+            conversation, boundary = conversation.with_entries(turn), TurnBoundary(turn, is_reply=True)
             continue
         answer = _check_answer(turn, contract, check)
-        if not isinstance(answer, Malformed):
-            conversation, boundary = conversation.plus(turn), Boundary(turn, output=answer)
+        if not isinstance(answer, MalformedAnswer):
+            conversation, boundary = conversation.with_entries(turn), TurnBoundary(turn, output=answer)
             continue
-        if counters.repairs == REPAIRS:
-            why = f"its answer is not of the schema, after {REPAIRS} repairs: {answer.why}"
+        if counters.repairs == MAX_REPAIRS:
+            why = f"its answer is not of the schema, after {MAX_REPAIRS} repairs: {answer.why}"
             return counters.build_end(Fault(kind=FaultKind.MALFORMED, why=why))
         counters.repairs += 1
-        message = Told(text=repair_text(answer.why), repair=counters.repairs)
-        yield Repair(message)
-        conversation, boundary = conversation.plus(turn, message), Boundary(turn)
+        message = EngineMessage(text=format_repair(answer.why), repair=counters.repairs)
+        yield RecordRepair(message)
+        conversation, boundary = conversation.with_entries(turn, message), TurnBoundary(turn)
 
 
-def _check_answer(turn: Turn, contract: type[Contract], check: Check) -> Contract | Malformed:
+def _check_answer(turn: Turn, contract: type[FrozenModel], check: AnswerCheck) -> FrozenModel | MalformedAnswer:
     """Return the answer if it matches the schema and passes the check."""
-    answer = answer_in(turn, contract)
-    if isinstance(answer, Malformed):
+    answer = read_answer(turn, contract)
+    if isinstance(answer, MalformedAnswer):
         return answer
-    return Malformed(why) if (why := check(answer)) else answer
+    return MalformedAnswer(why) if (why := check(answer)) else answer
 
 
-def answer_in(turn: Turn, contract: type[Contract]) -> Contract | Malformed:
+def read_answer(turn: Turn, contract: type[FrozenModel]) -> FrozenModel | MalformedAnswer:
     """Return the answer in the turn as the contract, or why it is malformed."""
     if turn.answer is not None:
-        return validated(turn.answer, contract)
-    answer = parse(turn.text.encode("utf-8", "surrogatepass"), contract)
-    if turn.cut and isinstance(answer, Malformed):
-        return Malformed(
+        return validate_answer(turn.answer, contract)
+    answer = parse_answer(turn.text.encode("utf-8", "surrogatepass"), contract)
+    if turn.cut and isinstance(answer, MalformedAnswer):
+        return MalformedAnswer(
             "it was cut off at the limit of output tokens: be briefer (a person can raise that limit: "
             "`max_output_tokens` of the model)"
         )
     return answer
 
 
-def repair_text(why: str) -> str:
+def format_repair(why: str) -> str:
     return (
         f"Your answer could not be used: {why}\n\n"
         "Give the whole answer again, as one JSON object that matches the given schema, with nothing around it."
@@ -215,59 +218,63 @@ class _Counters:
         self._last_result: ToolResult | None = None
         self._repetitions = 0
 
-    def build_end(self, output: Contract | Fault) -> Ended:
-        return Ended(output, self.turns, self.tool_calls, self.repairs)
+    def build_end(self, output: FrozenModel | Fault) -> ConversationEnd:
+        return ConversationEnd(output, self.turns, self.tool_calls, self.repairs)
 
-    def think(self, conversation: Conversation) -> Generator[Request, Sent, Turn | Fault]:
+    def think(
+        self, conversation: Conversation
+    ) -> Generator[ConversationEffect, ConversationEffectResult, Turn | Fault]:
         retries = 0
         while True:
-            reply = yield Think(conversation)
+            reply = yield RequestTurn(conversation)
             if isinstance(reply, Turn):
                 self.turns += 1
                 return reply
             if not isinstance(reply, Fault):
                 raise TypeError(f"expected a turn, not {reply!r}")
             retries += 1
-            seconds = pause(reply, retries)
+            seconds = compute_pause(reply, retries)
             if seconds is None:
                 return reply
-            if isinstance(cut := (yield Pause(seconds, reply)), Fault):
+            if isinstance(cut := (yield WaitForRetry(seconds, reply)), Fault):
                 return cut
 
-    def use(self, calls: tuple[ToolCall, ...]) -> Generator[Request, Sent, tuple[ToolResult, ...] | Fault]:
+    def use(
+        self, calls: tuple[ToolCall, ...]
+    ) -> Generator[ConversationEffect, ConversationEffectResult, tuple[ToolResult, ...] | Fault]:
         """Carry out the calls and return the results in their order."""
         results: list[ToolResult] = []
         is_spent = self.tool_calls >= self.allowance
-        for call in calls[:MOST_CALLS_IN_A_TURN]:
+        for call in calls[:MAX_CALLS_PER_TURN]:
             result = yield from self._use_tool(call)
             if isinstance(result, Fault):
                 return result
             results.append(result)
-        too_many = [refused(call, RefusalRule.BUDGET, _TOO_MANY) for call in calls[MOST_CALLS_IN_A_TURN:]]
-        if too_many and isinstance(cut := (yield Answered(too_many[0])), Fault):  # one record for all of them
+        too_many = [build_refusal(call, RefusalRule.BUDGET, _TOO_MANY) for call in calls[MAX_CALLS_PER_TURN:]]
+        if too_many and isinstance(cut := (yield RecordToolResult(too_many[0])), Fault):  # one record for all of them
             return cut
         results += too_many
         self._turns_after_limit = self._turns_after_limit + 1 if is_spent else 0
-        if self._turns_after_limit > DEAF:
+        if self._turns_after_limit > MAX_TURNS_AFTER_LIMIT:
             why = f"it keeps calling tools although its {self.allowance} calls are spent"
             return Fault(kind=FaultKind.LOOPING, why=why)
         return tuple(results)
 
-    def _use_tool(self, call: ToolCall) -> Generator[Request, Sent, ToolResult | Fault]:
+    def _use_tool(self, call: ToolCall) -> Generator[ConversationEffect, ConversationEffectResult, ToolResult | Fault]:
         if refusal := self._check_refusal(call):
-            cut = yield Answered(refusal)
+            cut = yield RecordToolResult(refusal)
             return cut if isinstance(cut, Fault) else refusal
         self.tool_calls += 1
         signature = (call.name, call.arguments)
         self._repetitions = self._repetitions + 1 if signature == self._last else 1
-        if self._repetitions >= SAME_CALL:
-            why = f"it called {call.name} with the same arguments {SAME_CALL} times in a row"
+        if self._repetitions >= MAX_SAME_CALLS:
+            why = f"it called {call.name} with the same arguments {MAX_SAME_CALLS} times in a row"
             return Fault(kind=FaultKind.LOOPING, why=why)
         if self._repetitions > 1 and self._last_result is not None:
             repeated_result = self._last_result.model_copy(update={"call_id": call.id, "repeated": True})
-            cut = yield Answered(repeated_result)
+            cut = yield RecordToolResult(repeated_result)
             return cut if isinstance(cut, Fault) else repeated_result
-        result = yield Use(call)
+        result = yield UseTool(call)
         if isinstance(result, Fault):
             return result
         if not isinstance(result, ToolResult):
@@ -278,14 +285,14 @@ class _Counters:
     def _check_refusal(self, call: ToolCall) -> ToolResult | None:
         if self.tool_calls >= self.allowance:
             why = f"your {self.allowance} tool calls are spent: give your answer now, with what you know"
-            return refused(call, RefusalRule.BUDGET, why)
+            return build_refusal(call, RefusalRule.BUDGET, why)
         if call.malformed:
             self.tool_calls += 1  # otherwise an agent that writes malformed calls would never stop
-            return refused(call, RefusalRule.ARGUMENTS, f"the arguments could not be read: {call.malformed}")
+            return build_refusal(call, RefusalRule.ARGUMENTS, f"the arguments could not be read: {call.malformed}")
         return None
 
 
-def refused(call: ToolCall, rule: RefusalRule, why: str) -> ToolResult:
+def build_refusal(call: ToolCall, rule: RefusalRule, why: str) -> ToolResult:
     """Return the result that the agent gets for a refused call."""
     return ToolResult(call_id=call.id, name=call.name[:_NAME], text=f"refused: {why[:_WHY]}", ok=False, refused=rule)
 
@@ -294,11 +301,11 @@ _OMITTED_FIELDS: Final = ("Phase ", "Target: ")
 """Fields of a line that the live view shows elsewhere."""
 
 
-def spoken(told: Told, length: int) -> str:
+def format_message_line(told: EngineMessage, length: int) -> str:
     """Return a message to an agent as one line for the live view: `? RV-1: [REVERIFY] Level 1 | Reason: …`."""
     line = told.text.partition("\n")[0]
     head, bracket, rest = line.partition("[")
     tag, _, fields = rest.partition("] ")
     parts = [part for part in fields.split(" | ") if not part.startswith(_OMITTED_FIELDS)]
     summary = f"[{tag.removesuffix(']')}] {' | '.join(parts)}".strip() if bracket else head
-    return shortened(f"? {told.asked}: {summary}" if told.asked else f"» {summary}", length)
+    return shorten_text(f"? {told.asked}: {summary}" if told.asked else f"» {summary}", length)

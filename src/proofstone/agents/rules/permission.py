@@ -26,14 +26,22 @@ from typing import Final
 from pydantic import JsonValue
 
 from proofstone.agents.models import RefusalRule
-from proofstone.agents.rules.tool_rules import RefusedError, names, outside, require_scope, secret, shortened, shown
-from proofstone.common.secrets import is_secret
+from proofstone.agents.rules.tool_rules import (
+    ToolRefusedError,
+    format_path,
+    outside_project_error,
+    require_scope,
+    secret_file_error,
+    shorten_text,
+    split_path,
+)
+from proofstone.common.secrets import is_secret_path
 
 _LONGEST_PATH: Final = 4096
 _MOST_PATHS: Final = 1000
 
 
-class Kind(StrEnum):
+class ActionKind(StrEnum):
     """The kinds of tools in the Agent Client Protocol."""
 
     READ = "read"
@@ -48,54 +56,57 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Wish:
+class PermissionRequest:
     """What a program asks permission for."""
 
-    kind: Kind | None
+    kind: ActionKind | None
     """None if the program names no kind or an unknown one."""
     tool: str = ""
     """The name of the tool, if the program gives it."""
     paths: tuple[str, ...] = ()
     """The paths as the program sees them."""
-    given: frozenset[str] = frozenset()
+    argument_kinds: frozenset[str] = frozenset()
     """Other arguments that show what the tool does: `command`, `url`."""
 
 
 @dataclass(frozen=True)
-class Bounds:
+class PermissionLimits:
     root: str
     """The root of the project as the program sees it."""
     scope: tuple[str, ...]
     """Paths and patterns that may be changed; empty if there are none."""
-    may_run: bool
+    can_run: bool
     secret: tuple[str, ...] = ()
     """Further patterns of files that hold secrets."""
 
 
 @dataclass(frozen=True)
-class Allowed:
+class PermissionGranted:
     pass
 
 
 @dataclass(frozen=True)
-class Refused:
+class PermissionRefused:
     rule: RefusalRule
     why: str
 
 
 # What a word in the name of a tool says about it, the most dangerous kinds first: `search_replace` edits.
-_WORDS: Final[tuple[tuple[Kind, frozenset[str]], ...]] = (
-    (Kind.FETCH, frozenset({"fetch", "web", "http", "browse", "browser", "url"})),
+_WORDS: Final[tuple[tuple[ActionKind, frozenset[str]], ...]] = (
+    (ActionKind.FETCH, frozenset({"fetch", "web", "http", "browse", "browser", "url"})),
     (
-        Kind.EDIT,
+        ActionKind.EDIT,
         frozenset(
             {"write", "edit", "editor", "create", "replace", "patch", "insert", "append", "delete", "remove", "move"}
             | {"rename", "undo", "save"}
         ),
     ),
-    (Kind.EXECUTE, frozenset({"shell", "bash", "exec", "execute", "run", "command", "terminal"})),
-    (Kind.READ, frozenset({"read", "view", "list", "ls", "tree", "glob", "grep", "search", "find", "cat", "analyze"})),
-    (Kind.THINK, frozenset({"think", "todo", "plan"})),
+    (ActionKind.EXECUTE, frozenset({"shell", "bash", "exec", "execute", "run", "command", "terminal"})),
+    (
+        ActionKind.READ,
+        frozenset({"read", "view", "list", "ls", "tree", "glob", "grep", "search", "find", "cat", "analyze"}),
+    ),
+    (ActionKind.THINK, frozenset({"think", "todo", "plan"})),
 )
 _PATHS: Final = frozenset(
     {
@@ -112,12 +123,12 @@ _MEANINGS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-def wish_of(kind: str, tool: str, named: Sequence[str], arguments: JsonValue) -> Wish:
+def build_permission_request(kind: str, tool: str, named: Sequence[str], arguments: JsonValue) -> PermissionRequest:
     """Build the wish. `named` lists files that the program reports; files in the arguments count too."""
     parameters = arguments if isinstance(arguments, Mapping) else {}
     paths = dict.fromkeys((*named, *_find_paths(parameters)))
-    known_kind = Kind(kind) if kind in set(Kind) else None
-    return Wish(
+    known_kind = ActionKind(kind) if kind in set(ActionKind) else None
+    return PermissionRequest(
         known_kind,
         tool,
         tuple(paths)[:_MOST_PATHS],
@@ -125,39 +136,39 @@ def wish_of(kind: str, tool: str, named: Sequence[str], arguments: JsonValue) ->
     )
 
 
-def decide(wish: Wish, bounds: Bounds) -> Allowed | Refused:
+def decide_permission(wish: PermissionRequest, bounds: PermissionLimits) -> PermissionGranted | PermissionRefused:
     try:
         _require_allowed(_infer_kind(wish), wish, bounds)
-    except RefusedError as refused:
-        return Refused(refused.rule, refused.text)
-    return Allowed()
+    except ToolRefusedError as refused:
+        return PermissionRefused(refused.rule, refused.text)
+    return PermissionGranted()
 
 
-def from_root(path: str, root: str) -> str:
+def resolve_from_root(path: str, root: str) -> str:
     """Return a path of the program relative to the root of the project. Raise RefusedError if it is outside."""
     plain = path.removeprefix("file://")
     if plain.startswith("~"):
-        raise outside(path, "it is not in the project")
+        raise outside_project_error(path, "it is not in the project")
     if plain.startswith("/"):
         folder = root.rstrip("/")
         if plain != folder and not plain.startswith(f"{folder}/"):
-            raise outside(path, "it is not in the project")
+            raise outside_project_error(path, "it is not in the project")
         plain = plain[len(folder) :].lstrip("/")
-    return "/".join(names(plain))
+    return "/".join(split_path(plain))
 
 
-def _infer_kind(wish: Wish) -> Kind | None:
+def _infer_kind(wish: PermissionRequest) -> ActionKind | None:
     if wish.kind is not None:
         return wish.kind
     words = set(re.findall(r"[a-z]+", _split_name(wish.tool).casefold()))
     by_name = next((kind for kind, kind_words in _WORDS if words & kind_words), None)
     if by_name is not None:
         return by_name
-    if "command" in wish.given:
-        return Kind.EXECUTE
-    if "url" in wish.given:
-        return Kind.FETCH
-    return Kind.EDIT if wish.paths else None
+    if "command" in wish.argument_kinds:
+        return ActionKind.EXECUTE
+    if "url" in wish.argument_kinds:
+        return ActionKind.FETCH
+    return ActionKind.EDIT if wish.paths else None
 
 
 def _split_name(tool: str) -> str:
@@ -165,48 +176,48 @@ def _split_name(tool: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", tool.rpartition("__")[2])
 
 
-def _require_allowed(kind: Kind | None, wish: Wish, bounds: Bounds) -> None:
+def _require_allowed(kind: ActionKind | None, wish: PermissionRequest, bounds: PermissionLimits) -> None:
     match kind:
-        case Kind.READ | Kind.SEARCH:
+        case ActionKind.READ | ActionKind.SEARCH:
             for path in wish.paths:
                 _require_readable(path, bounds)
-        case Kind.EDIT | Kind.DELETE | Kind.MOVE:
+        case ActionKind.EDIT | ActionKind.DELETE | ActionKind.MOVE:
             _require_named(wish)
             for path in wish.paths:
                 _require_writable(path, bounds)
-        case Kind.EXECUTE:
-            if not bounds.may_run:
-                raise RefusedError(RefusalRule.UNLISTED, "You may not run commands here.")
-        case Kind.FETCH:
-            raise RefusedError(RefusalRule.UNLISTED, "There is no network here. Work with what is in the project.")
-        case Kind.SWITCH_MODE:
-            raise RefusedError(RefusalRule.UNLISTED, "You cannot change the mode of the session.")
-        case Kind.THINK:
+        case ActionKind.EXECUTE:
+            if not bounds.can_run:
+                raise ToolRefusedError(RefusalRule.UNLISTED, "You may not run commands here.")
+        case ActionKind.FETCH:
+            raise ToolRefusedError(RefusalRule.UNLISTED, "There is no network here. Work with what is in the project.")
+        case ActionKind.SWITCH_MODE:
+            raise ToolRefusedError(RefusalRule.UNLISTED, "You cannot change the mode of the session.")
+        case ActionKind.THINK:
             return
         case None:
-            tool = shown(shortened(wish.tool, 100)) if wish.tool else "this tool"
-            raise RefusedError(
+            tool = format_path(shorten_text(wish.tool, 100)) if wish.tool else "this tool"
+            raise ToolRefusedError(
                 RefusalRule.UNLISTED, f"It is not clear what {tool} would do, so it is not allowed here."
             )
 
 
-def _require_named(wish: Wish) -> None:
+def _require_named(wish: PermissionRequest) -> None:
     if not wish.paths:
-        raise RefusedError(RefusalRule.ARGUMENTS, "The call does not name the files that it would change.")
+        raise ToolRefusedError(RefusalRule.ARGUMENTS, "The call does not name the files that it would change.")
 
 
-def _require_readable(path: str, bounds: Bounds) -> None:
-    at = from_root(path, bounds.root)
-    if is_secret(at, bounds.secret):
-        raise secret(at)
+def _require_readable(path: str, bounds: PermissionLimits) -> None:
+    at = resolve_from_root(path, bounds.root)
+    if is_secret_path(at, bounds.secret):
+        raise secret_file_error(at)
 
 
-def _require_writable(path: str, bounds: Bounds) -> None:
-    at = from_root(path, bounds.root)
+def _require_writable(path: str, bounds: PermissionLimits) -> None:
+    at = resolve_from_root(path, bounds.root)
     if not at:
-        raise RefusedError(RefusalRule.ARGUMENTS, "The call names the project's root, which is a folder.")
-    if is_secret(at, bounds.secret):
-        raise secret(at)
+        raise ToolRefusedError(RefusalRule.ARGUMENTS, "The call names the project's root, which is a folder.")
+    if is_secret_path(at, bounds.secret):
+        raise secret_file_error(at)
     require_scope(at, bounds.scope)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Final, NamedTuple
 
-SERVED: Final = (
+SERVED_ROLES: Final = (
     "executor",
     "architect",
     "researcher",
@@ -29,12 +29,12 @@ SERVED: Final = (
 )
 """Roles that a backend serves. The controller is code and not among them."""
 
-AGENTS: Final = frozenset((*SERVED, "controller"))
+AGENT_ROLES: Final = frozenset((*SERVED_ROLES, "controller"))
 """Roles that the engine dispatches."""
 
-ROLES: Final = AGENTS | {"engine", "person", "memory", "auditor"}
+BUS_ROLES: Final = AGENT_ROLES | {"engine", "person", "memory", "auditor"}
 
-REFUSED: Final = "bus.refused"
+REFUSED_EVENT: Final = "bus.refused"
 """The type of the event that records a message without a route, for the auditor."""
 
 
@@ -78,8 +78,8 @@ _MEMORY: Final = (
 
 ROUTES: Final[frozenset[Route]] = frozenset(
     (
-        *(Route("engine", role, type) for role, type in product(AGENTS, _FROM_ENGINE)),
-        *(Route(role, "engine", type) for role, type in product(AGENTS, _TO_ENGINE)),
+        *(Route("engine", role, type) for role, type in product(AGENT_ROLES, _FROM_ENGINE)),
+        *(Route(role, "engine", type) for role, type in product(AGENT_ROLES, _TO_ENGINE)),
         *_PERSON,
         *_LOOP,
         *_MEMORY,
@@ -88,23 +88,23 @@ ROUTES: Final[frozenset[Route]] = frozenset(
 )
 
 
-def role_of(name: str) -> str:
+def get_role(name: str) -> str:
     """Return the role of a name on the bus: `reviewer:security` is a reviewer."""
     return name.partition(":")[0]
 
 
-def allowed(sender: str, recipient: str, type: str) -> bool:
-    return Route(role_of(sender), role_of(recipient), type) in ROUTES
+def is_allowed(sender: str, recipient: str, type: str) -> bool:
+    return Route(get_role(sender), get_role(recipient), type) in ROUTES
 
 
-def why_not(sender: str, recipient: str, type: str) -> str:
+def explain_refusal(sender: str, recipient: str, type: str) -> str:
     """Return why the message may not be sent, in words; empty if it may."""
-    if allowed(sender, recipient, type):
+    if is_allowed(sender, recipient, type):
         return ""
     for name in (sender, recipient):
-        if role_of(name) not in ROLES:
+        if get_role(name) not in BUS_ROLES:
             return f"nobody is called {name!r}"
-    types = sorted(route.type for route in ROUTES if route[:2] == (role_of(sender), role_of(recipient)))
+    types = sorted(route.type for route in ROUTES if route[:2] == (get_role(sender), get_role(recipient)))
     if not types:
         return f"{sender} may say nothing to {recipient}"
     return f"{sender} may not say {type} to {recipient}, only {', '.join(types)}"

@@ -57,10 +57,10 @@ _FAMILIES: Final[tuple[tuple[str, int], ...]] = (
 )
 """Patterns of names with their tiers. The first match decides."""
 _REVIEWER: Final = "reviewer:"
-UNMEASURED: Final = ("human", "rules")
+UNTIERED_SPECS: Final = ("human", "rules")
 
 
-def tier_of(model: str) -> int | None:
+def find_model_tier(model: str) -> int | None:
     """Return the tier of a model by its name alone, or None if it is not known."""
     name = model.rpartition("/")[2].lower()
     family = next((tier for pattern, tier in _FAMILIES if fnmatchcase(name, pattern)), None)
@@ -68,7 +68,7 @@ def tier_of(model: str) -> int | None:
 
 
 @dataclass(frozen=True)
-class Served:
+class ServingBackend:
     """A backend that may serve an agent."""
 
     spec: str
@@ -76,15 +76,15 @@ class Served:
     tier: int | None = None
 
     @property
-    def is_measured(self) -> bool:
-        return self.spec not in UNMEASURED
+    def has_tier_rules(self) -> bool:
+        return self.spec not in UNTIERED_SPECS
 
 
-_Named = tuple[str, Served]
+_Named = tuple[str, ServingBackend]
 
 
 @dataclass(frozen=True)
-class Demand:
+class ModelDemand:
     """What a role demands of the model that serves it."""
 
     tier: int
@@ -94,11 +94,13 @@ class Demand:
 
 @dataclass(frozen=True)
 class TierProblem:
-    refuse: bool
+    is_refused: bool
     text: str
 
 
-def problems(served: Mapping[str, Sequence[Served]], demands: Mapping[str, Demand]) -> list[TierProblem]:
+def find_tier_problems(
+    served: Mapping[str, Sequence[ServingBackend]], demands: Mapping[str, ModelDemand]
+) -> list[TierProblem]:
     """Return the violated rules. `served` is by agent (`reviewer:security`), `demands` is by role."""
     found: list[TierProblem] = []
     for agent, backends in served.items():
@@ -109,7 +111,7 @@ def problems(served: Mapping[str, Sequence[Served]], demands: Mapping[str, Deman
     return found + _find_shared_vendor(served)
 
 
-def _find_small_models(agent: str, backends: Sequence[Served], demand: Demand) -> list[TierProblem]:
+def _find_small_models(agent: str, backends: Sequence[ServingBackend], demand: ModelDemand) -> list[TierProblem]:
     return [
         TierProblem(
             False, f"{agent} should have a model of tier {demand.tier}; {backend.spec} is of tier {backend.tier}"
@@ -120,15 +122,15 @@ def _find_small_models(agent: str, backends: Sequence[Served], demand: Demand) -
 
 
 def _check_judge(
-    agent: str, backends: Sequence[Served], demand: Demand, served: Mapping[str, Sequence[Served]]
+    agent: str, backends: Sequence[ServingBackend], demand: ModelDemand, served: Mapping[str, Sequence[ServingBackend]]
 ) -> list[TierProblem]:
-    judges = [backend for backend in backends if backend.is_measured]
+    judges = [backend for backend in backends if backend.has_tier_rules]
     judged = [
         (name, backend)
         for name, candidates in served.items()
         if _role_of(name) in demand.validates
         for backend in candidates
-        if backend.is_measured
+        if backend.has_tier_rules
     ]
     if not judges or not judged:
         return []
@@ -139,7 +141,7 @@ def _check_judge(
 
 
 def _find_weaker_judge(
-    agent: str, judges: Sequence[Served], judged: Sequence[_Named], strict: bool
+    agent: str, judges: Sequence[ServingBackend], judged: Sequence[_Named], strict: bool
 ) -> list[TierProblem]:
     known_judges = [judge for judge in judges if judge.tier is not None]
     known_judged = [(name, backend) for name, backend in judged if backend.tier is not None]
@@ -154,7 +156,7 @@ def _find_weaker_judge(
 
 
 def _find_unknown_tiers(
-    agent: str, judges: Sequence[Served], judged: Sequence[_Named], strict: bool
+    agent: str, judges: Sequence[ServingBackend], judged: Sequence[_Named], strict: bool
 ) -> list[TierProblem]:
     unclear = [
         (judge, name, backend)
@@ -172,10 +174,10 @@ def _find_unknown_tiers(
     return [TierProblem(strict, f"whether {agent} is capable enough to judge {names} cannot be verified: {reason}")]
 
 
-def _find_shared_vendor(served: Mapping[str, Sequence[Served]]) -> list[TierProblem]:
+def _find_shared_vendor(served: Mapping[str, Sequence[ServingBackend]]) -> list[TierProblem]:
     """Report reviewers of the same vendor. They share blind spots, so only their perspectives differ."""
     first = {agent: backends[0] for agent, backends in served.items() if agent.startswith(_REVIEWER) and backends}
-    measured = {agent: backend for agent, backend in first.items() if backend.is_measured}
+    measured = {agent: backend for agent, backend in first.items() if backend.has_tier_rules}
     vendors = [backend.vendor or backend.spec for backend in measured.values()]
     if len(set(vendors)) == len(vendors):
         return []
@@ -189,5 +191,5 @@ def _role_of(agent: str) -> str:
     return agent.partition(":")[0]
 
 
-def _tier(backend: Served) -> int:
+def _tier(backend: ServingBackend) -> int:
     return backend.tier or 0

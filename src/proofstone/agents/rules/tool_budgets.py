@@ -17,7 +17,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from proofstone.agents.roles.models.plan_gate import Mode
+from proofstone.agents.roles.models.plan_gate import ResearchMode
 from proofstone.agents.tools.models import Tool
 
 
@@ -32,22 +32,22 @@ class BudgetKind(StrEnum):
     WEB_FETCH = "WebFetch"
 
 
-LIMITS: Final[Mapping[Mode, Mapping[BudgetKind, int]]] = MappingProxyType(
+MODE_LIMITS: Final[Mapping[ResearchMode, Mapping[BudgetKind, int]]] = MappingProxyType(
     {
-        Mode.RESOLVE: {
+        ResearchMode.RESOLVE: {
             BudgetKind.READ: 8,
             BudgetKind.GREP: 5,
             BudgetKind.MEMORY_SEARCH: 3,
             BudgetKind.WEB_SEARCH: 3,
             BudgetKind.WEB_FETCH: 2,
         },
-        Mode.SURFACE: {
+        ResearchMode.SURFACE: {
             BudgetKind.MEMORY_SEARCH: 3,
             BudgetKind.GREP: 4,
             BudgetKind.READ: 3,
             BudgetKind.GIT_LOG: 1,
         },
-        Mode.PROBE: {
+        ResearchMode.PROBE: {
             BudgetKind.GREP: 4,
             BudgetKind.READ: 3,
             BudgetKind.MEMORY_SEARCH: 2,
@@ -55,7 +55,7 @@ LIMITS: Final[Mapping[Mode, Mapping[BudgetKind, int]]] = MappingProxyType(
         },
     }
 )
-COMBINED: Final[Mapping[BudgetKind, int]] = MappingProxyType(
+COMBINED_LIMITS: Final[Mapping[BudgetKind, int]] = MappingProxyType(
     {
         BudgetKind.READ: 14,
         BudgetKind.GREP: 13,
@@ -65,7 +65,7 @@ COMBINED: Final[Mapping[BudgetKind, int]] = MappingProxyType(
         BudgetKind.WEB_FETCH: 2,
     }
 )
-KINDS: Final[Mapping[Tool, BudgetKind]] = MappingProxyType(
+TOOL_KINDS: Final[Mapping[Tool, BudgetKind]] = MappingProxyType(
     {
         Tool.READ: BudgetKind.READ,
         Tool.LIST: BudgetKind.READ,
@@ -81,11 +81,11 @@ KINDS: Final[Mapping[Tool, BudgetKind]] = MappingProxyType(
     }
 )
 """The kind that each tool counts as."""
-SEARCHABLE: Final[Mapping[Mode, tuple[str, ...]]] = MappingProxyType(
+SEARCH_REASONS: Final[Mapping[ResearchMode, tuple[str, ...]]] = MappingProxyType(
     {
-        Mode.RESOLVE: ("API_BEHAVIOR", "STALE_KNOWLEDGE", "INTEGRATION_UNKNOWN"),
-        Mode.SURFACE: (),
-        Mode.PROBE: ("TEMPORAL_RISK",),
+        ResearchMode.RESOLVE: ("API_BEHAVIOR", "STALE_KNOWLEDGE", "INTEGRATION_UNKNOWN"),
+        ResearchMode.SURFACE: (),
+        ResearchMode.PROBE: ("TEMPORAL_RISK",),
     }
 )
 """The reasons for which each mode may search the web."""
@@ -94,48 +94,51 @@ _MOST_TIMES: Final = 2
 
 @dataclass(frozen=True)
 class ToolBudget:
-    raises: tuple[tuple[Mode, BudgetKind, int], ...] = ()
+    raises: tuple[tuple[ResearchMode, BudgetKind, int], ...] = ()
     """What was granted beyond the tables: mode, kind and number of calls."""
 
-    def limit(self, mode: Mode, kind: BudgetKind) -> int:
+    def limit(self, mode: ResearchMode, kind: BudgetKind) -> int:
         granted = sum(by for raised_mode, raised_kind, by in self.raises if (raised_mode, raised_kind) == (mode, kind))
         return _table_limit(mode, kind) + granted
 
-    def combined(self, kind: BudgetKind) -> int:
-        return COMBINED[kind] + sum(by for _, raised_kind, by in self.raises if raised_kind is kind)
+    def combined_limit(self, kind: BudgetKind) -> int:
+        return COMBINED_LIMITS[kind] + sum(by for _, raised_kind, by in self.raises if raised_kind is kind)
 
-    def raised(self, mode: Mode, kind: BudgetKind, by: int) -> ToolBudget:
+    def raise_limit(self, mode: ResearchMode, kind: BudgetKind, by: int) -> ToolBudget:
         """Return the budget raised by as much as is allowed, or itself if it may not be raised at all."""
         room = _MOST_TIMES * _table_limit(mode, kind) - self.limit(mode, kind)
         granted = min(by, room)
         return self if granted <= 0 else replace(self, raises=(*self.raises, (mode, kind, granted)))
 
-    def lines(self, mode: Mode, offered: Collection[Tool] = frozenset(Tool)) -> tuple[str, ...]:
+    def format_lines(self, mode: ResearchMode, offered: Collection[Tool] = frozenset(Tool)) -> tuple[str, ...]:
         """Return the limits in words for the agent. Tools that it is not offered are left out."""
         return tuple(
-            self._line(mode, kind, tools) for kind in LIMITS[mode] if (tools := _tools_counted_as(kind, offered))
+            self._line(mode, kind, tools) for kind in MODE_LIMITS[mode] if (tools := _tools_counted_as(kind, offered))
         )
 
-    def all_lines(self) -> tuple[str, ...]:
+    def format_all_lines(self) -> tuple[str, ...]:
         """Return all limits in words for the synthesizer, which may have them raised."""
-        modes = (f"{mode}: {_join_limits({kind: self.limit(mode, kind) for kind in LIMITS[mode]})}" for mode in Mode)
-        return (*modes, f"together: {_join_limits({kind: self.combined(kind) for kind in BudgetKind})}")
+        modes = (
+            f"{mode}: {_join_limits({kind: self.limit(mode, kind) for kind in MODE_LIMITS[mode]})}"
+            for mode in ResearchMode
+        )
+        return (*modes, f"together: {_join_limits({kind: self.combined_limit(kind) for kind in BudgetKind})}")
 
-    def _line(self, mode: Mode, kind: BudgetKind, tools: tuple[Tool, ...]) -> str:
+    def _line(self, mode: ResearchMode, kind: BudgetKind, tools: tuple[Tool, ...]) -> str:
         limit = self.limit(mode, kind)
         times = "once" if limit == 1 else f"{limit} times"
         suffix = " in all" if len(tools) > 1 else ""
-        restriction = f", only for {_join_with_or(SEARCHABLE[mode])}" if kind is BudgetKind.WEB_SEARCH else ""
+        restriction = f", only for {_join_with_or(SEARCH_REASONS[mode])}" if kind is BudgetKind.WEB_SEARCH else ""
         return f"{kind}: {', '.join(f'`{tool}`' for tool in tools)} {times}{suffix}{restriction}"
 
 
-def tools_of(mode: Mode) -> frozenset[Tool]:
-    return frozenset(tool for tool, kind in KINDS.items() if _table_limit(mode, kind))
+def find_tools(mode: ResearchMode) -> frozenset[Tool]:
+    return frozenset(tool for tool, kind in TOOL_KINDS.items() if _table_limit(mode, kind))
 
 
-def why_no_search(mode: Mode, reason: str) -> str:
+def explain_search_refusal(mode: ResearchMode, reason: str) -> str:
     """Return why the web may not be searched for this reason; empty if it may."""
-    allowed = SEARCHABLE[mode]
+    allowed = SEARCH_REASONS[mode]
     if reason in allowed:
         return ""
     if not allowed:
@@ -146,17 +149,17 @@ def why_no_search(mode: Mode, reason: str) -> str:
     )
 
 
-def kind_named(text: str) -> BudgetKind | None:
+def find_kind(text: str) -> BudgetKind | None:
     """Return the kind with this name, or the kind that a tool with this name counts as; None if there is none."""
     return _KINDS_BY_NAME.get(_normalize(text))
 
 
-def _table_limit(mode: Mode, kind: BudgetKind) -> int:
-    return LIMITS[mode].get(kind, 0)
+def _table_limit(mode: ResearchMode, kind: BudgetKind) -> int:
+    return MODE_LIMITS[mode].get(kind, 0)
 
 
 def _tools_counted_as(kind: BudgetKind, offered: Collection[Tool]) -> tuple[Tool, ...]:
-    return tuple(tool for tool, tool_kind in KINDS.items() if tool_kind is kind and tool in offered)
+    return tuple(tool for tool, tool_kind in TOOL_KINDS.items() if tool_kind is kind and tool in offered)
 
 
 def _join_limits(limits: Mapping[BudgetKind, int]) -> str:
@@ -174,5 +177,5 @@ def _normalize(name: str) -> str:
 
 
 _KINDS_BY_NAME: Final[Mapping[str, BudgetKind]] = MappingProxyType(
-    {_normalize(tool): kind for tool, kind in KINDS.items()} | {_normalize(kind): kind for kind in BudgetKind}
+    {_normalize(tool): kind for tool, kind in TOOL_KINDS.items()} | {_normalize(kind): kind for kind in BudgetKind}
 )

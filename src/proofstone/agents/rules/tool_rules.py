@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from proofstone.agents.memory.models import MemoryEntry
 from proofstone.agents.models import RefusalRule
-from proofstone.agents.rules.routes import allowed, role_of
+from proofstone.agents.rules.routes import get_role, is_allowed
 from proofstone.agents.tools.models import Tool
 from proofstone.common.globs import matches
 
@@ -26,7 +26,7 @@ _REVISION = re.compile(r"[0-9A-Za-z_@][0-9A-Za-z_./+^~-]*")
 _MOST_ERRORS: Final = 5
 _MOST_TEXT: Final = 2000
 
-OF_TOOLS: Final = frozenset(
+GENERATED_FOLDERS: Final = frozenset(
     {
         "node_modules", "bower_components", ".venv", "venv", "site-packages", "__pycache__", ".tox", ".nox",
         ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".gradle", ".hg", ".svn",
@@ -35,7 +35,7 @@ OF_TOOLS: Final = frozenset(
 """Folders that tools generate. A search skips them unless it names them."""
 
 
-class RefusedError(Exception):
+class ToolRefusedError(Exception):
     """Raised when a call is refused and not carried out."""
 
     def __init__(self, rule: RefusalRule, text: str) -> None:
@@ -44,7 +44,7 @@ class RefusedError(Exception):
         self.text = text
 
 
-class FailedError(Exception):
+class ToolFailedError(Exception):
     """Raised when a call was carried out and failed."""
 
     def __init__(self, text: str) -> None:
@@ -52,48 +52,50 @@ class FailedError(Exception):
         self.text = text
 
 
-def unlisted(name: str, has: Collection[str]) -> RefusedError:
+def unlisted_tool_error(name: str, has: Collection[str]) -> ToolRefusedError:
     tools = ", ".join(sorted(has)) or "none"
-    return RefusedError(RefusalRule.UNLISTED, f"You do not have a tool {shown(name[:100])}. Your tools: {tools}.")
+    return ToolRefusedError(
+        RefusalRule.UNLISTED, f"You do not have a tool {format_path(name[:100])}. Your tools: {tools}."
+    )
 
 
-def invalid(tool: Tool, why: str) -> RefusedError:
-    return RefusedError(RefusalRule.ARGUMENTS, f"{tool}: the arguments are invalid. {why}")
+def invalid_arguments_error(tool: Tool, why: str) -> ToolRefusedError:
+    return ToolRefusedError(RefusalRule.ARGUMENTS, f"{tool}: the arguments are invalid. {why}")
 
 
-def outside(path: str, why: str) -> RefusedError:
-    text = f"{shown(path[:200])}: {why}. Name files of the project by their path from its root: `src/app.py`."
-    return RefusedError(RefusalRule.OUTSIDE, text)
+def outside_project_error(path: str, why: str) -> ToolRefusedError:
+    text = f"{format_path(path[:200])}: {why}. Name files of the project by their path from its root: `src/app.py`."
+    return ToolRefusedError(RefusalRule.OUTSIDE, text)
 
 
-def secret(path: str) -> RefusedError:
+def secret_file_error(path: str) -> ToolRefusedError:
     text = (
-        f"{shown(path)} may hold secrets: it is neither shown nor changed. "
+        f"{format_path(path)} may hold secrets: it is neither shown nor changed. "
         "Work without it; if the task cannot be done without it, say so in your answer."
     )
-    return RefusedError(RefusalRule.SECRET, text)
+    return ToolRefusedError(RefusalRule.SECRET, text)
 
 
 def require_scope(path: str, scope: Sequence[str]) -> None:
     if any(matches(pattern, path) for pattern in scope):
         return
-    allowed = ", ".join(map(shown, scope))
+    allowed = ", ".join(map(format_path, scope))
     permission = f"You may change: {allowed}." if scope else "You may not change any file."
-    text = f"{shown(path)} is not yours to change. {permission} If it must change too, say so in your answer."
-    raise RefusedError(RefusalRule.SCOPE, text)
+    text = f"{format_path(path)} is not yours to change. {permission} If it must change too, say so in your answer."
+    raise ToolRefusedError(RefusalRule.SCOPE, text)
 
 
-def names(path: str) -> tuple[str, ...]:
+def split_path(path: str) -> tuple[str, ...]:
     """Return the components of a path from the project's root; none for the root itself."""
     if "\0" in path:
-        raise outside(path.replace("\0", "\\0"), "a name cannot contain NUL")
+        raise outside_project_error(path.replace("\0", "\\0"), "a name cannot contain NUL")
     if path.startswith("/"):
-        raise outside(path, "it is an absolute path")
+        raise outside_project_error(path, "it is an absolute path")
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
     if ".." in parts:
-        raise outside(path, "`..` is not followed")
+        raise outside_project_error(path, "`..` is not followed")
     if len(path.encode()) > _PATH_BYTES or any(len(part.encode()) > _NAME_BYTES for part in parts):
-        raise outside(path, "it is too long to be the name of a file")
+        raise outside_project_error(path, "it is too long to be the name of a file")
     for part in parts:
         refuse_git(part, path)
     return parts
@@ -102,7 +104,7 @@ def names(path: str) -> tuple[str, ...]:
 def refuse_git(name: str, path: str) -> None:
     """Refuse the files of git, which are not part of the project."""
     if is_git(name):
-        raise outside(path, "`.git` is not part of the project's files; use the git tools")
+        raise outside_project_error(path, "`.git` is not part of the project's files; use the git tools")
 
 
 def is_git(name: str) -> bool:
@@ -112,45 +114,49 @@ def is_git(name: str) -> bool:
 def require_revision(tool: Tool, revision: str) -> None:
     """Refuse a revision that git would read as an option, a range, a search or a path."""
     if not _REVISION.fullmatch(revision) or ".." in revision:
-        raise invalid(tool, f"revision: {shown(revision)} is not the name of one commit, such as `HEAD~2` or an id.")
+        raise invalid_arguments_error(
+            tool, f"revision: {format_path(revision)} is not the name of one commit, such as `HEAD~2` or an id."
+        )
 
 
-def shown(path: str) -> str:
+def format_path(path: str) -> str:
     """Return a path on one line, as it must be written in JSON. Bytes that are not UTF-8 appear as `\\xNN`."""
     text = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return json.dumps(text) if text != text.strip() or not text or _CONTROL.search(text) else text
 
 
-def in_words(error: ValidationError) -> str:
+def format_validation_error(error: ValidationError) -> str:
     errors = error.errors(include_url=False, include_input=False)
     reasons = [
-        f"{_format_location(detail['loc'])}: {shortened(detail['msg'], 200)}" for detail in errors[:_MOST_ERRORS]
+        f"{_format_location(detail['loc'])}: {shorten_text(detail['msg'], 200)}" for detail in errors[:_MOST_ERRORS]
     ]
     remaining = len(errors) - len(reasons)
-    return shortened("; ".join((*reasons, *((f"and {remaining} more",) if remaining else ()))), _MOST_TEXT) + "."
+    return shorten_text("; ".join((*reasons, *((f"and {remaining} more",) if remaining else ()))), _MOST_TEXT) + "."
 
 
 def _format_location(names: Sequence[str | int]) -> str:
     """Return a location in the arguments. The names come from the agent, so their length is limited."""
-    return shortened(".".join(shown(shortened(str(name), 60)) for name in names), 200) or "all"
+    return shorten_text(".".join(format_path(shorten_text(str(name), 60)) for name in names), 200) or "all"
 
 
-def shortened(text: str, most: int) -> str:
+def shorten_text(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def with_notes(lines: Iterable[str], notes: Iterable[str]) -> str:
+def append_notes(lines: Iterable[str], notes: Iterable[str]) -> str:
     """Return the lines, followed by the notes in square brackets."""
     return "\n".join((*lines, *(f"[{note}]" for note in notes if note)))
 
 
-ON_ACCEPTANCE: Final = frozenset({"meta_validator"})
+ACCEPTED_ONLY_ROLES: Final = frozenset({"meta_validator"})
 """Roles that may store only accepted results."""
 
 
-def may_search(role: str) -> bool:
-    return allowed(role, "memory", "MemoryQuery")
+def can_search_memory(role: str) -> bool:
+    return is_allowed(role, "memory", "MemoryQuery")
 
 
-def may_write(role: str, entry: MemoryEntry) -> bool:
-    return allowed(role, "memory", "MemoryEntry") and (entry.criteria_met or role_of(role) not in ON_ACCEPTANCE)
+def can_write_memory(role: str, entry: MemoryEntry) -> bool:
+    return is_allowed(role, "memory", "MemoryEntry") and (
+        entry.criteria_met or get_role(role) not in ACCEPTED_ONLY_ROLES
+    )

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from proofstone.agents.rules.tool_rules import RefusedError, secret, shown
+from proofstone.agents.rules.tool_rules import ToolRefusedError, format_path, secret_file_error
 from proofstone.agents.tools.files import is_binary
-from proofstone.agents.tools.models import Symbols
-from proofstone.agents.tools.symbols import definitions, symbols
-from proofstone.agents.tools.tool_context import Deadline
-from proofstone.agents.tools.tree import Entry, TooLargeError, Tree, Walk
-from proofstone.check.variants.views import views
-from proofstone.sources.syntax import language_of, syntax_errors
+from proofstone.agents.tools.models import SymbolsArguments
+from proofstone.agents.tools.symbols import parse_definitions, show_symbols
+from proofstone.agents.tools.tool_context import ToolDeadline
+from proofstone.agents.tools.tree import FileTooLargeError, FileTree, TreeEntry, TreeWalk
+from proofstone.check.variants.views import split_views
+from proofstone.sources.syntax import detect_language, find_syntax_errors
 
 _MAX_FILE_BYTES: Final = 16 << 20
 _MAX_OUTLINED_BYTES: Final = 512 << 10
@@ -55,7 +55,7 @@ _IMPORTS: Final = re.compile(
 
 
 @dataclass(frozen=True)
-class Defined:
+class DefinitionCheck:
     """Whether a name is defined, and where."""
 
     holds: bool | None
@@ -64,79 +64,81 @@ class Defined:
     """Where it is defined, or why it is not or may not be."""
 
 
-def defined(tree: Tree, name: str, path: str, deadline: Deadline) -> Defined:
+def check_definition(tree: FileTree, name: str, path: str, deadline: ToolDeadline) -> DefinitionCheck:
     """Check whether a name is defined. `path` limits the search to a file or folder; empty: no limit."""
     parts = name.replace("::", ".").split(".")
     if location := _find_definition(tree, ".".join(parts), path, deadline):
-        return Defined(True, location)
+        return DefinitionCheck(True, location)
     if len(parts) > 1 and (other_location := _find_definition(tree, parts[-1], path, deadline)):
-        return Defined(None, f"{shown(parts[-1])} is defined, though not as {shown(name)}: {other_location}")
+        return DefinitionCheck(
+            None, f"{format_path(parts[-1])} is defined, though not as {format_path(name)}: {other_location}"
+        )
     if reason := next(_find_doubts(tree, parts[-1], path, deadline), None):
-        return Defined(None, reason)
-    within = f" in {shown(path)}" if path else ""
-    return Defined(False, f"nothing called {shown(name)} is defined{within}")
+        return DefinitionCheck(None, reason)
+    within = f" in {format_path(path)}" if path else ""
+    return DefinitionCheck(False, f"nothing called {format_path(name)} is defined{within}")
 
 
-def _find_definition(tree: Tree, name: str, path: str, deadline: Deadline) -> str:
+def _find_definition(tree: FileTree, name: str, path: str, deadline: ToolDeadline) -> str:
     """Return the first location, or an empty text."""
-    first = symbols(tree, Symbols(path=path, name=name), deadline).partition("\n")[0]
-    return "" if first == f"Nothing called {shown(name)} is defined." else first
+    first = show_symbols(tree, SymbolsArguments(path=path, name=name), deadline).partition("\n")[0]
+    return "" if first == f"Nothing called {format_path(name)} is defined." else first
 
 
-def _find_doubts(tree: Tree, name: str, path: str, deadline: Deadline) -> Iterator[str]:
+def _find_doubts(tree: FileTree, name: str, path: str, deadline: ToolDeadline) -> Iterator[str]:
     """Yield why the name may be defined after all: all files are searched again, with less trust in the outline."""
-    walk = Walk(tree, tree.readable(path), deadline)
+    walk = TreeWalk(tree, tree.require_readable(path), deadline)
     word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
     for entry in walk:
         content = _read_text(tree, entry, walk)
         if not word.search(content.decode("utf-8", "replace")):
             continue
-        if entry.at != walk.start and is_prose(entry.path, content):
+        if entry.names != walk.start and is_prose(entry.path, content):
             continue
         if reason := _explain_doubt(entry.path, content, name):
-            yield f"{shown(name)} occurs in {shown(entry.path)}, {reason}"
-    if walk.left_out:
-        yield f"{shown(name)} was not found, but not everything was searched: {walk.left_out[0]}"
+            yield f"{format_path(name)} occurs in {format_path(entry.path)}, {reason}"
+    if walk.skipped:
+        yield f"{format_path(name)} was not found, but not everything was searched: {walk.skipped[0]}"
 
 
-def _read_text(tree: Tree, entry: Entry, walk: Walk) -> bytes:
+def _read_text(tree: FileTree, entry: TreeEntry, walk: TreeWalk) -> bytes:
     """Return the content, or nothing if the file cannot contain a definition."""
-    if not entry.file:
+    if not entry.is_file:
         return b""
     try:
         content = _read_allowed(tree, entry)
-    except RefusedError:
+    except ToolRefusedError:
         why = "it may hold secrets"
-    except TooLargeError:
+    except FileTooLargeError:
         why = "it is too large"
     except OSError as error:
         why = str(error.strerror)
     else:
         return b"" if is_binary(content) else content
-    if language_of(entry.path, b"") not in (None, *_DATA_LANGUAGES):
-        walk.left_out.append(f"{shown(entry.path)}: {why}")
+    if detect_language(entry.path, b"") not in (None, *_DATA_LANGUAGES):
+        walk.skipped.append(f"{format_path(entry.path)}: {why}")
     return b""
 
 
-def _read_allowed(tree: Tree, entry: Entry) -> bytes:
+def _read_allowed(tree: FileTree, entry: TreeEntry) -> bytes:
     if tree.is_secret(entry.path):
-        raise secret(entry.path)
-    return tree.read(entry.at, _MAX_FILE_BYTES)
+        raise secret_file_error(entry.path)
+    return tree.read(entry.names, _MAX_FILE_BYTES)
 
 
 def is_prose(path: str, content: bytes) -> bool:
     """Return whether a file defines nothing that code could use."""
-    return path.lower().endswith(_PROSE_SUFFIXES) or language_of(path, content) in _DATA_LANGUAGES
+    return path.lower().endswith(_PROSE_SUFFIXES) or detect_language(path, content) in _DATA_LANGUAGES
 
 
 def _explain_doubt(path: str, content: bytes, name: str) -> str:
     """Return why the name may be defined in the file after all, or an empty text if it is clearly not."""
     if len(content) > _MAX_OUTLINED_BYTES:
         return "which is too large to be outlined"
-    lines, language = views(path, content), language_of(path, content)
+    lines, language = split_views(path, content), detect_language(path, content)
     if lines is None or language is None:
         return "and definitions in such a file cannot be found reliably"
-    if syntax_errors(path, content):
+    if find_syntax_errors(path, content):
         return "which cannot be parsed completely"
     code = [line.code for line in lines]
     attribute = re.compile(rf"(?:\b(?:self|this)\.|@){re.escape(name)}\s*(?::[^=\n]*)?=(?!=)")
@@ -150,14 +152,14 @@ def _explain_doubt(path: str, content: bytes, name: str) -> str:
 def _blank_functions(code: list[str], content: bytes, language: str) -> Iterator[str]:
     function_lines: set[int] = set()
     last = 0
-    for definition in definitions(content, language):
+    for definition in parse_definitions(content, language):
         if definition.kind == "function":  # a nested function has been counted with the outer one
-            function_lines.update(range(max(definition.first, last + 1), definition.last + 1))
-            last = max(last, definition.last)
+            function_lines.update(range(max(definition.first_line, last + 1), definition.last_line + 1))
+            last = max(last, definition.last_line)
     return ("" if number in function_lines else line for number, line in enumerate(code, start=1))
 
 
-class Quoted(Enum):
+class QuoteMatch(Enum):
     """How a text occurs in another."""
 
     NOT = "not"
@@ -166,15 +168,15 @@ class Quoted(Enum):
     """The words are the same, but lines are broken or indented differently."""
 
     def __bool__(self) -> bool:
-        return self is not Quoted.NOT
+        return self is not QuoteMatch.NOT
 
 
-def quoted(text: str, within: str, beside: str = "") -> Quoted:
+def match_quote(text: str, within: str, beside: str = "") -> QuoteMatch:
     """Return whether the text occurs in `within`. Occurrences in `beside`, a part of it, do not count."""
     if _count(text, within) > _count(text, beside):
-        return Quoted.EXACTLY
+        return QuoteMatch.EXACTLY
     text, within, beside = (" ".join(part.split()) for part in (text, within, beside))
-    return Quoted.BUT_FOR_SPACE if _count(text, within) > _count(text, beside) else Quoted.NOT
+    return QuoteMatch.BUT_FOR_SPACE if _count(text, within) > _count(text, beside) else QuoteMatch.NOT
 
 
 def _count(text: str, within: str) -> int:

@@ -6,12 +6,22 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Final
 
-from proofstone.agents.rules.tool_rules import FailedError, invalid, shown, with_notes
-from proofstone.agents.tools.models import LISTED, WRITE_BYTES, Delete, Edit, Glob, List, Read, Tool, Write
-from proofstone.agents.tools.tool_context import Deadline
-from proofstone.agents.tools.tree import Entry, Names, Tree, Walk
+from proofstone.agents.rules.tool_rules import ToolFailedError, append_notes, format_path, invalid_arguments_error
+from proofstone.agents.tools.models import (
+    MAX_LISTED,
+    MAX_WRITE_BYTES,
+    DeleteArguments,
+    EditArguments,
+    GlobArguments,
+    ListArguments,
+    ReadArguments,
+    Tool,
+    WriteArguments,
+)
+from proofstone.agents.tools.tool_context import ToolDeadline
+from proofstone.agents.tools.tree import FileTree, PathNames, TreeEntry, TreeWalk
 from proofstone.common.globs import matches
-from proofstone.common.text import counted
+from proofstone.common.text import pluralize
 
 _MAX_FILE_BYTES: Final = 16 << 20
 _MAX_SHOWN_BYTES: Final = 64 << 10
@@ -20,24 +30,24 @@ _BINARY_PREFIX_BYTES: Final = 8192
 """A NUL among the first bytes marks a binary file."""
 
 
-def read(tree: Tree, wanted: Read, _deadline: Deadline) -> str:
-    names = tree.readable(wanted.path)
-    if tree.entry(names).folder:
-        raise FailedError(f"{shown(wanted.path)} is a folder; use `list` to see what is in it.")
-    return page(wanted.path, tree.read(names, _MAX_FILE_BYTES), wanted.offset, wanted.limit)
+def read_file(tree: FileTree, wanted: ReadArguments, _deadline: ToolDeadline) -> str:
+    names = tree.require_readable(wanted.path)
+    if tree.get_entry(names).is_folder:
+        raise ToolFailedError(f"{format_path(wanted.path)} is a folder; use `list` to see what is in it.")
+    return render_page(wanted.path, tree.read(names, _MAX_FILE_BYTES), wanted.offset, wanted.limit)
 
 
-def page(path: str, content: bytes, offset: int, limit: int) -> str:
+def render_page(path: str, content: bytes, offset: int, limit: int) -> str:
     """Return a part of a text with line numbers, and notes about what was left out."""
     if is_binary(content):
-        return f"{shown(path)}: a binary file of {counted(len(content), 'byte')}; it is not shown."
+        return f"{format_path(path)}: a binary file of {pluralize(len(content), 'byte')}; it is not shown."
     lines = content.split(b"\n")
     if not lines[-1]:
         lines.pop()
     if not lines:
-        return f"{shown(path)}: an empty file."
+        return f"{format_path(path)}: an empty file."
     if offset > len(lines):
-        raise FailedError(f"{shown(path)} has only {counted(len(lines), 'line')}.")
+        raise ToolFailedError(f"{format_path(path)} has only {pluralize(len(lines), 'line')}.")
     numbered_lines = _number_lines(lines, offset, limit)
     last = offset + len(numbered_lines) - 1
     notes = [
@@ -46,7 +56,7 @@ def page(path: str, content: bytes, offset: int, limit: int) -> str:
         "not UTF-8: \N{REPLACEMENT CHARACTER} replaces the invalid bytes" if not _is_utf8(content) else "",
         "the last line has no newline" if last == len(lines) and not content.endswith(b"\n") else "",
     ]
-    return with_notes(numbered_lines, notes)
+    return append_notes(numbered_lines, notes)
 
 
 def _number_lines(lines: Sequence[bytes], offset: int, limit: int) -> list[str]:
@@ -80,38 +90,38 @@ def _is_utf8(content: bytes) -> bool:
     return True
 
 
-def list_folder(tree: Tree, wanted: List, _deadline: Deadline) -> str:
-    names = tree.resolved(wanted.path)
-    if not tree.entry(names).folder:
-        raise FailedError(f"{shown(wanted.path)} is a file; use `read` to see it.")
-    entries = tree.listed(names)
+def list_folder(tree: FileTree, wanted: ListArguments, _deadline: ToolDeadline) -> str:
+    names = tree.resolve(wanted.path)
+    if not tree.get_entry(names).is_folder:
+        raise ToolFailedError(f"{format_path(wanted.path)} is a file; use `read` to see it.")
+    entries = tree.list_entries(names)
     if not entries:
-        return f"{shown(wanted.path or '.')}: an empty folder."
-    hidden = len(entries) - LISTED
+        return f"{format_path(wanted.path or '.')}: an empty folder."
+    hidden = len(entries) - MAX_LISTED
     note = f"not shown: {hidden:,} more of {len(entries):,}; use `glob`" if hidden > 0 else ""
-    return with_notes(map(_render_entry, entries[:LISTED]), [note])
+    return append_notes(map(_render_entry, entries[:MAX_LISTED]), [note])
 
 
-def _render_entry(entry: Entry) -> str:
-    name = shown(entry.at[-1])
-    if entry.link is not None:
-        return f"{name} -> {shown(entry.link)}"
-    return f"{name}/" if entry.folder else name
+def _render_entry(entry: TreeEntry) -> str:
+    name = format_path(entry.names[-1])
+    if entry.link_target is not None:
+        return f"{name} -> {format_path(entry.link_target)}"
+    return f"{name}/" if entry.is_folder else name
 
 
-def glob(tree: Tree, wanted: Glob, deadline: Deadline) -> str:
-    walk = Walk(tree, tree.resolved(wanted.path), deadline)
+def find_files(tree: FileTree, wanted: GlobArguments, deadline: ToolDeadline) -> str:
+    walk = TreeWalk(tree, tree.resolve(wanted.path), deadline)
     paths: list[str] = []
     for entry in walk:
         if matches(wanted.pattern, entry.path):
-            if len(paths) == LISTED:
-                walk.left_out.append(f"more than {LISTED} files match: narrow the pattern, or use `path`")
+            if len(paths) == MAX_LISTED:
+                walk.skipped.append(f"more than {MAX_LISTED} files match: narrow the pattern, or use `path`")
                 break
-            paths.append(shown(entry.path))
+            paths.append(format_path(entry.path))
     if not paths:
         hint = f" `**/{wanted.pattern}` looks in all folders." if "/" not in wanted.pattern else ""
-        paths = [f"No file matches {shown(wanted.pattern)}.{hint}"]
-    return with_notes(paths, walk.left_out)
+        paths = [f"No file matches {format_path(wanted.pattern)}.{hint}"]
+    return append_notes(paths, walk.skipped)
 
 
 _MAX_OFFSETS: Final = 100
@@ -121,23 +131,25 @@ _MAX_SIMILAR: Final = 3
 _MAX_COMPARED_CHARS: Final = 200
 
 
-def write(tree: Tree, wanted: Write, _deadline: Deadline) -> str:
-    names = tree.writable(wanted.path)
+def write_file(tree: FileTree, wanted: WriteArguments, _deadline: ToolDeadline) -> str:
+    names = tree.require_writable(wanted.path)
     content = wanted.content.encode()
-    if len(content) > WRITE_BYTES:
-        raise invalid(Tool.WRITE, f"content: it has {len(content):,} bytes; {WRITE_BYTES:,} are allowed.")
+    if len(content) > MAX_WRITE_BYTES:
+        raise invalid_arguments_error(
+            Tool.WRITE, f"content: it has {len(content):,} bytes; {MAX_WRITE_BYTES:,} are allowed."
+        )
     before = _read_old_content(tree, names)
     new = tree.write(names, content)
     note = "the lines of the file ended in CRLF; now they end in LF" if _has_lost_crlf(before, content) else ""
-    summary = f"{'Made' if new else 'Wrote'} {shown(wanted.path)}: {counted(_count_lines(content), 'line')}."
-    return with_notes([summary], [note])
+    summary = f"{'Made' if new else 'Wrote'} {format_path(wanted.path)}: {pluralize(_count_lines(content), 'line')}."
+    return append_notes([summary], [note])
 
 
-def _read_old_content(tree: Tree, names: Names) -> bytes:
+def _read_old_content(tree: FileTree, names: PathNames) -> bytes:
     """Return the current content for the note about line endings, or nothing if it cannot be read."""
     try:
-        return tree.read(names, WRITE_BYTES)
-    except (OSError, FailedError):
+        return tree.read(names, MAX_WRITE_BYTES)
+    except (OSError, ToolFailedError):
         return b""
 
 
@@ -149,29 +161,30 @@ def _count_lines(content: bytes) -> int:
     return content.count(b"\n") + (not content.endswith(b"\n") and bool(content))
 
 
-def edit(tree: Tree, wanted: Edit, _deadline: Deadline) -> str:
-    names = tree.writable(wanted.path)
+def edit_file(tree: FileTree, wanted: EditArguments, _deadline: ToolDeadline) -> str:
+    names = tree.require_writable(wanted.path)
     if wanted.old == wanted.new:
-        raise invalid(Tool.EDIT, "new: it is the same as `old`.")
-    content = tree.read(names, WRITE_BYTES)
+        raise invalid_arguments_error(Tool.EDIT, "new: it is the same as `old`.")
+    content = tree.read(names, MAX_WRITE_BYTES)
     old, new = _match_line_endings(content, wanted.old, wanted.new)
     offsets = _find_offsets(content, old)
     if not offsets:
-        raise FailedError(
-            f"`old` is not in {shown(wanted.path)}. Nothing was changed.{_suggest_lines(content, wanted.old)}"
+        raise ToolFailedError(
+            f"`old` is not in {format_path(wanted.path)}. Nothing was changed.{_suggest_lines(content, wanted.old)}"
         )
     if len(offsets) > 1 and not wanted.all:
-        raise FailedError(
-            f"`old` is {_render_count(offsets)} in {shown(wanted.path)}: in {_render_line_numbers(content, offsets)}. "
+        raise ToolFailedError(
+            f"`old` is {_render_count(offsets)} in {format_path(wanted.path)}: in "
+            f"{_render_line_numbers(content, offsets)}. "
             "Nothing was changed. Include more of the surrounding lines, or set `all`."
         )
     changed = content.replace(old, new) if wanted.all else content.replace(old, new, 1)
-    if len(changed) > WRITE_BYTES:
-        raise FailedError(
-            f"The file would have {len(changed):,} bytes; {WRITE_BYTES:,} are allowed. Nothing was changed."
+    if len(changed) > MAX_WRITE_BYTES:
+        raise ToolFailedError(
+            f"The file would have {len(changed):,} bytes; {MAX_WRITE_BYTES:,} are allowed. Nothing was changed."
         )
     tree.write(names, changed)
-    return f"Changed {shown(wanted.path)}: {_render_line_numbers(content, offsets)}."
+    return f"Changed {format_path(wanted.path)}: {_render_line_numbers(content, offsets)}."
 
 
 def _match_line_endings(content: bytes, old: str, new: str) -> tuple[bytes, bytes]:
@@ -228,6 +241,6 @@ def _find_similar(text: str, lines: Sequence[str]) -> Iterator[int]:
         yield stripped.index(line) + 1
 
 
-def delete(tree: Tree, wanted: Delete, _deadline: Deadline) -> str:
-    tree.delete(tree.writable(wanted.path, itself=True))
-    return f"Deleted {shown(wanted.path)}."
+def delete_file(tree: FileTree, wanted: DeleteArguments, _deadline: ToolDeadline) -> str:
+    tree.delete(tree.require_writable(wanted.path, itself=True))
+    return f"Deleted {format_path(wanted.path)}."

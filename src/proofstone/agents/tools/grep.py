@@ -11,13 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from proofstone.agents.rules.tool_rules import FailedError, RefusedError, invalid, shown, with_notes
+from proofstone.agents.rules.tool_rules import (
+    ToolFailedError,
+    ToolRefusedError,
+    append_notes,
+    format_path,
+    invalid_arguments_error,
+)
 from proofstone.agents.tools.files import is_binary
-from proofstone.agents.tools.models import Grep, Tool
-from proofstone.agents.tools.tool_context import Deadline
-from proofstone.agents.tools.tree import TooLargeError, Tree, Walk
+from proofstone.agents.tools.models import GrepArguments, Tool
+from proofstone.agents.tools.tool_context import ToolDeadline
+from proofstone.agents.tools.tree import FileTooLargeError, FileTree, TreeWalk
 from proofstone.common.globs import matches
-from proofstone.common.text import counted
+from proofstone.common.text import pluralize
 
 _SEARCHER: Final = Path(__file__).with_name("searcher.py")
 _FILE_BYTES: Final = 4 << 20
@@ -26,8 +32,8 @@ _BATCH_FILES: Final = 2000
 _TICK: Final = 0.2
 
 
-def grep(tree: Tree, wanted: Grep, deadline: Deadline) -> str:
-    texts = _Texts(tree, Walk(tree, tree.readable(wanted.path), deadline), wanted.glob)
+def grep(tree: FileTree, wanted: GrepArguments, deadline: ToolDeadline) -> str:
+    texts = _Texts(tree, TreeWalk(tree, tree.require_readable(wanted.path), deadline), wanted.glob)
     matches_found: list[str] = []
     searched = 0
     notes: list[str] = []
@@ -42,15 +48,15 @@ def grep(tree: Tree, wanted: Grep, deadline: Deadline) -> str:
             matches_found.pop()
             notes.append(f"more than {wanted.limit} lines match: narrow the pattern, or use `path` or `glob`")
             break
-    lines = matches_found or [f"Nothing matches in {counted(searched, 'file')}."]
-    return with_notes(lines, (*notes, *texts.notes()))
+    lines = matches_found or [f"Nothing matches in {pluralize(searched, 'file')}."]
+    return append_notes(lines, (*notes, *texts.notes()))
 
 
-def first_line(name: str, content: bytes, pattern: str, deadline: Deadline) -> str:
+def find_first_line(name: str, content: bytes, pattern: str, deadline: ToolDeadline) -> str:
     """Return the first line of a text that matches, with its position, or an empty text."""
-    matching = _search_batch(Grep(pattern=pattern), [_Text(name, content)], 1, deadline)
+    matching = _search_batch(GrepArguments(pattern=pattern), [_Text(name, content)], 1, deadline)
     if matching is None:
-        raise FailedError("matching takes too long")
+        raise ToolFailedError("matching takes too long")
     return matching[0] if matching else ""
 
 
@@ -64,8 +70,8 @@ class _Text:
 class _Texts:
     """The files that are searched, and notes about the others."""
 
-    tree: Tree
-    walk: Walk
+    tree: FileTree
+    walk: TreeWalk
     glob: str
     too_large: list[str] = field(default_factory=list)
     secret: int = 0
@@ -84,39 +90,39 @@ class _Texts:
 
     def _read_texts(self) -> Iterator[_Text]:
         for entry in self.walk:
-            if not entry.file or (self.glob and not matches(self.glob, entry.path)):
+            if not entry.is_file or (self.glob and not matches(self.glob, entry.path)):
                 continue
             if self.tree.is_secret(entry.path):
                 self.secret += 1
                 continue
             try:
-                content = self.tree.read(entry.at, _FILE_BYTES)
-            except RefusedError:
+                content = self.tree.read(entry.names, _FILE_BYTES)
+            except ToolRefusedError:
                 self.secret += 1
-            except TooLargeError:
-                self.too_large.append(shown(entry.path))
+            except FileTooLargeError:
+                self.too_large.append(format_path(entry.path))
             except OSError as error:
-                self.walk.left_out.append(f"not searched: {shown(entry.path)}: {error.strerror}")
+                self.walk.skipped.append(f"not searched: {format_path(entry.path)}: {error.strerror}")
             else:
                 if not is_binary(content):
                     yield _Text(entry.path, content)
 
     def notes(self) -> Iterator[str]:
-        yield from self.walk.left_out
+        yield from self.walk.skipped
         if self.too_large:
             more = "" if len(self.too_large) <= 3 else f" and {len(self.too_large) - 3} more"
             yield f"too large to be searched: {', '.join(self.too_large[:3])}{more}"
         if self.secret:
-            yield f"not searched: {counted(self.secret, 'file')} that may hold secrets"
+            yield f"not searched: {pluralize(self.secret, 'file')} that may hold secrets"
 
 
-def _search_batch(wanted: Grep, batch: list[_Text], limit: int, deadline: Deadline) -> list[str] | None:
+def _search_batch(wanted: GrepArguments, batch: list[_Text], limit: int, deadline: ToolDeadline) -> list[str] | None:
     """Return the matching lines, or None if there was not enough time."""
     request = {
         "pattern": wanted.pattern,
         "ignore_case": wanted.ignore_case,
         "most": limit,
-        "seconds": math.ceil(deadline.left) + 1,
+        "seconds": math.ceil(deadline.remaining) + 1,
     }
     texts = (piece for text in batch for piece in (len(text.content).to_bytes(8, "big"), text.content))
     output = _run_searcher(b"".join((json.dumps(request).encode(), b"\n", *texts)), deadline)
@@ -124,11 +130,13 @@ def _search_batch(wanted: Grep, batch: list[_Text], limit: int, deadline: Deadli
         return None
     answer: dict[str, Any] = json.loads(output) if output else {"error": "it needs too much memory or time"}
     if "error" in answer:
-        raise invalid(Tool.GREP, f"pattern: {answer['error']}. Use a regular expression of Python's `re`.")
-    return [f"{shown(batch[number].path)}:{line}: {text}" for number, line, text in answer["found"]]
+        raise invalid_arguments_error(
+            Tool.GREP, f"pattern: {answer['error']}. Use a regular expression of Python's `re`."
+        )
+    return [f"{format_path(batch[number].path)}:{line}: {text}" for number, line, text in answer["found"]]
 
 
-def _run_searcher(request: bytes, deadline: Deadline) -> bytes | None:
+def _run_searcher(request: bytes, deadline: ToolDeadline) -> bytes | None:
     with subprocess.Popen(
         [sys.executable, "-I", "-S", str(_SEARCHER)],
         stdin=subprocess.PIPE,
@@ -142,9 +150,9 @@ def _run_searcher(request: bytes, deadline: Deadline) -> bytes | None:
             process.kill()
 
 
-def _communicate(process: subprocess.Popen[bytes], request: bytes, deadline: Deadline) -> bytes | None:
+def _communicate(process: subprocess.Popen[bytes], request: bytes, deadline: ToolDeadline) -> bytes | None:
     remaining: bytes | None = request
-    while not deadline.over:
+    while not deadline.is_over:
         try:
             return process.communicate(remaining, timeout=_TICK)[0]
         except subprocess.TimeoutExpired:

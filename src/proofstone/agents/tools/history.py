@@ -22,16 +22,24 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-from proofstone.agents.rules.tool_rules import FailedError, names, outside, require_revision, secret, shown, with_notes
-from proofstone.agents.tools.compared import Compared, scratch_git
-from proofstone.agents.tools.definitions import Quoted, quoted
-from proofstone.agents.tools.files import page
-from proofstone.agents.tools.models import LISTED, GitDiff, GitLog, GitShow, Tool
-from proofstone.agents.tools.tool_context import Deadline, Ground
-from proofstone.agents.tools.tree import Tree
-from proofstone.common.text import counted
+from proofstone.agents.rules.tool_rules import (
+    ToolFailedError,
+    append_notes,
+    format_path,
+    outside_project_error,
+    require_revision,
+    secret_file_error,
+    split_path,
+)
+from proofstone.agents.tools.comparison import FileComparison, build_scratch_git
+from proofstone.agents.tools.definitions import QuoteMatch, match_quote
+from proofstone.agents.tools.files import render_page
+from proofstone.agents.tools.models import MAX_LISTED, GitDiffArguments, GitLogArguments, GitShowArguments, Tool
+from proofstone.agents.tools.tool_context import ToolContext, ToolDeadline
+from proofstone.agents.tools.tree import FileTree
+from proofstone.common.text import pluralize
 from proofstone.errors import RepositoryError
-from proofstone.git.objects import Held
+from proofstone.git.objects import GitEntry
 from proofstone.git.program import Git
 
 _MAX_SHOWN_BYTES: Final = 64 << 10
@@ -50,12 +58,12 @@ class History:
 
     git: Git
     commit: str
-    tree: Tree
-    deadline: Deadline
+    tree: FileTree
+    deadline: ToolDeadline
 
-    def log(self, wanted: GitLog) -> str:
+    def log(self, wanted: GitLogArguments) -> str:
         revision = self._resolve_revision(Tool.GIT_LOG, wanted.revision)
-        path = names(wanted.path)
+        path = split_path(wanted.path)
         arguments = (
             "log",
             "--no-color",
@@ -73,9 +81,9 @@ class History:
             return output
         older = lines[wanted.limit].partition(" ")[0]
         note = f"there are older commits; raise `limit`, or continue from revision {older}"
-        return with_notes(lines[: wanted.limit], [note])
+        return append_notes(lines[: wanted.limit], [note])
 
-    def show(self, wanted: GitShow) -> str:
+    def show(self, wanted: GitShowArguments) -> str:
         revision = self._resolve_revision(Tool.GIT_SHOW, wanted.revision)
         if wanted.path:
             return self._show_file(wanted, revision)
@@ -83,43 +91,43 @@ class History:
             ("show", "--no-patch", "--no-color", "--no-show-signature", f"--format={_COMMIT_FORMAT}", revision)
         )
         # Compare with the first parent; compare a root commit with the empty tree.
-        parent = self.git.maybe("rev-parse", "--verify", "--quiet", f"{revision}^1")
+        parent = self.git.try_line("rev-parse", "--verify", "--quiet", f"{revision}^1")
         revisions = (parent, revision) if parent else ("--root", "--no-commit-id", revision)
         return f"{header.rstrip()}\n\n{self._render_difference(('diff-tree', '-r', *revisions), ())}"
 
-    def diff(self, wanted: GitDiff) -> str:
+    def diff(self, wanted: GitDiffArguments) -> str:
         revision = self._resolve_revision(Tool.GIT_DIFF, wanted.revision)
-        path = names(wanted.path)
+        path = split_path(wanted.path)
         if wanted.to:
             other = self._resolve_revision(Tool.GIT_DIFF, wanted.to)
             return self._render_difference(("diff-tree", "-r", revision, other), path)
         with tempfile.TemporaryDirectory(prefix="proofstone-diff-") as folder:
             scratch = Path(folder)
-            scratch_history = replace(self, git=scratch_git(self.git, scratch))
+            scratch_history = replace(self, git=build_scratch_git(self.git, scratch))
             return scratch_history._compare_with_files(scratch, revision, path)
 
     def _compare_with_files(self, scratch: Path, revision: str, path: tuple[str, ...]) -> str:
         # Files that were added after the revision are compared with nothing.
-        later = {held.path: Held("", "", held.path) for held in self._list_tree(self.commit, path)}
+        later = {held.path: GitEntry("", "", held.path) for held in self._list_tree(self.commit, path)}
         base = later | {held.path: held for held in self._list_tree(revision, path)}
-        comparison = Compared(self.git, self.tree, self.deadline)
-        comparison.look(base.values())
+        comparison = FileComparison(self.git, self.tree, self.deadline)
+        comparison.compare(base.values())
         self.git.run("read-tree", self.commit)
-        new = [shown(os.fsdecode(file)) for file in self._list_new_files(path) if file not in base]
-        comparison.take_back_conversions(base)
+        new = [format_path(os.fsdecode(file)) for file in self._list_new_files(path) if file not in base]
+        comparison.undo_conversions(base)
         self.git.run("read-tree", revision)
-        comparison.put_into_index(scratch, base)
+        comparison.update_index(scratch, base)
         difference = self._render_difference(("diff-index", "--cached", revision), path)
-        new_note = f"new files, not shown here: {', '.join(new[:LISTED])}" if new else ""
-        more_note = f"and {counted(len(new) - LISTED, 'further new file')}" if len(new) > LISTED else ""
-        return with_notes([difference], [*comparison.notes(), new_note, more_note])
+        new_note = f"new files, not shown here: {', '.join(new[:MAX_LISTED])}" if new else ""
+        more_note = f"and {pluralize(len(new) - MAX_LISTED, 'further new file')}" if len(new) > MAX_LISTED else ""
+        return append_notes([difference], [*comparison.notes(), new_note, more_note])
 
-    def _list_tree(self, revision: str, path: tuple[str, ...]) -> list[Held]:
+    def _list_tree(self, revision: str, path: tuple[str, ...]) -> list[GitEntry]:
         listing = self._read_bytes(("ls-tree", "-r", "-z", revision, "--", *_build_pathspecs(path)), _MAX_NAMES_BYTES)
         if listing.cut:
-            raise FailedError("There are too many files to compare. Name a `path`.")
+            raise ToolFailedError("There are too many files to compare. Name a `path`.")
         records = (record.partition(b"\t") for record in listing.data.split(b"\0") if record)
-        return [Held(meta[:6].decode("ascii"), meta.split()[2].decode("ascii"), name) for meta, _, name in records]
+        return [GitEntry(meta[:6].decode("ascii"), meta.split()[2].decode("ascii"), name) for meta, _, name in records]
 
     def _list_new_files(self, path: tuple[str, ...]) -> list[bytes]:
         """Return the files that git does not know yet. Git lists names only, and so reads no files but `.gitignore`."""
@@ -134,42 +142,44 @@ class History:
         changed = self._read_bytes((command, "--name-only", "-z", *_DIFF_OPTIONS, *rest, *pathspecs), _MAX_NAMES_BYTES)
         hidden = [name for name in map(os.fsdecode, changed.data.split(b"\0")) if name and self.tree.is_secret(name)]
         if changed.cut or len(hidden) > _MAX_SECRETS:
-            raise FailedError("Too many files changed to show them. Name a `path`.")
+            raise ToolFailedError("Too many files changed to show them. Name a `path`.")
         shown_pathspecs = (*pathspecs, *(f":(top,exclude,literal){name}" for name in hidden))
         patch = self._read_text((command, "--patch", *_DIFF_OPTIONS, *rest, *shown_pathspecs))
-        note = f"not shown because they may hold secrets: {', '.join(map(shown, hidden[:20]))}" if hidden else ""
-        return with_notes([patch.rstrip("\n") or "Nothing differs."], [note])
+        note = f"not shown because they may hold secrets: {', '.join(map(format_path, hidden[:20]))}" if hidden else ""
+        return append_notes([patch.rstrip("\n") or "Nothing differs."], [note])
 
-    def _show_file(self, wanted: GitShow, revision: str) -> str:
-        path = "/".join(names(wanted.path))  # git does not follow links
+    def _show_file(self, wanted: GitShowArguments, revision: str) -> str:
+        path = "/".join(split_path(wanted.path))  # git does not follow links
         if self.tree.is_secret(path):
-            raise secret(path)
+            raise secret_file_error(path)
         object_name = f"{revision}:{path}"
-        kind = self.git.maybe("cat-file", "-t", object_name)
+        kind = self.git.try_line("cat-file", "-t", object_name)
         if kind == "tree":
             entries = self._read_bytes(("ls-tree", "--name-only", "-z", object_name), _MAX_NAMES_BYTES).data.split(
                 b"\0"
             )
-            entry_names = [shown(os.fsdecode(name)) for name in entries if name]
-            hidden_note = f"not shown: {len(entry_names) - LISTED:,} more" if len(entry_names) > LISTED else ""
-            return with_notes(entry_names[:LISTED], [hidden_note])
+            entry_names = [format_path(os.fsdecode(name)) for name in entries if name]
+            hidden_note = f"not shown: {len(entry_names) - MAX_LISTED:,} more" if len(entry_names) > MAX_LISTED else ""
+            return append_notes(entry_names[:MAX_LISTED], [hidden_note])
         if kind != "blob":
-            raise FailedError(f"{shown(path)} is not in {wanted.revision}.")
+            raise ToolFailedError(f"{format_path(path)} is not in {wanted.revision}.")
         content = self._read_bytes(("cat-file", "blob", object_name), _MAX_FILE_BYTES)
         if content.cut:
-            raise FailedError(f"{shown(path)} is too large for this tool: {counted(_MAX_FILE_BYTES, 'byte')} at most.")
-        return page(path, content.data, wanted.offset, wanted.limit)
+            raise ToolFailedError(
+                f"{format_path(path)} is too large for this tool: {pluralize(_MAX_FILE_BYTES, 'byte')} at most."
+            )
+        return render_page(path, content.data, wanted.offset, wanted.limit)
 
     def _resolve_revision(self, tool: Tool, revision: str) -> str:
         """Return the id of a revision."""
         require_revision(tool, revision)
         head, _, _ = revision.partition("^")[0].partition("~")
         expression = self.commit + revision[len(head) :] if head in ("HEAD", "@") else revision
-        commit_id = self.git.maybe("rev-parse", "--verify", "--quiet", f"{expression}^{{commit}}")
+        commit_id = self.git.try_line("rev-parse", "--verify", "--quiet", f"{expression}^{{commit}}")
         if commit_id is None:
-            raise FailedError(f"There is no commit {shown(revision)}. Use `git_log` to list the commits.")
+            raise ToolFailedError(f"There is no commit {format_path(revision)}. Use `git_log` to list the commits.")
         if self.git.run("merge-base", "--is-ancestor", commit_id, self.commit, accept=(0, 1)).returncode:
-            raise outside(revision, "it is not in the history of the commit that the work started from")
+            raise outside_project_error(revision, "it is not in the history of the commit that the work started from")
         return commit_id
 
     def _read_text(self, arguments: tuple[str, ...]) -> str:
@@ -177,7 +187,7 @@ class History:
         text = output.data.decode("utf-8", "replace")
         if output.cut:
             text = text.rpartition("\n")[0] or text
-            text += f"\n[cut after {counted(_MAX_SHOWN_BYTES, 'byte')}: name a `path`, or a lower `limit`]"
+            text += f"\n[cut after {pluralize(_MAX_SHOWN_BYTES, 'byte')}: name a `path`, or a lower `limit`]"
         return text
 
     def _read_bytes(self, arguments: tuple[str, ...], limit: int) -> _Output:
@@ -201,7 +211,7 @@ def _build_pathspecs(path: Iterable[str]) -> tuple[str, ...]:
     return (f":(top,literal){joined}",) if joined else (":(top)",)
 
 
-def _read_output(process: subprocess.Popen[bytes], limit: int, deadline: Deadline, command: str) -> _Output:
+def _read_output(process: subprocess.Popen[bytes], limit: int, deadline: ToolDeadline, command: str) -> _Output:
     if process.stdin is None or process.stdout is None:
         raise AssertionError("git is always started with pipes")
     process.stdin.close()
@@ -209,26 +219,26 @@ def _read_output(process: subprocess.Popen[bytes], limit: int, deadline: Deadlin
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while len(data) <= limit:
-            if deadline.over:
-                raise FailedError(f"git {command} took too long. Name a `path`, or a lower `limit`.")
+            if deadline.is_over:
+                raise ToolFailedError(f"git {command} took too long. Name a `path`, or a lower `limit`.")
             if selector.select(_TICK):
                 piece = os.read(process.stdout.fileno(), 1 << 16)
                 if not piece:
                     break
                 data += piece
     if len(data) <= limit and process.wait() != 0:
-        raise FailedError(f"git {command} failed with exit code {process.returncode}.")
+        raise ToolFailedError(f"git {command} failed with exit code {process.returncode}.")
     return _Output(bytes(data[:limit]), cut=len(data) > limit)
 
 
-def ask(ground: Ground, deadline: Deadline, question: Callable[[History], str]) -> str:
+def query_history(ground: ToolContext, deadline: ToolDeadline, question: Callable[[History], str]) -> str:
     """Answer a question about the history. An error of git becomes a failed result."""
     if ground.git is None or ground.commit is None:
         raise AssertionError("a toolbox offers history only where there is one")
     try:
-        return question(History(ground.git, ground.commit, Tree(ground), deadline))
+        return question(History(ground.git, ground.commit, FileTree(ground), deadline))
     except RepositoryError as error:
-        raise FailedError(f"{error.message}.") from error
+        raise ToolFailedError(f"{error.message}.") from error
 
 
 _HEADER_LINES: Final = 4
@@ -249,25 +259,25 @@ class CommitText:
     left_out: tuple[str, ...]
     """What was not shown, and why."""
 
-    def says(self, text: str) -> Quoted:
-        return quoted(text, self.message)
+    def find_in_message(self, text: str) -> QuoteMatch:
+        return match_quote(text, self.message)
 
-    def changes(self, text: str) -> Quoted:
+    def find_in_change(self, text: str) -> QuoteMatch:
         """Return whether the change contains the text: as it was before, as it is now, or as shown, with the signs."""
         readings = (_build_side_reading("-"), _build_side_reading("+"), _read_as_shown)
-        return next((match for reading in readings if (match := self._match_reading(text, reading))), Quoted.NOT)
+        return next((match for reading in readings if (match := self._match_reading(text, reading))), QuoteMatch.NOT)
 
-    def _match_reading(self, text: str, reading: Callable[[str], str | None]) -> Quoted:
+    def _match_reading(self, text: str, reading: Callable[[str], str | None]) -> QuoteMatch:
         lines = [(line, reading(line)) for line in self.change]
         changed_text = _join_lines(text_read for _, text_read in lines)
         context = _join_lines(
             text_read if line.startswith(" ") or text_read is None else _BREAK for line, text_read in lines
         )
-        return quoted(text, changed_text, beside=context)
+        return match_quote(text, changed_text, beside=context)
 
 
-def commit_text(history: History, revision: str) -> CommitText:
-    lines = history.show(GitShow(revision=revision)).split("\n")
+def read_commit_text(history: History, revision: str) -> CommitText:
+    lines = history.show(GitShowArguments(revision=revision)).split("\n")
     message = list(takewhile(lambda line: not line.strip() or line.startswith(_INDENT), lines[_HEADER_LINES:]))
     rest = lines[_HEADER_LINES + len(message) :]
     return CommitText(

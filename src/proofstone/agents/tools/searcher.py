@@ -15,11 +15,11 @@ import resource
 import sys
 from typing import BinaryIO
 
-SHOWN = 300
-BEFORE = 100
+MAX_SHOWN_CHARS = 300
+CONTEXT_CHARS = 100
 
 
-def lines(pattern: re.Pattern[str], stream: BinaryIO, limit: int) -> list[tuple[int, int, str]]:
+def find_lines(pattern: re.Pattern[str], stream: BinaryIO, limit: int) -> list[tuple[int, int, str]]:
     matches: list[tuple[int, int, str]] = []
     number = 0
     while head := stream.read(8):
@@ -28,17 +28,17 @@ def lines(pattern: re.Pattern[str], stream: BinaryIO, limit: int) -> list[tuple[
             line = raw.removesuffix(b"\r").decode("utf-8", "replace")
             match = pattern.search(line)
             if match:
-                matches.append((number, line_number, part(line, match.start())))
+                matches.append((number, line_number, shorten_line(line, match.start())))
                 if len(matches) == limit:
                     return matches
         number += 1
     return matches
 
 
-def part(line: str, position: int) -> str:
+def shorten_line(line: str, position: int) -> str:
     """Shorten a long line to the part around the match."""
-    start = max(0, position - BEFORE) if len(line) > SHOWN else 0
-    end = start + SHOWN
+    start = max(0, position - CONTEXT_CHARS) if len(line) > MAX_SHOWN_CHARS else 0
+    end = start + MAX_SHOWN_CHARS
     return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
 
 
@@ -49,7 +49,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
     try:
         pattern = re.compile(request["pattern"], re.IGNORECASE if request["ignore_case"] else 0)
-        answer: object = {"found": lines(pattern, sys.stdin.buffer, request["most"])}
+        answer: object = {"found": find_lines(pattern, sys.stdin.buffer, request["most"])}
     except (re.error, RecursionError, OverflowError, MemoryError) as error:
         answer = {"error": str(error) or "it needs too much memory"}
     sys.stdout.write(json.dumps(answer))

@@ -9,21 +9,21 @@ import signal
 from dataclasses import dataclass, field
 from typing import Final
 
-from proofstone.agents.executors.context import ShellJob
+from proofstone.agents.executors.context import ShellCommand
 from proofstone.agents.memory.models import MemoryEntry
-from proofstone.agents.rules.tool_rules import FailedError, shown
-from proofstone.agents.tools.models import MemorySearch, Run, WebFetch, WebSearch
-from proofstone.agents.tools.tool_context import Deadline, Ground
-from proofstone.agents.web.pages import Page
+from proofstone.agents.rules.tool_rules import ToolFailedError, format_path
+from proofstone.agents.tools.models import MemorySearchArguments, RunArguments, WebFetchArguments, WebSearchArguments
+from proofstone.agents.tools.tool_context import ToolContext, ToolDeadline
+from proofstone.agents.web.pages import WebPage
 from proofstone.errors import InputError
-from proofstone.sandbox.job import Execution
+from proofstone.sandbox.job import SandboxResult
 
 _MAX_HEAD_BYTES: Final = 10 << 10
 _MAX_TAIL_BYTES: Final = 20 << 10
 
 
 @dataclass
-class Ends:
+class OutputEnds:
     """The beginning and the end of an output of any length."""
 
     head: bytearray = field(default_factory=bytearray)
@@ -49,19 +49,19 @@ def _decode(data: bytearray) -> str:
     return data.decode("utf-8", "replace").strip("\n")
 
 
-def run(ground: Ground, wanted: Run, deadline: Deadline) -> str:
+def run_command(ground: ToolContext, wanted: RunArguments, deadline: ToolDeadline) -> str:
     if ground.run is None:
         raise AssertionError("a toolbox offers commands only where they can be run")
-    output = Ends()
-    seconds = min(wanted.seconds, deadline.left)
-    execution = ground.run(ShellJob(wanted.command, seconds=seconds, on_output=output.add))
-    message = "\n".join(filter(None, (ending(execution, seconds), output.text or "It printed nothing.")))
+    output = OutputEnds()
+    seconds = min(wanted.seconds, deadline.remaining)
+    execution = ground.run(ShellCommand(wanted.command, seconds=seconds, on_output=output.add))
+    message = "\n".join(filter(None, (describe_ending(execution, seconds), output.text or "It printed nothing.")))
     if execution.exit_code is None or _find_signal(execution.exit_code):
-        raise FailedError(message)
+        raise ToolFailedError(message)
     return message
 
 
-def ending(execution: Execution, seconds: float) -> str:
+def describe_ending(execution: SandboxResult, seconds: float) -> str:
     """Describe how a command ended."""
     if execution.setup_error:
         return f"It could not be started: {execution.setup_error}"
@@ -85,48 +85,51 @@ _MAX_CONTENT_CHARS: Final = 1800
 """Characters of one entry; ten entries are a page."""
 
 
-def search(ground: Ground, wanted: MemorySearch, _deadline: Deadline) -> str:
+def search_memory(ground: ToolContext, wanted: MemorySearchArguments, _deadline: ToolDeadline) -> str:
     if ground.memory is None:
         raise AssertionError("a toolbox offers the memory only where there is one")
     try:
         entries = ground.memory.search((wanted.query,), _MAX_ENTRIES)
     except InputError as error:  # somebody has edited its file
-        raise FailedError(f"The memory cannot be read: {error.message}") from error
+        raise ToolFailedError(f"The memory cannot be read: {error.message}") from error
     if not entries:
-        return f"The memory has nothing about {shown(wanted.query)}."
+        return f"The memory has nothing about {format_path(wanted.query)}."
     return "\n\n".join(map(_render_entry, entries))
 
 
 def _render_entry(entry: MemoryEntry) -> str:
     omitted = len(entry.content) - _MAX_CONTENT_CHARS
     content = entry.content if omitted <= 0 else f"{entry.content[:_MAX_CONTENT_CHARS]}… [{omitted:,} more characters]"
-    return f"{shown(entry.entry_id)} ({entry.type}, {shown(entry.timestamp)})\n{content}"
+    return f"{format_path(entry.entry_id)} ({entry.type}, {format_path(entry.timestamp)})\n{content}"
 
 
-MOST: Final = 20_000
+MAX_RESULT_CHARS: Final = 20_000
 """Characters of one result."""
 _MAX_WEB_HEAD_CHARS: Final = 15_000
 
 
-def web_search(ground: Ground, wanted: WebSearch, deadline: Deadline) -> str:
+def search_web(ground: ToolContext, wanted: WebSearchArguments, deadline: ToolDeadline) -> str:
     if ground.web is None or ground.web.search is None:
         raise AssertionError("a toolbox offers a search only with a search provider")
-    text = ground.web.search(wanted.query, deadline.left, ground.cancel)
+    text = ground.web.search(wanted.query, deadline.remaining, ground.cancel)
     return _shorten(text) or "It found nothing."
 
 
-def fetch(ground: Ground, wanted: WebFetch, deadline: Deadline) -> str:
+def fetch_page(ground: ToolContext, wanted: WebFetchArguments, deadline: ToolDeadline) -> str:
     """Fetch a page. Its addresses are shown in full, because claims about the page are looked up by them."""
     if ground.web is None or ground.web.fetch is None:
         raise AssertionError("a toolbox offers pages only with a fetch provider")
-    page = ground.web.fetch(wanted.url, deadline.left, ground.cancel)
-    return Page(page.addresses, _shorten(page.text) or "The page is empty.").shown()
+    page = ground.web.fetch(wanted.url, deadline.remaining, ground.cancel)
+    return WebPage(page.addresses, _shorten(page.text) or "The page is empty.").format_text()
 
 
 def _shorten(text: str) -> str:
     """Leave out the middle of a long text."""
     text = text.encode("utf-8", "replace").decode().strip()  # JSON can contain unpaired surrogates
-    omitted = len(text) - MOST
+    omitted = len(text) - MAX_RESULT_CHARS
     if omitted <= 0:
         return text
-    return f"{text[:_MAX_WEB_HEAD_CHARS]}\n[{omitted:,} characters left out here]\n{text[_MAX_WEB_HEAD_CHARS - MOST :]}"
+    return (
+        f"{text[:_MAX_WEB_HEAD_CHARS]}\n[{omitted:,} characters left out "
+        f"here]\n{text[_MAX_WEB_HEAD_CHARS - MAX_RESULT_CHARS :]}"
+    )

@@ -10,13 +10,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from proofstone.agents.rules.tool_rules import FailedError, RefusedError, invalid, shown, with_notes
+from proofstone.agents.rules.tool_rules import (
+    ToolFailedError,
+    ToolRefusedError,
+    append_notes,
+    format_path,
+    invalid_arguments_error,
+)
 from proofstone.agents.tools.files import is_binary
-from proofstone.agents.tools.models import MATCHES, Symbols, Tool
-from proofstone.agents.tools.tool_context import Deadline
-from proofstone.agents.tools.tree import Names, TooLargeError, Tree, Walk
-from proofstone.common.text import counted
-from proofstone.sources.syntax import language_of
+from proofstone.agents.tools.models import MAX_MATCHES, SymbolsArguments, Tool
+from proofstone.agents.tools.tool_context import ToolDeadline
+from proofstone.agents.tools.tree import FileTooLargeError, FileTree, PathNames, TreeWalk
+from proofstone.common.text import pluralize
+from proofstone.sources.syntax import detect_language
 from proofstone.sources.text import parse_source
 
 if TYPE_CHECKING:
@@ -79,99 +85,105 @@ class Definition:
     kind: str
     name: tuple[str, ...]
     """The name, after the names of what it is defined in."""
-    first: int
-    last: int
+    first_line: int
+    last_line: int
     header: str = ""
     """The source up to the body or the value, without comments and line breaks."""
     receiver: str = ""
     """The type that a Go method belongs to."""
-    exported: bool = False
+    is_exported: bool = False
     """Whether the definition is marked as exported."""
 
     @property
-    def lines(self) -> str:
-        return f"{self.first}-{self.last}" if self.last > self.first else str(self.first)
+    def line_range(self) -> str:
+        return f"{self.first_line}-{self.last_line}" if self.last_line > self.first_line else str(self.first_line)
 
-    def is_called(self, wanted: tuple[str, ...]) -> bool:
+    def has_name(self, wanted: tuple[str, ...]) -> bool:
         qualified = (*self.name[:-1], self.receiver, self.name[-1]) if self.receiver else self.name
         return self.name[-len(wanted) :] == wanted or qualified[-len(wanted) :] == wanted
 
 
-def symbols(tree: Tree, wanted: Symbols, deadline: Deadline) -> str:
+def show_symbols(tree: FileTree, wanted: SymbolsArguments, deadline: ToolDeadline) -> str:
     if wanted.name:
         return _find_definitions(tree, wanted, deadline)
     if not wanted.path:
-        raise invalid(Tool.SYMBOLS, "Give the `path` of a source file, or a `name` to look for.")
-    names = tree.readable(wanted.path)
-    if tree.entry(names).folder:
-        raise FailedError(f"{shown(wanted.path)} is a folder. Name a file, or give a `name` to look for in it.")
+        raise invalid_arguments_error(Tool.SYMBOLS, "Give the `path` of a source file, or a `name` to look for.")
+    names = tree.require_readable(wanted.path)
+    if tree.get_entry(names).is_folder:
+        raise ToolFailedError(
+            f"{format_path(wanted.path)} is a folder. Name a file, or give a `name` to look for in it."
+        )
     content = tree.read(names, _MAX_FILE_BYTES)
-    language = outlined_language("/".join(names), content)
+    language = find_language("/".join(names), content)
     if language is None:
-        raise FailedError(f"{shown(wanted.path)} is in a language that cannot be outlined; use `read` or `grep`.")
-    outline = list(definitions(content, language))
+        raise ToolFailedError(
+            f"{format_path(wanted.path)} is in a language that cannot be outlined; use `read` or `grep`."
+        )
+    outline = list(parse_definitions(content, language))
     lines = [
-        f"{definition.lines}\t{'  ' * (len(definition.name) - 1)}{definition.kind} {definition.name[-1]}"
+        f"{definition.line_range}\t{'  ' * (len(definition.name) - 1)}{definition.kind} {definition.name[-1]}"
         for definition in outline[:_MAX_OUTLINED]
     ]
     note = (
-        f"not shown: {counted(len(outline) - _MAX_OUTLINED, 'further definition')}"
+        f"not shown: {pluralize(len(outline) - _MAX_OUTLINED, 'further definition')}"
         if len(outline) > _MAX_OUTLINED
         else ""
     )
-    return with_notes(lines or ["It defines nothing."], [note])
+    return append_notes(lines or ["It defines nothing."], [note])
 
 
-def _find_definitions(tree: Tree, wanted: Symbols, deadline: Deadline) -> str:
+def _find_definitions(tree: FileTree, wanted: SymbolsArguments, deadline: ToolDeadline) -> str:
     name = tuple(wanted.name.replace("::", ".").split("."))
-    walk = Walk(tree, tree.readable(wanted.path), deadline)
+    walk = TreeWalk(tree, tree.require_readable(wanted.path), deadline)
     places: list[str] = []
     for path, content in _find_sources(tree, walk, name[-1].encode()):
-        language = outlined_language(path, content)
+        language = find_language(path, content)
         if language is None:
             continue
-        matching = (definition for definition in definitions(content, language) if definition.is_called(name))
+        matching = (definition for definition in parse_definitions(content, language) if definition.has_name(name))
         places += (
-            f"{shown(path)}:{definition.lines}: {definition.kind} {'.'.join(definition.name)}"
+            f"{format_path(path)}:{definition.line_range}: {definition.kind} {'.'.join(definition.name)}"
             for definition in matching
         )
-        if len(places) > MATCHES:
-            walk.left_out.append(f"more than {MATCHES} definitions: use `path`, or a name such as `Class.method`")
+        if len(places) > MAX_MATCHES:
+            walk.skipped.append(f"more than {MAX_MATCHES} definitions: use `path`, or a name such as `Class.method`")
             break
-    return with_notes(places[:MATCHES] or [f"Nothing called {shown(wanted.name)} is defined."], walk.left_out)
+    return append_notes(
+        places[:MAX_MATCHES] or [f"Nothing called {format_path(wanted.name)} is defined."], walk.skipped
+    )
 
 
-def _find_sources(tree: Tree, walk: Walk, name: bytes) -> Iterator[tuple[str, bytes]]:
+def _find_sources(tree: FileTree, walk: TreeWalk, name: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield the files in which the name occurs: only these are worth parsing."""
     for entry in walk:
-        if not entry.file or tree.is_secret(entry.path):
+        if not entry.is_file or tree.is_secret(entry.path):
             continue
-        content = _read_source(tree, entry.at, walk)
+        content = _read_source(tree, entry.names, walk)
         if name in content and not is_binary(content):
             yield entry.path, content
 
 
-def _read_source(tree: Tree, names: Names, walk: Walk) -> bytes:
+def _read_source(tree: FileTree, names: PathNames, walk: TreeWalk) -> bytes:
     try:
         return tree.read(names, _MAX_FILE_BYTES)
-    except RefusedError:
-        walk.left_out.append(f"skipped because it may hold secrets: {shown('/'.join(names))}")
-    except TooLargeError:
-        if outlined_language("/".join(names), b""):
-            walk.left_out.append(f"too large to be searched: {shown('/'.join(names))}")
+    except ToolRefusedError:
+        walk.skipped.append(f"skipped because it may hold secrets: {format_path('/'.join(names))}")
+    except FileTooLargeError:
+        if find_language("/".join(names), b""):
+            walk.skipped.append(f"too large to be searched: {format_path('/'.join(names))}")
     except OSError as error:
-        walk.left_out.append(f"skipped: {shown('/'.join(names))}: {error.strerror}")
+        walk.skipped.append(f"skipped: {format_path('/'.join(names))}: {error.strerror}")
     return b""
 
 
-def outlined_language(path: str, content: bytes) -> str | None:
+def find_language(path: str, content: bytes) -> str | None:
     """Return the language whose definitions can be found, or None."""
     declared = next((language for suffix, language in _EXTRA_LANGUAGES.items() if path.lower().endswith(suffix)), None)
-    language = declared or language_of(path, content)
+    language = declared or detect_language(path, content)
     return None if language in _DATA_LANGUAGES else language
 
 
-def definitions(content: bytes, language: str) -> Iterator[Definition]:
+def parse_definitions(content: bytes, language: str) -> Iterator[Definition]:
     """Yield the definitions in the order of the file."""
     root = parse_source(content, language)
     if root is None:
@@ -191,7 +203,7 @@ def definitions(content: bytes, language: str) -> Iterator[Definition]:
                 _find_last_line(node),
                 header=_extract_header(node, content, kind),
                 receiver=_find_receiver(node),
-                exported=_is_exported(node),
+                is_exported=_is_exported(node),
             )
         pending += ((child, enclosing) for child in reversed(node.named_children))
 

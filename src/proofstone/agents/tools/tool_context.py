@@ -8,24 +8,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from proofstone.agents.executors.context import ShellJob
-from proofstone.agents.memory.models import Memory
-from proofstone.agents.rules.tool_rules import FailedError
-from proofstone.agents.web.providers import Web
+from proofstone.agents.executors.context import ShellCommand
+from proofstone.agents.memory.models import MemoryStore
+from proofstone.agents.rules.tool_rules import ToolFailedError
+from proofstone.agents.web.providers import WebProviders
 from proofstone.common.secrets import NO_SECRETS, SecretMask
 from proofstone.git.program import Git
-from proofstone.sandbox.job import Execution
+from proofstone.sandbox.job import SandboxResult
 
 
 @dataclass(frozen=True)
-class Ground:
+class ToolContext:
     """What the tools of one dispatch work on. The engine builds it."""
 
     files: Path
     """The folder: the private work tree of a task, or a checkout. The path itself must not be a link."""
     scope: tuple[str, ...] = ()
     """Paths and patterns (`proofstone.common.globs`) that may be changed."""
-    run: Callable[[ShellJob], Execution] | None = None
+    run: Callable[[ShellCommand], SandboxResult] | None = None
     """Runs a command line in the sandbox; None: commands cannot be run."""
     git: Git | None = None
     """The engine's private store; None: there is no history to show."""
@@ -33,16 +33,16 @@ class Ground:
     """The agent's HEAD. Only its ancestors can be seen."""
     secret: tuple[str, ...] = ()
     """Further patterns of files that are never shown."""
-    memory: Memory | None = None
+    memory: MemoryStore | None = None
     """None: there is no memory, or the role may not use it (`agents.rules.tool_rules`)."""
-    web: Web | None = None
+    web: WebProviders | None = None
     """None: there is no access to the web."""
     cancel: threading.Event = field(default_factory=threading.Event)
     mask: SecretMask = NO_SECRETS
     """Hides secret values in everything that a tool shows."""
 
 
-class Deadline:
+class ToolDeadline:
     """How much time one call has left."""
 
     def __init__(self, seconds: float, cancel: threading.Event) -> None:
@@ -50,12 +50,12 @@ class Deadline:
         self._cancel = cancel
 
     @property
-    def left(self) -> float:
+    def remaining(self) -> float:
         return max(0.0, self._end - time.monotonic())
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether the time is up. If the work has been stopped, raise an error that ends the call at once."""
         if self._cancel.is_set():
-            raise FailedError("The work has been stopped.")
-        return self.left == 0
+            raise ToolFailedError("The work has been stopped.")
+        return self.remaining == 0

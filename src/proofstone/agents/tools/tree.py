@@ -20,21 +20,21 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from proofstone.agents.rules.tool_rules import (
-    OF_TOOLS,
-    FailedError,
+    GENERATED_FOLDERS,
+    ToolFailedError,
+    format_path,
     is_git,
-    names,
-    outside,
+    outside_project_error,
     refuse_git,
     require_scope,
-    secret,
-    shown,
+    secret_file_error,
+    split_path,
 )
-from proofstone.agents.tools.tool_context import Deadline, Ground
-from proofstone.common.secrets import is_secret
-from proofstone.common.text import counted
+from proofstone.agents.tools.tool_context import ToolContext, ToolDeadline
+from proofstone.common.secrets import is_secret_path
+from proofstone.common.text import pluralize
 
-Names = tuple[str, ...]
+PathNames = tuple[str, ...]
 
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # NONBLOCK: opening a pipe would otherwise wait for a writer.
@@ -44,154 +44,156 @@ _MAX_ENTRIES: Final = 200_000
 _MAX_DEPTH: Final = 100
 
 
-class TooLargeError(FailedError):
+class FileTooLargeError(ToolFailedError):
     """The file has more bytes than the tool reads."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class TreeEntry:
     """An entry of a folder."""
 
-    at: Names
-    folder: bool
-    link: str | None = None
+    names: PathNames
+    is_folder: bool
+    link_target: str | None = None
     """The target, if this is a link. A link is never a folder, whatever it leads to."""
-    file: bool = True
+    is_file: bool = True
 
     @property
     def path(self) -> str:
-        return "/".join(self.at)
+        return "/".join(self.names)
 
 
 @dataclass
-class Walk:
+class TreeWalk:
     """Everything below a folder, in the order of the paths, as far as the limits allow."""
 
-    tree: Tree
-    start: Names
-    deadline: Deadline
-    left_out: list[str] = field(default_factory=list)
+    tree: FileTree
+    start: PathNames
+    deadline: ToolDeadline
+    skipped: list[str] = field(default_factory=list)
     """What was skipped, and why. Complete when the walk has ended."""
 
-    def __iter__(self) -> Iterator[Entry]:
-        first = self.tree.entry(self.start)
+    def __iter__(self) -> Iterator[TreeEntry]:
+        first = self.tree.get_entry(self.start)
         pending, visited = [first], 0
         while pending:
             entry = pending.pop()
             visited += 1
-            if visited > _MAX_ENTRIES or self.deadline.over:
+            if visited > _MAX_ENTRIES or self.deadline.is_over:
                 why = "time" if visited <= _MAX_ENTRIES else f"{_MAX_ENTRIES:,} files and folders"
-                self.left_out.append(f"stopped after {why}, at {shown(entry.path)}: narrow it with `path`")
+                self.skipped.append(f"stopped after {why}, at {format_path(entry.path)}: narrow it with `path`")
                 return
-            if not entry.folder:
+            if not entry.is_folder:
                 yield entry
-            elif len(entry.at) > _MAX_DEPTH:
-                self.left_out.append(f"skipped: {shown(entry.path)[:200]}: nested too deeply")
-            elif entry is first or entry.at[-1] not in OF_TOOLS:
+            elif len(entry.names) > _MAX_DEPTH:
+                self.skipped.append(f"skipped: {format_path(entry.path)[:200]}: nested too deeply")
+            elif entry is first or entry.names[-1] not in GENERATED_FOLDERS:
                 pending += reversed(self._list_folder(entry))
 
-    def _list_folder(self, folder: Entry) -> list[Entry]:
+    def _list_folder(self, folder: TreeEntry) -> list[TreeEntry]:
         try:
-            return self.tree.listed(folder.at)
+            return self.tree.list_entries(folder.names)
         except OSError as error:
-            self.left_out.append(f"skipped: {shown(folder.path)}: {error.strerror}")
+            self.skipped.append(f"skipped: {format_path(folder.path)}: {error.strerror}")
             return []
 
 
-class Tree:
+class FileTree:
     """The files that the tools of one agent may access."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: ToolContext) -> None:
         self._ground = ground
 
     @property
     def root(self) -> Path:
         return self._ground.files
 
-    def resolved(self, path: str) -> Names:
+    def resolve(self, path: str) -> PathNames:
         """Return where a path really leads. Names that do not exist are kept as they are."""
-        pending, resolved_names, links = list(reversed(names(path))), list[str](), 0
+        pending, resolved_names, links = list(reversed(split_path(path))), list[str](), 0
         while pending:
             name = pending.pop()
             if name == "..":  # in the target of a link
                 if not resolved_names:
-                    raise outside(path, "a link on the way leads out of the project")
+                    raise outside_project_error(path, "a link on the way leads out of the project")
                 resolved_names.pop()
                 continue
             refuse_git(name, path)
-            target = self.link((*resolved_names, name))
+            target = self.read_link((*resolved_names, name))
             if target is None:
                 resolved_names.append(name)
                 continue
             links += 1
             if target.startswith("/"):
-                raise outside(path, "a link on the way leads out of the project")
+                raise outside_project_error(path, "a link on the way leads out of the project")
             if links > _MAX_LINKS:
-                raise outside(path, "its links form a loop")
+                raise outside_project_error(path, "its links form a loop")
             pending += (part for part in reversed(target.split("/")) if part not in ("", "."))
         return tuple(resolved_names)
 
-    def readable(self, path: str) -> Names:
+    def require_readable(self, path: str) -> PathNames:
         """Return the real location of a path whose contents the agent may see."""
-        real = self.resolved(path)
-        self._refuse_secret(path, "/".join(names(path)), real)
+        real = self.resolve(path)
+        self._refuse_secret(path, "/".join(split_path(path)), real)
         return real
 
-    def writable(self, path: str, *, itself: bool = False) -> Names:
+    def require_writable(self, path: str, *, itself: bool = False) -> PathNames:
         """Return the location of a path that the agent may write. `itself`: a link there is meant, not its target."""
-        given_names = names(path)
+        given_names = split_path(path)
         if not given_names:
-            raise FailedError("The project's root is a folder. Name a file.")
-        real = (*self.resolved("/".join(given_names[:-1])), given_names[-1]) if itself else self.resolved(path)
+            raise ToolFailedError("The project's root is a folder. Name a file.")
+        real = (*self.resolve("/".join(given_names[:-1])), given_names[-1]) if itself else self.resolve(path)
         self._refuse_secret(path, "/".join(given_names), real)
         if real != given_names:
-            raise FailedError(
-                f"{shown(path)} leads through a symbolic link, and the tools do not write through links. "
-                f"Its real path is {shown('/'.join(real))}."
+            raise ToolFailedError(
+                f"{format_path(path)} leads through a symbolic link, and the tools do not write through links. "
+                f"Its real path is {format_path('/'.join(real))}."
             )
         require_scope("/".join(real), self._ground.scope)
         return real
 
     def is_secret(self, path: str) -> bool:
-        return is_secret(path, self._ground.secret)
+        return is_secret_path(path, self._ground.secret)
 
-    def _refuse_secret(self, path: str, given_path: str, real: Names) -> None:
+    def _refuse_secret(self, path: str, given_path: str, real: PathNames) -> None:
         if self.is_secret(given_path) or self.is_secret("/".join(real)):
-            raise secret(path)
+            raise secret_file_error(path)
 
-    def entry(self, at: Names) -> Entry:
+    def get_entry(self, at: PathNames) -> TreeEntry:
         if not at:
-            return Entry(at, folder=True)
+            return TreeEntry(at, is_folder=True)
         with self._open_folder(at[:-1]) as folder:
             info = os.stat(at[-1], dir_fd=folder, follow_symlinks=False)
-        return Entry(at, folder=stat.S_ISDIR(info.st_mode), file=stat.S_ISREG(info.st_mode))
+        return TreeEntry(at, is_folder=stat.S_ISDIR(info.st_mode), is_file=stat.S_ISREG(info.st_mode))
 
-    def listed(self, at: Names) -> list[Entry]:
+    def list_entries(self, at: PathNames) -> list[TreeEntry]:
         """Return the entries of a folder by name, without git's own."""
         with self._open_folder(at) as folder, os.scandir(folder) as scan:
             entries = [
-                Entry(
+                TreeEntry(
                     (*at, child.name),
-                    folder=child.is_dir(follow_symlinks=False),
-                    link=os.readlink(child.name, dir_fd=folder) if child.is_symlink() else None,
-                    file=child.is_file(follow_symlinks=False),
+                    is_folder=child.is_dir(follow_symlinks=False),
+                    link_target=os.readlink(child.name, dir_fd=folder) if child.is_symlink() else None,
+                    is_file=child.is_file(follow_symlinks=False),
                 )
                 for child in scan
                 if not is_git(child.name)
             ]
-        return sorted(entries, key=lambda entry: entry.at)
+        return sorted(entries, key=lambda entry: entry.names)
 
-    def read(self, at: Names, limit: int) -> bytes:
+    def read(self, at: PathNames, limit: int) -> bytes:
         """Return the content of a file. More than `limit` bytes are an error."""
         if not at:
-            raise FailedError("The project's root is a folder, not a file.")
-        with self.opened(at) as file:
+            raise ToolFailedError("The project's root is a folder, not a file.")
+        with self.open_file(at) as file:
             content = file.read(limit + 1)
         if len(content) > limit:
-            raise TooLargeError(f"{shown('/'.join(at))} is too large for this tool: {counted(limit, 'byte')} at most.")
+            raise FileTooLargeError(
+                f"{format_path('/'.join(at))} is too large for this tool: {pluralize(limit, 'byte')} at most."
+            )
         return content
 
-    def write(self, at: Names, content: bytes) -> bool:
+    def write(self, at: PathNames, content: bytes) -> bool:
         """Replace a file atomically and keep its mode. Return whether it is new."""
         with self._open_folder(at[:-1], create=True) as folder:
             mode = self._read_mode(at, folder)
@@ -204,13 +206,13 @@ class Tree:
                 raise
         return mode is None
 
-    def delete(self, at: Names) -> None:
+    def delete(self, at: PathNames) -> None:
         with self._open_folder(at[:-1]) as folder:
             if stat.S_ISDIR(os.stat(at[-1], dir_fd=folder, follow_symlinks=False).st_mode):
-                raise FailedError(f"{shown('/'.join(at))} is a folder. Delete its files one by one.")
+                raise ToolFailedError(f"{format_path('/'.join(at))} is a folder. Delete its files one by one.")
             os.unlink(at[-1], dir_fd=folder)
 
-    def link(self, at: Names) -> str | None:
+    def read_link(self, at: PathNames) -> str | None:
         """Return the target if this is a link. The names before it must not contain links."""
         try:
             with self._open_folder(at[:-1]) as folder:
@@ -221,7 +223,7 @@ class Tree:
             raise
 
     @contextmanager
-    def _open_folder(self, at: Names, *, create: bool = False) -> Iterator[int]:
+    def _open_folder(self, at: PathNames, *, create: bool = False) -> Iterator[int]:
         folder = os.open(self.root, _FOLDER_FLAGS)
         try:
             for name in at:
@@ -231,13 +233,13 @@ class Tree:
             os.close(folder)
 
     @contextmanager
-    def opened(self, at: Names) -> Iterator[BinaryIO]:
+    def open_file(self, at: PathNames) -> Iterator[BinaryIO]:
         with self._open_folder(at[:-1]) as folder:
             descriptor = os.open(at[-1], _FILE_FLAGS, dir_fd=folder)
         try:
             info = os.fstat(descriptor)
             if not stat.S_ISREG(info.st_mode):
-                raise FailedError(f"{shown('/'.join(at))} is {_describe_kind(info.st_mode)}, not a file.")
+                raise ToolFailedError(f"{format_path('/'.join(at))} is {_describe_kind(info.st_mode)}, not a file.")
             if info.st_nlink > 1:
                 self._refuse_hard_link(at, info)
             with os.fdopen(descriptor, "rb", closefd=False) as file:
@@ -245,13 +247,13 @@ class Tree:
         finally:
             os.close(descriptor)
 
-    def _refuse_hard_link(self, at: Names, info: os.stat_result) -> None:
+    def _refuse_hard_link(self, at: PathNames, info: os.stat_result) -> None:
         """Refuse a hard link to a secret file, which would show it under another name."""
         path = "/".join(at)
         if not self.is_secret(path) and (
             self._secret_identities is None or (info.st_dev, info.st_ino) in self._secret_identities
         ):
-            raise secret(path)
+            raise secret_file_error(path)
 
     @cached_property
     def _secret_identities(self) -> frozenset[tuple[int, int]] | None:
@@ -263,20 +265,20 @@ class Tree:
 
     def _find_secrets(self) -> frozenset[tuple[int, int]] | None:
         identities: set[tuple[int, int]] = set()
-        pending: list[Names] = [()]
+        pending: list[PathNames] = [()]
         remaining = _MAX_ENTRIES
         while pending:
             at = pending.pop()
-            entries = self.listed(at)
+            entries = self.list_entries(at)
             remaining -= len(entries)
             if remaining < 0 or len(at) > _MAX_DEPTH:
                 return None
-            pending += (entry.at for entry in entries if entry.folder)
-            identities.update(self._identify_secrets(at, [entry for entry in entries if entry.file]))
+            pending += (entry.names for entry in entries if entry.is_folder)
+            identities.update(self._identify_secrets(at, [entry for entry in entries if entry.is_file]))
         return frozenset(identities)
 
-    def _identify_secrets(self, at: Names, files: list[Entry]) -> Iterator[tuple[int, int]]:
-        secret_names = [entry.at[-1] for entry in files if self.is_secret(entry.path)]
+    def _identify_secrets(self, at: PathNames, files: list[TreeEntry]) -> Iterator[tuple[int, int]]:
+        secret_names = [entry.names[-1] for entry in files if self.is_secret(entry.path)]
         if not secret_names:
             return
         with self._open_folder(at) as folder:
@@ -284,14 +286,14 @@ class Tree:
                 info = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 yield info.st_dev, info.st_ino
 
-    def _read_mode(self, at: Names, folder: int) -> int | None:
+    def _read_mode(self, at: PathNames, folder: int) -> int | None:
         """Return the mode of the existing file, or None if there is none."""
         try:
             mode = os.stat(at[-1], dir_fd=folder, follow_symlinks=False).st_mode
         except FileNotFoundError:
             return None
         if not stat.S_ISREG(mode):
-            raise FailedError(f"{shown('/'.join(at))} is {_describe_kind(mode)}, not a file.")
+            raise ToolFailedError(f"{format_path('/'.join(at))} is {_describe_kind(mode)}, not a file.")
         return stat.S_IMODE(mode)
 
 

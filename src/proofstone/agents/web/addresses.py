@@ -37,7 +37,7 @@ def is_public(address: str) -> bool:
     return innermost.is_global and not innermost.is_multicast and not any(innermost in net for net in _ALSO_PRIVATE)
 
 
-def is_plainly_private(host: str, trusted: Collection[str] = ()) -> bool:
+def is_clearly_private(host: str, trusted: Collection[str] = ()) -> bool:
     """Return whether the host of a URL cannot be public, without resolving it."""
     bare = host.removeprefix("[").removesuffix("]").rstrip(".").lower()
     if _is_address(bare):

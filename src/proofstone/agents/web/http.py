@@ -22,20 +22,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote
 
-from proofstone.agents.backends.api.event_loop import give_back, lease
-from proofstone.agents.backends.programs.activity import Mask
+from proofstone.agents.backends.api.event_loop import lease_loop, return_loop
+from proofstone.agents.backends.programs.activity import KeyMask
 from proofstone.agents.models import RefusalRule
-from proofstone.agents.rules.tool_rules import FailedError, RefusedError, shortened, shown
-from proofstone.agents.web.addresses import is_plainly_private, is_public
-from proofstone.agents.web.pages import Page, is_text, media_type, results_in, text_of
-from proofstone.config.services import QUERY, URL
+from proofstone.agents.rules.tool_rules import ToolFailedError, ToolRefusedError, format_path, shorten_text
+from proofstone.agents.web.addresses import is_clearly_private, is_public
+from proofstone.agents.web.pages import WebPage, extract_page_text, format_results, is_text, parse_media_type
+from proofstone.config.services import QUERY_PLACEHOLDER, URL_PLACEHOLDER
 
 if TYPE_CHECKING:
     import httpx2
 
 
-MOST_BYTES: Final = 2 << 20
-LONGEST: Final = 20.0
+MAX_RESPONSE_BYTES: Final = 2 << 20
+MAX_SECONDS: Final = 20.0
 """How many seconds a call may take."""
 _READING: Final = 5.0
 """How many of these seconds parsing may take. It keeps the machine busy, and no honest page needs as many."""
@@ -47,7 +47,7 @@ _WORDS: Final = 200
 _LONGEST_URL: Final = 2000
 
 T = TypeVar("T")
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+ResolveHost = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class _Deadline:
 
     @classmethod
     def of(cls, seconds: float, cancel: threading.Event) -> _Deadline:
-        return cls(time.monotonic() + min(seconds, LONGEST), cancel)
+        return cls(time.monotonic() + min(seconds, MAX_SECONDS), cancel)
 
     @property
     def left(self) -> float:
@@ -73,7 +73,7 @@ class _Deadline:
 
 
 @dataclass(frozen=True)
-class Key:
+class ServiceKey:
     header: str
     """`X-Token`, or `Authorization: Bearer` if a word precedes the key."""
     value: str = field(repr=False)
@@ -95,42 +95,44 @@ class _Answer:
 
     @property
     def is_complete(self) -> bool:
-        return len(self.body) <= MOST_BYTES
+        return len(self.body) <= MAX_RESPONSE_BYTES
 
     def text(self, until: _Deadline) -> str:
-        body = self.body[:MOST_BYTES]
+        body = self.body[:MAX_RESPONSE_BYTES]
         if not is_text(self.kind, body):
-            raise FailedError(f"It is not text but {shortened(media_type(self.kind), 100) or 'something binary'}.")
-        note = "" if self.is_complete else f"\n[only the first {MOST_BYTES >> 20} MiB were read]"
-        return f"{text_of(self.kind, body, until.at_most(_READING).over)}{note}"
+            raise ToolFailedError(
+                f"It is not text but {shorten_text(parse_media_type(self.kind), 100) or 'something binary'}."
+            )
+        note = "" if self.is_complete else f"\n[only the first {MAX_RESPONSE_BYTES >> 20} MiB were read]"
+        return f"{extract_page_text(self.kind, body, until.at_most(_READING).over)}{note}"
 
 
-async def resolved(host: str, port: int) -> Sequence[str]:
+async def resolve_host(host: str, port: int) -> Sequence[str]:
     """Return the addresses of a host, in the order in which to try them."""
     results = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in results))
 
 
 @dataclass(frozen=True)
-class Service:
+class WebService:
     """A service that the person has configured: a URL with a placeholder for the query or the page."""
 
     template: str
-    key: Key | None = None
+    key: ServiceKey | None = None
     proxy: str | None = None
-    resolve: Resolve = resolved
+    resolve: ResolveHost = resolve_host
 
     def search(self, wanted: str, seconds: float, cancel: threading.Event) -> str:
-        address = self.template.replace(QUERY, quote(wanted, safe=""))
-        return results_in(self._request(address, _Deadline.of(seconds, cancel)))
+        address = self.template.replace(QUERY_PLACEHOLDER, quote(wanted, safe=""))
+        return format_results(self._request(address, _Deadline.of(seconds, cancel)))
 
-    def fetch(self, wanted: str, seconds: float, cancel: threading.Event) -> Page:
+    def fetch(self, wanted: str, seconds: float, cancel: threading.Event) -> WebPage:
         """Return the page as the service gives it. What the service itself can reach is not checked."""
         until = _Deadline.of(seconds, cancel)
-        page = page_for_others(wanted, until.left, cancel, self.resolve)
-        in_query = "?" in self.template.partition(URL)[0]
-        address = self.template.replace(URL, quote(page, safe="") if in_query else page)
-        return Page((page,), self._request(address, until))
+        page = check_page_address(wanted, until.left, cancel, self.resolve)
+        in_query = "?" in self.template.partition(URL_PLACEHOLDER)[0]
+        address = self.template.replace(URL_PLACEHOLDER, quote(page, safe="") if in_query else page)
+        return WebPage((page,), self._request(address, until))
 
     def _request(self, address: str, until: _Deadline) -> str:
         import httpx2
@@ -139,22 +141,22 @@ class Service:
         headers = self.key.headers if self.key else {}
 
         async def get() -> _Answer:
-            async with httpx2.AsyncClient(trust_env=False, proxy=self.proxy, timeout=LONGEST) as client:
+            async with httpx2.AsyncClient(trust_env=False, proxy=self.proxy, timeout=MAX_SECONDS) as client:
                 return await _send_request(client, url, {"accept": "application/json, text/*;q=0.9", **headers})
 
-        mask = Mask.of({"_KEY": self.key.value} if self.key else {})
+        mask = KeyMask.from_variables({"_KEY": self.key.value} if self.key else {})
         try:
             return mask(self._read_answer(url.host, _run_until(get, url.host, until), until))
-        except FailedError as failed:
-            raise FailedError(mask(failed.text)) from None
+        except ToolFailedError as failed:
+            raise ToolFailedError(mask(failed.text)) from None
 
     def _read_answer(self, host: str, answer: _Answer, until: _Deadline) -> str:
         if answer.location:
-            raise FailedError(f"{host} redirects, which is not followed. The person has to correct its address.")
+            raise ToolFailedError(f"{host} redirects, which is not followed. The person has to correct its address.")
         if answer.status in (401, 403):
-            raise FailedError(f"{host} does not let us in ({answer.status}). The person has to check its key.")
+            raise ToolFailedError(f"{host} does not let us in ({answer.status}). The person has to check its key.")
         if answer.status >= 400:
-            raise FailedError(f"{host} answered {answer.status} {answer.reason}.")
+            raise ToolFailedError(f"{host} answered {answer.status} {answer.reason}.")
         return answer.text(until)
 
 
@@ -162,17 +164,17 @@ class Service:
 class DirectFetch:
     """Fetches pages from any public address."""
 
-    resolve: Resolve = resolved
+    resolve: ResolveHost = resolve_host
     trusted: Collection[str] = ()
     """Addresses that may be reached although they are not public, for tests. There is no setting for this."""
 
-    def __call__(self, wanted: str, seconds: float, cancel: threading.Event) -> Page:
+    def __call__(self, wanted: str, seconds: float, cancel: threading.Event) -> WebPage:
         until = _Deadline.of(seconds, cancel)
-        first = page_address(wanted, self.trusted)
+        first = parse_page_address(wanted, self.trusted)
         last, answer = _run_until(lambda: self._fetch(first), first.host, until)
         if answer.status >= 400:
-            raise FailedError(f"{last.host} answered {answer.status} {answer.reason}.")
-        return Page(tuple(dict.fromkeys((str(first), str(last)))), answer.text(until))
+            raise ToolFailedError(f"{last.host} answered {answer.status} {answer.reason}.")
+        return WebPage(tuple(dict.fromkeys((str(first), str(last)))), answer.text(until))
 
     async def _fetch(self, first: httpx2.URL) -> tuple[httpx2.URL, _Answer]:
         """Return the final URL and its response, after all redirects."""
@@ -182,11 +184,11 @@ class DirectFetch:
             if not answer.location:
                 return url, answer
             try:
-                url = page_address(str(url.join(answer.location)), self.trusted)
+                url = parse_page_address(str(url.join(answer.location)), self.trusted)
                 addresses = await self._resolve_addresses(url)
-            except RefusedError as refused:  # the requested URL was allowed, so this is a failure and not a refusal
-                raise FailedError(f"{first.host} redirects. {refused.text}") from refused
-        raise FailedError(f"{first.host} redirects more than {_MOST_REDIRECTS} times.")
+            except ToolRefusedError as refused:  # the requested URL was allowed, so this is a failure and not a refusal
+                raise ToolFailedError(f"{first.host} redirects. {refused.text}") from refused
+        raise ToolFailedError(f"{first.host} redirects more than {_MOST_REDIRECTS} times.")
 
     async def _fetch_one(self, url: httpx2.URL, addresses: Sequence[str]) -> _Answer:
         """Return the response of the first address that accepts a connection."""
@@ -194,7 +196,7 @@ class DirectFetch:
 
         extensions = {"sni_hostname": url.raw_host.decode()}
         headers = {"host": url.netloc.decode(), "accept": "text/*, application/json;q=0.9, */*;q=0.1"}
-        async with httpx2.AsyncClient(trust_env=False, timeout=LONGEST) as client:
+        async with httpx2.AsyncClient(trust_env=False, timeout=MAX_SECONDS) as client:
             for address in addresses[:-1]:
                 try:
                     return await _send_request(client, url.copy_with(host=address), headers, extensions)
@@ -207,13 +209,13 @@ class DirectFetch:
         try:
             addresses = await self.resolve(url.raw_host.decode(), _port(url))
         except (OSError, UnicodeError) as error:
-            raise FailedError(f"There is no host {shown(shortened(url.host, _WORDS))}.") from error
+            raise ToolFailedError(f"There is no host {format_path(shorten_text(url.host, _WORDS))}.") from error
         if not addresses or not all(is_public(address) or address in self.trusted for address in addresses):
             raise _refuse_private(url.host)
         return addresses[:_MOST_ADDRESSES]
 
 
-def page_address(address: str, trusted: Collection[str] = ()) -> httpx2.URL:
+def parse_page_address(address: str, trusted: Collection[str] = ()) -> httpx2.URL:
     """Parse the address of a page and refuse invalid and private ones. The fragment is dropped."""
     import httpx2
 
@@ -226,18 +228,20 @@ def page_address(address: str, trusted: Collection[str] = ()) -> httpx2.URL:
     if url.port is not None and not 0 < url.port < 1 << 16:
         raise _refuse_address(address, "there is no such port")
     if url.userinfo:
-        raise RefusedError(RefusalRule.OUTSIDE, "A URL with a user or a password in it is not fetched.")
+        raise ToolRefusedError(RefusalRule.OUTSIDE, "A URL with a user or a password in it is not fetched.")
     if len(str(url)) > _LONGEST_URL:
         raise _refuse_address(address, "it is too long")
-    if is_plainly_private(url.host, trusted):
+    if is_clearly_private(url.host, trusted):
         raise _refuse_private(url.host)
     return url
 
 
-def page_for_others(wanted: str, seconds: float, cancel: threading.Event, resolve: Resolve = resolved) -> str:
+def check_page_address(
+    wanted: str, seconds: float, cancel: threading.Event, resolve: ResolveHost = resolve_host
+) -> str:
     """Return the address of a page that a service fetches. A name that cannot be resolved here may be known to the
     service; a name that resolves to a private address here is refused."""
-    url = page_address(wanted)
+    url = parse_page_address(wanted)
 
     async def addresses() -> Sequence[str]:
         try:
@@ -254,14 +258,14 @@ def _port(url: httpx2.URL) -> int:
     return url.port or (443 if url.scheme == "https" else 80)
 
 
-def _refuse_address(address: str, why: str) -> RefusedError:
-    text = f"{shown(shortened(address, _WORDS))}: {why}. Give a whole address: `https://example.org/page`."
-    return RefusedError(RefusalRule.OUTSIDE, text)
+def _refuse_address(address: str, why: str) -> ToolRefusedError:
+    text = f"{format_path(shorten_text(address, _WORDS))}: {why}. Give a whole address: `https://example.org/page`."
+    return ToolRefusedError(RefusalRule.OUTSIDE, text)
 
 
-def _refuse_private(host: str) -> RefusedError:
-    text = f"{shown(shortened(host, _WORDS))} is not on the public internet: nothing is fetched from there."
-    return RefusedError(RefusalRule.OUTSIDE, text)
+def _refuse_private(host: str) -> ToolRefusedError:
+    text = f"{format_path(shorten_text(host, _WORDS))} is not on the public internet: nothing is fetched from there."
+    return ToolRefusedError(RefusalRule.OUTSIDE, text)
 
 
 async def _send_request(
@@ -277,13 +281,15 @@ async def _send_request(
         body = bytearray()
         async for piece in response.aiter_bytes():
             body += piece
-            if len(body) > MOST_BYTES:
+            if len(body) > MAX_RESPONSE_BYTES:
                 break
     finally:
         await response.aclose()
     location = response.headers.get("location", "") if response.is_redirect else ""
     kind = response.headers.get("content-type", "")
-    return _Answer(response.status_code, response.reason_phrase[:_WORDS], kind, bytes(body[: MOST_BYTES + 1]), location)
+    return _Answer(
+        response.status_code, response.reason_phrase[:_WORDS], kind, bytes(body[: MAX_RESPONSE_BYTES + 1]), location
+    )
 
 
 def _run_until(work: Callable[[], Awaitable[T]], host: str, until: _Deadline) -> T:
@@ -291,18 +297,18 @@ def _run_until(work: Callable[[], Awaitable[T]], host: str, until: _Deadline) ->
     import httpx2
 
     timeout = until.left
-    loop = lease()
+    loop = lease_loop()
     try:
         answer = loop.run(lambda _: asyncio.wait_for(work(), timeout), cancel=until.cancel)
     except TimeoutError as error:
-        raise FailedError(f"{host} did not answer within {timeout:.0f} s.") from error
+        raise ToolFailedError(f"{host} did not answer within {timeout:.0f} s.") from error
     except httpx2.TimeoutException as error:
-        raise FailedError(f"{host} did not answer in time.") from error
+        raise ToolFailedError(f"{host} did not answer in time.") from error
     except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-        reason = shortened(str(error), _WORDS) or type(error).__name__
-        raise FailedError(f"{host} cannot be reached, or the connection broke: {reason}") from error
+        reason = shorten_text(str(error), _WORDS) or type(error).__name__
+        raise ToolFailedError(f"{host} cannot be reached, or the connection broke: {reason}") from error
     finally:
-        give_back()
+        return_loop()
     if answer is None:
-        raise FailedError("The work has been stopped.")
+        raise ToolFailedError("The work has been stopped.")
     return answer

@@ -22,14 +22,14 @@ from typing import IO, Final
 
 from pydantic import JsonValue
 
-from proofstone.agents.backends.programs.acp.wire import Frames, Message, Outbox
-from proofstone.agents.backends.programs.activity import Mask
-from proofstone.agents.backends.programs.lines import objects_at, text_at, value_at
-from proofstone.agents.executors.output import Tail
-from proofstone.agents.rules.tool_rules import FailedError, shortened
+from proofstone.agents.backends.programs.acp.wire import AcpMessage, MessageReader, Outbox
+from proofstone.agents.backends.programs.activity import KeyMask
+from proofstone.agents.backends.programs.lines import get_objects, get_text, get_value
+from proofstone.agents.executors.output import OutputTail
+from proofstone.agents.rules.tool_rules import ToolFailedError, shorten_text
 
-SEARCHING: Final = ("query", "q", "queries", "search", "search_query", "search_term", "text", "input")
-FETCHING: Final = ("url", "urls", "uri", "link", "href", "input")
+SEARCH_ARGUMENTS: Final = ("query", "q", "queries", "search", "search_query", "search_term", "text", "input")
+FETCH_ARGUMENTS: Final = ("url", "urls", "uri", "link", "href", "input")
 """The names that servers use for the argument of a search and of a fetch."""
 _PROTOCOL: Final = "2025-06-18"
 _USUAL: Final = ("HOME", "PATH", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LC_ALL", "TMPDIR", "XDG_CACHE_HOME")
@@ -48,7 +48,7 @@ class McpServer:
     def __init__(self, command: str, environ: Mapping[str, str], passed: Sequence[str] = ()) -> None:
         self._argv = shlex.split(command)
         self._environ = {name: environ[name] for name in (*_USUAL, *passed) if name in environ}
-        self._mask = Mask.of({f"{name}_KEY": environ[name] for name in passed if name in environ})
+        self._mask = KeyMask.from_variables({f"{name}_KEY": environ[name] for name in passed if name in environ})
         self._call_lock = threading.Lock()
         self._process: _ServerProcess | None = None
         self._tools: Mapping[str, Mapping[str, JsonValue]] = {}
@@ -60,8 +60,8 @@ class McpServer:
             until.check()
         try:
             return self._mask(self._call_tool(tool, names, wanted, until))
-        except FailedError as failed:
-            raise FailedError(self._mask(failed.text)) from None
+        except ToolFailedError as failed:
+            raise ToolFailedError(self._mask(failed.text)) from None
         finally:
             self._call_lock.release()
 
@@ -75,12 +75,14 @@ class McpServer:
         process = self._start(until)
         if tool not in self._tools:
             available = ", ".join(sorted(self._tools)) or "none"
-            raise FailedError(f"The MCP server has no tool {tool}: {shortened(available, _WORDS)}. Tell the person.")
+            raise ToolFailedError(
+                f"The MCP server has no tool {tool}: {shorten_text(available, _WORDS)}. Tell the person."
+            )
         arguments = _build_arguments(tool, self._tools[tool], names, wanted)
         answer = process.request("tools/call", {"name": tool, "arguments": arguments}, until)
-        text = "\n\n".join(text_at(part, "text") for part in objects_at(answer, "content") if "text" in part)
-        if value_at(answer, "isError") is True:
-            raise FailedError(f"{tool} failed: {shortened(text, _WORDS)}")
+        text = "\n\n".join(get_text(part, "text") for part in get_objects(answer, "content") if "text" in part)
+        if get_value(answer, "isError") is True:
+            raise ToolFailedError(f"{tool} failed: {shorten_text(text, _WORDS)}")
         return text
 
     def _start(self, until: _Deadline) -> _ServerProcess:
@@ -105,10 +107,10 @@ def _initialize(process: _ServerProcess, until: _Deadline) -> Mapping[str, Mappi
     cursor: JsonValue = None
     for _ in range(_MOST_PAGES):
         page = process.request("tools/list", {"cursor": cursor} if cursor else {}, until)
-        for tool in objects_at(page, "tools"):
-            schema = value_at(tool, "inputSchema")
-            tools[text_at(tool, "name")] = schema if isinstance(schema, dict) else {}
-        cursor = text_at(page, "nextCursor")
+        for tool in get_objects(page, "tools"):
+            schema = get_value(tool, "inputSchema")
+            tools[get_text(tool, "name")] = schema if isinstance(schema, dict) else {}
+        cursor = get_text(page, "nextCursor")
         if not cursor:
             break
     return tools
@@ -118,16 +120,16 @@ def _build_arguments(
     tool: str, schema: Mapping[str, JsonValue], names: Sequence[str], wanted: str
 ) -> dict[str, JsonValue]:
     """Return the arguments with `wanted` under a usual name, or under the only name that the tool requires."""
-    properties = value_at(schema, "properties")
+    properties = get_value(schema, "properties")
     arguments = properties if isinstance(properties, dict) else {}
-    required = value_at(schema, "required")
+    required = get_value(schema, "required")
     sole_required = required if isinstance(required, list) and len(required) == 1 else []
     usual = [name for name in names if name in arguments]
     name = next((candidate for candidate in (*usual, *sole_required) if isinstance(candidate, str)), None)
     if name is None:
-        available = shortened(", ".join(arguments) or "nothing", _WORDS)
-        raise FailedError(f"It is not clear which argument of {tool} takes what you want: it has {available}.")
-    return {name: [wanted] if value_at(arguments, name, "type") == "array" else wanted}
+        available = shorten_text(", ".join(arguments) or "nothing", _WORDS)
+        raise ToolFailedError(f"It is not clear which argument of {tool} takes what you want: it has {available}.")
+    return {name: [wanted] if get_value(arguments, name, "type") == "array" else wanted}
 
 
 class _Deadline:
@@ -139,18 +141,18 @@ class _Deadline:
 
     def check(self) -> None:
         if self._cancel.is_set():
-            raise FailedError("The work has been stopped.")
+            raise ToolFailedError("The work has been stopped.")
         if time.monotonic() >= self._end:
-            raise FailedError("The MCP server did not answer in time.")
+            raise ToolFailedError("The MCP server did not answer in time.")
 
 
 class _ServerProcess:
     """The running server process."""
 
-    def __init__(self, argv: Sequence[str], environ: Mapping[str, str], mask: Mask) -> None:
-        self._frames = Frames(mask)
-        self._errors = Tail()
-        self._messages: SimpleQueue[Message | None] = SimpleQueue()
+    def __init__(self, argv: Sequence[str], environ: Mapping[str, str], mask: KeyMask) -> None:
+        self._frames = MessageReader(mask)
+        self._errors = OutputTail()
+        self._messages: SimpleQueue[AcpMessage | None] = SimpleQueue()
         self._has_ended = False
         self._last_id = 0
         self._out = Outbox()
@@ -166,13 +168,13 @@ class _ServerProcess:
             )
         except OSError as error:
             self._out.close()
-            raise FailedError(f"The MCP server {argv[0]} cannot be started: {error.strerror}.") from error
+            raise ToolFailedError(f"The MCP server {argv[0]} cannot be started: {error.strerror}.") from error
         self._listeners = [
             _start_listener(self._program.stdout, self._receive),
             _start_listener(self._program.stderr, self._errors.add),
         ]
 
-    def send(self, message: Message) -> None:
+    def send(self, message: AcpMessage) -> None:
         self._out.send(message)
 
     def request(self, method: str, parameters: Mapping[str, JsonValue], until: _Deadline) -> JsonValue:
@@ -181,19 +183,19 @@ class _ServerProcess:
         self.send({"id": self._last_id, "method": method, "params": dict(parameters)})
         try:
             answer = self._wait_for_answer(self._last_id, until)
-        except FailedError:
+        except ToolFailedError:
             self.send({"method": "notifications/cancelled", "params": {"requestId": self._last_id}})
             raise
         if "error" in answer:
-            reason = shortened(text_at(answer, "error", "message"), _WORDS)
-            raise FailedError(f"The MCP server refused {method}: {reason or 'it does not say why'}")
+            reason = shorten_text(get_text(answer, "error", "message"), _WORDS)
+            raise ToolFailedError(f"The MCP server refused {method}: {reason or 'it does not say why'}")
         return answer.get("result")
 
-    def _wait_for_answer(self, wanted: int, until: _Deadline) -> Message:
+    def _wait_for_answer(self, wanted: int, until: _Deadline) -> AcpMessage:
         while True:
             until.check()
             if self._has_ended:
-                raise FailedError(f"The MCP server has ended.\n{self._errors.lines(10)}".rstrip())
+                raise ToolFailedError(f"The MCP server has ended.\n{self._errors.lines(10)}".rstrip())
             try:
                 message = self._messages.get(timeout=_POLL_INTERVAL)
             except Empty:
@@ -205,12 +207,12 @@ class _ServerProcess:
             elif message.get("id") == wanted:
                 return message
 
-    def _serve(self, message: Message) -> None:
+    def _serve(self, message: AcpMessage) -> None:
         """Answer a request of the server. Only `ping` is supported."""
         if "id" not in message:
             return
         unknown: JsonValue = {"code": _NO_SUCH_METHOD, "message": "not served here"}
-        answer: Message = {"result": {}} if message["method"] == "ping" else {"error": unknown}
+        answer: AcpMessage = {"result": {}} if message["method"] == "ping" else {"error": unknown}
         self.send({"id": message["id"], **answer})
 
     def _receive(self, data: bytes) -> None:

@@ -25,22 +25,22 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from proofstone.agents.rules.tool_rules import shortened
+from proofstone.agents.rules.tool_rules import shorten_text
 
 
 @dataclass(frozen=True)
-class Page:
+class WebPage:
     addresses: tuple[str, ...]
     """The requested address and, after redirects, the final one. Without fragments."""
     text: str
 
-    def shown(self) -> str:
+    def format_text(self) -> str:
         return "\n".join((*self.addresses, "", self.text))
 
 
-def page_in(shown: str) -> Page:
+def parse_page(shown: str) -> WebPage:
     head, _, text = shown.partition("\n\n")
-    return Page(tuple(head.split("\n")), text)
+    return WebPage(tuple(head.split("\n")), text)
 
 
 _PIECE: Final = 16 << 10
@@ -61,19 +61,19 @@ _CODECS: Final = ("iso8859", "cp", "koi8", "euc", "gb", "big5", "shift_jis", "ut
 _CHARSET_SEARCH_BYTES: Final = 2048
 
 
-def media_type(header: str) -> str:
+def parse_media_type(header: str) -> str:
     return header.partition(";")[0].strip().lower()
 
 
 def is_text(header: str, body: bytes) -> bool:
     """Return whether a body is text, by its content type, and by its bytes if there is none."""
-    return _TEXTS.fullmatch(media_type(header)) is not None and ("utf-16" in header.lower() or b"\0" not in body)
+    return _TEXTS.fullmatch(parse_media_type(header)) is not None and ("utf-16" in header.lower() or b"\0" not in body)
 
 
-def text_of(header: str, body: bytes, over: Callable[[], bool] = lambda: False) -> str:
+def extract_page_text(header: str, body: bytes, over: Callable[[], bool] = lambda: False) -> str:
     """Return the text of a body with this content type; for HTML, the visible text. `over` says if time is up."""
     text = _decode(header, body)
-    return _extract_visible(text, over) if media_type(header) in _HTML else text
+    return _extract_visible(text, over) if parse_media_type(header) in _HTML else text
 
 
 def _decode(header: str, body: bytes) -> str:
@@ -172,7 +172,7 @@ _UNCHANGED: Final = "[as the service put it: which words are those of which page
 """Recorded results are read back by this line, so its text is a format and must not change."""
 
 
-def results_in(text: str) -> str:
+def format_results(text: str) -> str:
     """Return the results of a JSON answer as blocks; return any other answer unchanged."""
     try:
         answer = json.loads(text)
@@ -182,13 +182,13 @@ def results_in(text: str) -> str:
     return "\n\n".join(_limit_length(blocks)) or _mark_unchanged(text)
 
 
-def excerpts_in(shown: str) -> Iterator[Page]:
+def parse_results(shown: str) -> Iterator[WebPage]:
     """Yield the page of each result; nothing if the text cannot be attributed to pages."""
     if shown.startswith(_UNCHANGED):
         return
     for block in shown.split("\n\n"):
         address, _, excerpt = block.partition("\n")
-        yield Page((address,), excerpt)
+        yield WebPage((address,), excerpt)
 
 
 def _mark_unchanged(text: str) -> str:
@@ -221,7 +221,7 @@ def _limit_length(blocks: Iterable[str]) -> Iterator[str]:
 
 def _format_result(result: Mapping[str, JsonValue]) -> str:
     kinds = ((_ADDRESSES, _ADDRESS), (_TITLES, _TITLE), (_EXCERPTS, _EXCERPT))
-    lines = (shortened(_first(result, names), longest) for names, longest in kinds)
+    lines = (shorten_text(_first(result, names), longest) for names, longest in kinds)
     return "\n".join(filter(None, lines))
 
 

@@ -12,39 +12,39 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from proofstone.agents.web.pages import Page, results_in
-from proofstone.config.services import DIRECT, WebSettings
+from proofstone.agents.web.pages import WebPage, format_results
+from proofstone.config.services import FETCH_DIRECT, WebSettings
 from proofstone.errors import ConfigError
 
 if TYPE_CHECKING:
-    from proofstone.agents.web.http import Key
+    from proofstone.agents.web.http import ServiceKey
     from proofstone.agents.web.mcp import McpServer
 
 
-class Searching(Protocol):
+class SearchWeb(Protocol):
     """Searches the web and returns the results as blocks (see `pages.py`). Raises `FailedError` if that fails and
     `RefusedError` if it is not allowed, both with a text for the agent and without any key."""
 
     def __call__(self, wanted: str, seconds: float, cancel: threading.Event) -> str: ...
 
 
-class Fetching(Protocol):
+class FetchPage(Protocol):
     """Fetches the page of an address. Raises the same errors as a search."""
 
-    def __call__(self, wanted: str, seconds: float, cancel: threading.Event) -> Page: ...
+    def __call__(self, wanted: str, seconds: float, cancel: threading.Event) -> WebPage: ...
 
 
 @dataclass(frozen=True)
-class Web:
-    search: Searching | None = None
-    fetch: Fetching | None = None
+class WebProviders:
+    search: SearchWeb | None = None
+    fetch: FetchPage | None = None
     close: Callable[[], None] = lambda: None
     """Ends the program of the provider, if there is one."""
 
 
-def web_from(settings: WebSettings, environ: Mapping[str, str]) -> Web | None:
+def build_web(settings: WebSettings, environ: Mapping[str, str]) -> WebProviders | None:
     """Return the configured providers, not started yet, or None if there are none. The caller must close them."""
-    for variable in settings.keys:
+    for variable in settings.key_variables:
         if not environ.get(variable, "").strip():
             raise ConfigError(
                 f"[web] names the variable {variable}, which is not set",
@@ -53,71 +53,75 @@ def web_from(settings: WebSettings, environ: Mapping[str, str]) -> Web | None:
     if settings.mcp:
         return _build_mcp_web(settings, environ)
     if settings.search or settings.fetch:
-        return Web(_http_search(settings, environ), _http_fetch(settings, environ))
+        return WebProviders(_http_search(settings, environ), _http_fetch(settings, environ))
     return None
 
 
-def web_in_words(settings: WebSettings) -> str:
+def describe_web(settings: WebSettings) -> str:
     """Describe the providers in one line for a person."""
-    search, fetch = settings.served_by("search"), settings.served_by("fetch")
+    search, fetch = settings.describe_service("search"), settings.describe_service("fetch")
     if not search and not fetch:
         return "no web search is configured: [web] in your own proofstone.toml says who searches and fetches"
     providers = f"web search: {search or 'nobody'}; web fetch: {fetch or 'nobody'}"
     return f"{providers} ([web] in your own proofstone.toml)"
 
 
-def _build_mcp_web(settings: WebSettings, environ: Mapping[str, str]) -> Web:
+def _build_mcp_web(settings: WebSettings, environ: Mapping[str, str]) -> WebProviders:
     from proofstone.agents.web.mcp import McpServer
 
     server = McpServer(settings.mcp, environ, settings.mcp_pass)
     search = _mcp_search(server, settings.mcp_search) if settings.mcp_search else None
     fetch = _mcp_fetch(server, settings.mcp_fetch) if settings.mcp_fetch else None
-    return Web(search or _http_search(settings, environ), fetch or _http_fetch(settings, environ), close=server.close)
+    return WebProviders(
+        search or _http_search(settings, environ), fetch or _http_fetch(settings, environ), close=server.close
+    )
 
 
-def _mcp_search(server: McpServer, tool: str) -> Searching:
-    from proofstone.agents.web.mcp import SEARCHING
+def _mcp_search(server: McpServer, tool: str) -> SearchWeb:
+    from proofstone.agents.web.mcp import SEARCH_ARGUMENTS
 
     def search(wanted: str, seconds: float, cancel: threading.Event) -> str:
-        return results_in(server.call(tool, SEARCHING, wanted, seconds, cancel))
+        return format_results(server.call(tool, SEARCH_ARGUMENTS, wanted, seconds, cancel))
 
     return search
 
 
-def _mcp_fetch(server: McpServer, tool: str) -> Fetching:
-    from proofstone.agents.web.http import page_for_others
-    from proofstone.agents.web.mcp import FETCHING
+def _mcp_fetch(server: McpServer, tool: str) -> FetchPage:
+    from proofstone.agents.web.http import check_page_address
+    from proofstone.agents.web.mcp import FETCH_ARGUMENTS
 
-    def fetch(wanted: str, seconds: float, cancel: threading.Event) -> Page:
+    def fetch(wanted: str, seconds: float, cancel: threading.Event) -> WebPage:
         end = time.monotonic() + seconds
-        page = page_for_others(wanted, seconds, cancel)
-        return Page((page,), server.call(tool, FETCHING, page, end - time.monotonic(), cancel))
+        page = check_page_address(wanted, seconds, cancel)
+        return WebPage((page,), server.call(tool, FETCH_ARGUMENTS, page, end - time.monotonic(), cancel))
 
     return fetch
 
 
-def _http_search(settings: WebSettings, environ: Mapping[str, str]) -> Searching | None:
-    from proofstone.agents.web.http import Service
+def _http_search(settings: WebSettings, environ: Mapping[str, str]) -> SearchWeb | None:
+    from proofstone.agents.web.http import WebService
 
     if not settings.search:
         return None
-    return Service(
+    return WebService(
         settings.search, _read_key(settings.search_header, settings.search_key, environ), settings.proxy
     ).search
 
 
-def _http_fetch(settings: WebSettings, environ: Mapping[str, str]) -> Fetching | None:
-    from proofstone.agents.web.http import DirectFetch, Service
+def _http_fetch(settings: WebSettings, environ: Mapping[str, str]) -> FetchPage | None:
+    from proofstone.agents.web.http import DirectFetch, WebService
 
-    if settings.fetch == DIRECT:
+    if settings.fetch == FETCH_DIRECT:
         return DirectFetch()
     if not settings.fetch:
         return None
-    return Service(settings.fetch, _read_key(settings.fetch_header, settings.fetch_key, environ), settings.proxy).fetch
+    return WebService(
+        settings.fetch, _read_key(settings.fetch_header, settings.fetch_key, environ), settings.proxy
+    ).fetch
 
 
-def _read_key(header: str, variable: str | None, environ: Mapping[str, str]) -> Key | None:
-    from proofstone.agents.web.http import Key
+def _read_key(header: str, variable: str | None, environ: Mapping[str, str]) -> ServiceKey | None:
+    from proofstone.agents.web.http import ServiceKey
 
     if variable is None:
         return None
@@ -126,4 +130,4 @@ def _read_key(header: str, variable: str | None, environ: Mapping[str, str]) -> 
         raise ConfigError(
             f"the key in {variable} contains characters that a header cannot", hint=f"export {variable} again"
         )
-    return Key(header, value)
+    return ServiceKey(header, value)

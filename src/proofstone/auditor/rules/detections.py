@@ -23,30 +23,30 @@ from pydantic import JsonValue, ValidationError
 from proofstone.agents.models import ActivityKind, Envelope, RefusalRule
 from proofstone.agents.roles.models.gate import CLAIM_MISMATCH
 from proofstone.agents.roles.models.solve_messages import (
+    AttemptGap,
     CriterionMode,
     ExecutionStatus,
     FailureClass,
-    Gap,
     SubTask,
     SubTaskOutcome,
 )
-from proofstone.agents.rules.routes import REFUSED, why_not
-from proofstone.agents.rules.tool_rules import shortened
+from proofstone.agents.rules.routes import REFUSED_EVENT, explain_refusal
+from proofstone.agents.rules.tool_rules import shorten_text
 from proofstone.auditor.models import AuditFinding, Detection
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 from proofstone.ledger.models import EventRow
-from proofstone.plan_gate.models import HeldAgainst
-from proofstone.plan_gate.rules.research import claimed
+from proofstone.plan_gate.models import FalseClaim
+from proofstone.plan_gate.rules.research import describe_claim
 
-NAME: Final = 100
+MAX_NAME: Final = 100
 _MAX_DETAIL: Final = 1000
 
-Fields: TypeAlias = Mapping[str, JsonValue]
-Form = TypeVar("Form", bound=Contract)
+JsonFields: TypeAlias = Mapping[str, JsonValue]
+ContractT = TypeVar("ContractT", bound=FrozenModel)
 
 
 @dataclass(frozen=True)
-class Happened:
+class ObservedEvent:
     """An event, with its position in the ledger."""
 
     seq: int
@@ -58,19 +58,19 @@ class Happened:
 class ObservedRun:
     run_id: str
     envelopes: tuple[Envelope, ...] = ()
-    events: tuple[Happened, ...] = ()
+    events: tuple[ObservedEvent, ...] = ()
 
-    def said(self, *types: str) -> Iterator[Envelope]:
+    def messages_of(self, *types: str) -> Iterator[Envelope]:
         return (envelope for envelope in self.envelopes if envelope.type in types)
 
-    def happened(self, *types: str) -> Iterator[Happened]:
+    def events_of(self, *types: str) -> Iterator[ObservedEvent]:
         return (event for event in self.events if event.row.type in types)
 
-    def finding(
+    def make_finding(
         self,
         kind: Detection,
         rule: str,
-        shown: Sequence[Envelope | Happened],
+        shown: Sequence[Envelope | ObservedEvent],
         *,
         role: str,
         detail: str,
@@ -85,9 +85,9 @@ class ObservedRun:
             kind=kind,
             rule=rule,
             run_id=self.run_id,
-            task=None if task is None else shortened(task, NAME),
-            role=shortened(role, NAME),
-            detail=shortened(detail, _MAX_DETAIL),
+            task=None if task is None else shorten_text(task, MAX_NAME),
+            role=shorten_text(role, MAX_NAME),
+            detail=shorten_text(detail, _MAX_DETAIL),
             seqs=tuple(evidence.seq for evidence in shown),
             messages=tuple(evidence.id for evidence in shown if isinstance(evidence, Envelope)),
         )
@@ -95,15 +95,17 @@ class ObservedRun:
     @property
     def tasks(self) -> frozenset[str]:
         names = {task_of(envelope) for envelope in self.envelopes} | {event.row.task_id for event in self.events}
-        return frozenset(self.whole(task) for task in names if task is not None)
+        return frozenset(self.parent_task(task) for task in names if task is not None)
 
-    def whole(self, task: str) -> str:
+    def parent_task(self, task: str) -> str:
         """Return the task that a subtask belongs to; return any other task unchanged."""
         return self._parents.get(task, task)
 
     @cached_property
     def _parents(self) -> Mapping[str, str]:
-        pairs = ((task_of(message), text(message.payload, "parent_task_id")) for message in self.said("SubTask"))
+        pairs = (
+            (task_of(message), text_field(message.payload, "parent_task_id")) for message in self.messages_of("SubTask")
+        )
         return {subtask: parent for subtask, parent in pairs if subtask and parent}
 
 
@@ -112,12 +114,12 @@ def task_of(envelope: Envelope) -> str | None:
     whose id begins with the id of the run. A dispatch names the same subtask without that prefix.
     """
     for key in ("task", "subtask_id", "task_id"):
-        if task := text(envelope.payload, key):
+        if task := text_field(envelope.payload, key):
             return task.removeprefix(f"{envelope.run_id}-")
     return None
 
 
-def read(form: type[Form], fields: Fields) -> Form | None:
+def parse_contract(form: type[ContractT], fields: JsonFields) -> ContractT | None:
     """Return the fields as a model; None if they do not have its form."""
     try:
         return form.model_validate(dict(fields))
@@ -125,7 +127,7 @@ def read(form: type[Form], fields: Fields) -> Form | None:
         return None
 
 
-def part(fields: Fields, *path: str) -> Fields:
+def nested_object(fields: JsonFields, *path: str) -> JsonFields:
     """Return the object at a path inside an object, or an empty object."""
     for key in path:
         value = fields.get(key)
@@ -135,17 +137,17 @@ def part(fields: Fields, *path: str) -> Fields:
     return fields
 
 
-def text(fields: Fields, key: str) -> str:
+def text_field(fields: JsonFields, key: str) -> str:
     value = fields.get(key)
     return value if isinstance(value, str) else ""
 
 
-def texts(fields: Fields, key: str) -> tuple[str, ...]:
+def text_list_field(fields: JsonFields, key: str) -> tuple[str, ...]:
     value = fields.get(key)
     return tuple(element for element in value if isinstance(element, str)) if isinstance(value, list | tuple) else ()
 
 
-def number(fields: Fields, key: str) -> float | None:
+def number_field(fields: JsonFields, key: str) -> float | None:
     value = fields.get(key)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
@@ -158,11 +160,11 @@ ANSWERED_BY: Final[Mapping[str, frozenset[str]]] = {
 }
 """The contracts that one role sends to another, and the types that answer each of them."""
 
-THROUGH: Final = frozenset(("passed", "failed"))
+COMPLETED_OUTCOMES: Final = frozenset(("passed", "failed"))
 """The outcomes of a run that went through its whole loop. In a run that was only stopped, a role may still answer."""
 
 
-def silent_roles(run: ObservedRun) -> Iterator[AuditFinding]:
+def find_silent_roles(run: ObservedRun) -> Iterator[AuditFinding]:
     yield from _find_unanswered_dispatches(run)
     yield from _find_unanswered_contracts(run)
 
@@ -171,9 +173,9 @@ def _find_unanswered_dispatches(run: ObservedRun) -> Iterator[AuditFinding]:
     """Yield each dispatch without an answer, if the run has ended since or has dispatched the same role for the same
     task again. Otherwise the agent may still be working. A dispatch repeated after a crash is the same dispatch.
     """
-    answered_keys = {_dispatch_key(message.sender, message) for message in run.said("Output", "Fault")}
-    dispatches = {_dispatch_key(message.recipient, message): message for message in run.said("Dispatch")}
-    end_seq = max((event.seq for event in run.happened("run.finished")), default=0)
+    answered_keys = {_dispatch_key(message.sender, message) for message in run.messages_of("Output", "Fault")}
+    dispatches = {_dispatch_key(message.recipient, message): message for message in run.messages_of("Dispatch")}
+    end_seq = max((event.seq for event in run.events_of("run.finished")), default=0)
     for key, message in dispatches.items():
         if key in answered_keys:
             continue
@@ -196,7 +198,11 @@ def _find_unanswered_contracts(run: ObservedRun) -> Iterator[AuditFinding]:
             if key in waiting:
                 yield _silent_role_finding(run, waiting[key], _describe_unanswered(waiting[key]), again=True)
             waiting[key] = message
-    end_seqs = (event.seq for event in run.happened("run.finished") if text(event.row.payload, "outcome") in THROUGH)
+    end_seqs = (
+        event.seq
+        for event in run.events_of("run.finished")
+        if text_field(event.row.payload, "outcome") in COMPLETED_OUTCOMES
+    )
     end_seq = max(end_seqs, default=0)
     for request in waiting.values():
         if end_seq > request.seq:
@@ -205,7 +211,7 @@ def _find_unanswered_contracts(run: ObservedRun) -> Iterator[AuditFinding]:
 
 def _silent_role_finding(run: ObservedRun, request: Envelope, problem: str, *, again: bool) -> AuditFinding:
     detail = f"{problem}, and {'the role was asked again' if again else 'the run has ended'}"
-    return run.finding(Detection.SILENT_ROLE, "no-answer", [request], role=request.recipient, detail=detail)
+    return run.make_finding(Detection.SILENT_ROLE, "no-answer", [request], role=request.recipient, detail=detail)
 
 
 def _describe_unanswered(request: Envelope) -> str:
@@ -219,20 +225,20 @@ def _is_answer(message: Envelope, request: Envelope) -> bool:
 
 def _dispatch_key(agent: str, message: Envelope) -> tuple[str, str]:
     """Return the agent, and the id by which answers name their dispatch."""
-    return agent, text(message.payload, "dispatch")
+    return agent, text_field(message.payload, "dispatch")
 
 
 def _is_same_request(first: Envelope, second: Envelope) -> bool:
     return (first.recipient, task_of(first)) == (second.recipient, task_of(second))
 
 
-FENCES: Final = frozenset((RefusalRule.UNLISTED, RefusalRule.OUTSIDE, RefusalRule.SCOPE, RefusalRule.SECRET))
+BOUNDARY_REFUSALS: Final = frozenset((RefusalRule.UNLISTED, RefusalRule.OUTSIDE, RefusalRule.SCOPE, RefusalRule.SECRET))
 """The refusals that concern what a role may do; the others are mistakes and exhausted budgets."""
 
 _VIOLATION: Final = Detection.BOUNDARY_VIOLATION
 
 
-def boundary_violations(run: ObservedRun) -> Iterator[AuditFinding]:
+def find_boundary_violations(run: ObservedRun) -> Iterator[AuditFinding]:
     yield from _find_refused_messages(run)
     yield from _find_messages_off_route(run)
     yield from _find_refused_tools(run)
@@ -240,44 +246,44 @@ def boundary_violations(run: ObservedRun) -> Iterator[AuditFinding]:
 
 
 def _find_refused_messages(run: ObservedRun) -> Iterator[AuditFinding]:
-    for event in run.happened(REFUSED):
-        sender, recipient, type, reason = (text(event.row.payload, key) for key in ("from", "to", "type", "why"))
+    for event in run.events_of(REFUSED_EVENT):
+        sender, recipient, type, reason = (text_field(event.row.payload, key) for key in ("from", "to", "type", "why"))
         detail = f"{type} to {recipient} was refused: {reason}"
-        yield run.finding(_VIOLATION, _route_rule(type), [event], role=sender, detail=detail)
+        yield run.make_finding(_VIOLATION, _route_rule(type), [event], role=sender, detail=detail)
 
 
 def _find_messages_off_route(run: ObservedRun) -> Iterator[AuditFinding]:
     """Yield messages that the bus would have refused: they were written without the bus."""
     for message in run.envelopes:
-        if reason := why_not(message.sender, message.recipient, message.type):
+        if reason := explain_refusal(message.sender, message.recipient, message.type):
             detail = f"{message.type} to {message.recipient} is in the ledger: {reason}"
-            yield run.finding(_VIOLATION, _route_rule(message.type), [message], role=message.sender, detail=detail)
+            yield run.make_finding(_VIOLATION, _route_rule(message.type), [message], role=message.sender, detail=detail)
 
 
 def _find_refused_tools(run: ObservedRun) -> Iterator[AuditFinding]:
-    for message in run.said("ToolResult"):
-        result = part(message.payload, "result")
-        rule, name, output = (text(result, key) for key in ("refused", "name", "text"))
-        if rule in FENCES:
-            detail = f"{shortened(name, NAME)} was refused: {output.strip().partition(chr(10))[0]}"
-            yield run.finding(_VIOLATION, rule, [message], role=message.recipient, detail=detail)
+    for message in run.messages_of("ToolResult"):
+        result = nested_object(message.payload, "result")
+        rule, name, output = (text_field(result, key) for key in ("refused", "name", "text"))
+        if rule in BOUNDARY_REFUSALS:
+            detail = f"{shorten_text(name, MAX_NAME)} was refused: {output.strip().partition(chr(10))[0]}"
+            yield run.make_finding(_VIOLATION, rule, [message], role=message.recipient, detail=detail)
 
 
 def _find_refused_program_actions(run: ObservedRun) -> Iterator[AuditFinding]:
     """Yield actions that coding agents tried by themselves and that were refused."""
-    for message in run.said("Activity"):
-        activity = part(message.payload, "activity")
-        kind, name, output = (text(activity, key) for key in ("kind", "name", "text"))
+    for message in run.messages_of("Activity"):
+        activity = nested_object(message.payload, "activity")
+        kind, name, output = (text_field(activity, key) for key in ("kind", "name", "text"))
         if kind == ActivityKind.REFUSED:
-            detail = f"{shortened(name, NAME)} was refused: {output.strip().partition(chr(10))[0]}"
-            yield run.finding(_VIOLATION, "program", [message], role=message.sender, detail=detail)
+            detail = f"{shorten_text(name, MAX_NAME)} was refused: {output.strip().partition(chr(10))[0]}"
+            yield run.make_finding(_VIOLATION, "program", [message], role=message.sender, detail=detail)
 
 
 def _route_rule(type: str) -> str:
     return "final-result" if type == "FinalResult" else "off-route"
 
 
-def claim_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
+def find_claim_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
     yield from _task_mismatches(run)
     yield from _subtask_mismatches(run)
     yield from _plan_mismatches(run)
@@ -290,20 +296,20 @@ def _task_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
     """Yield mismatches of tasks. They are recorded with the evidence of an attempt that passed its checks, or with the
     failure of an attempt that did not.
     """
-    for event in run.happened("task.checked", "task.failed"):
+    for event in run.events_of("task.checked", "task.failed"):
         if details := (*_evidence_mismatches(event), *_failure_mismatches(event)):
             yield _mismatch_finding(run, [event], "executor", "; ".join(details))
 
 
-def _evidence_mismatches(event: Happened) -> tuple[str, ...]:
-    return texts(part(event.row.payload, "event", "evidence"), "mismatches")
+def _evidence_mismatches(event: ObservedEvent) -> tuple[str, ...]:
+    return text_list_field(nested_object(event.row.payload, "event", "evidence"), "mismatches")
 
 
-def _failure_mismatches(event: Happened) -> Iterator[str]:
-    reasons = part(event.row.payload, "event", "failure").get("reasons")
+def _failure_mismatches(event: ObservedEvent) -> Iterator[str]:
+    reasons = nested_object(event.row.payload, "event", "failure").get("reasons")
     for reason in _objects(reasons):
-        if text(reason, "check") == CLAIM_MISMATCH:
-            yield text(reason, "detail")
+        if text_field(reason, "check") == CLAIM_MISMATCH:
+            yield text_field(reason, "detail")
 
 
 def _objects(value: JsonValue) -> Sequence[dict[str, JsonValue]]:
@@ -316,11 +322,11 @@ def _objects(value: JsonValue) -> Sequence[dict[str, JsonValue]]:
 def _subtask_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
     """Yield results that claim completion although the engine observed that a criterion is not met."""
     results: dict[str | None, list[Envelope]] = defaultdict(list)
-    for message in run.said("ExecutionResult"):
+    for message in run.messages_of("ExecutionResult"):
         results[task_of(message)].append(message)
     criteria_by_task = _verifiable_criteria(run)
-    for message in run.said("SubTaskOutcome"):
-        task, outcome = task_of(message), read(SubTaskOutcome, message.payload)
+    for message in run.messages_of("SubTaskOutcome"):
+        task, outcome = task_of(message), parse_contract(SubTaskOutcome, message.payload)
         if outcome is not None and task in criteria_by_task:
             wrong = _find_contradictions(results[task], outcome.gap_trajectory, criteria_by_task[task])
             if wrong:
@@ -335,8 +341,8 @@ def _subtask_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
 def _verifiable_criteria(run: ObservedRun) -> dict[str | None, frozenset[str]]:
     """Return the verifiable criteria of each subtask. A judged criterion is an opinion, which contradicts no claim."""
     by_task = {}
-    for message in run.said("SubTask"):
-        if (subtask := read(SubTask, message.payload)) is not None:
+    for message in run.messages_of("SubTask"):
+        if (subtask := parse_contract(SubTask, message.payload)) is not None:
             criteria = (
                 criterion for criterion in subtask.success_criteria if criterion.mode is CriterionMode.VERIFIABLE
             )
@@ -345,7 +351,7 @@ def _verifiable_criteria(run: ObservedRun) -> dict[str | None, frozenset[str]]:
 
 
 def _find_contradictions(
-    results: Sequence[Envelope], gaps: Sequence[Gap], verifiable: frozenset[str]
+    results: Sequence[Envelope], gaps: Sequence[AttemptGap], verifiable: frozenset[str]
 ) -> Mapping[int, Sequence[str]]:
     """Return the wrong results, with the criteria that contradict each. Where something blocked the check, the engine
     could not observe the result either.
@@ -358,7 +364,7 @@ def _find_contradictions(
             if gap_criterion.failure_class is FailureClass.LOGICAL
         ]
         against = [criterion for criterion in failed if criterion in verifiable]
-        if against and text(result.payload, "status") == ExecutionStatus.COMPLETED:
+        if against and text_field(result.payload, "status") == ExecutionStatus.COMPLETED:
             wrong[number] = against
     return wrong
 
@@ -372,11 +378,15 @@ def _format_times(count: int) -> str:
 
 def _plan_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
     """Yield claims of the agents of the plan gate that the engine looked up and found to be wrong."""
-    for event in run.happened("plan.held-against"):
-        if (mismatch := read(HeldAgainst, event.row.payload)) is not None:
-            detail = f"claimed for {mismatch.about}: {claimed(mismatch.looked.claim)}; seen: {mismatch.looked.saw}"
+    for event in run.events_of("plan.held-against"):
+        if (mismatch := parse_contract(FalseClaim, event.row.payload)) is not None:
+            detail = (
+                f"claimed for {mismatch.about}: {describe_claim(mismatch.looked.claim)}; seen: {mismatch.looked.saw}"
+            )
             yield _mismatch_finding(run, [event], mismatch.agent, detail)
 
 
-def _mismatch_finding(run: ObservedRun, shown: Sequence[Envelope | Happened], role: str, detail: str) -> AuditFinding:
-    return run.finding(Detection.CLAIM_MISMATCH, CLAIM_MISMATCH, shown, role=role, detail=detail)
+def _mismatch_finding(
+    run: ObservedRun, shown: Sequence[Envelope | ObservedEvent], role: str, detail: str
+) -> AuditFinding:
+    return run.make_finding(Detection.CLAIM_MISMATCH, CLAIM_MISMATCH, shown, role=role, detail=detail)

@@ -13,26 +13,26 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from proofstone.check.ecosystems.ecosystem import (
+    DiscoveryRule,
     Ecosystem,
+    EvidenceMarker,
     Package,
-    Rule,
-    Sign,
-    build,
-    optional,
-    strings,
-    subtable,
-    tests,
+    find_subtable,
+    list_strings,
+    make_build_check,
+    make_optional_check,
+    make_test_check,
 )
 from proofstone.check.models import CheckKind, CheckSpec, ReportFormat
 
 _INSTALL_GO = "install Go from your distribution (golang) or go.dev"
 _INSTALL_CARGO = "install Rust from your distribution (cargo) or rustup.rs"
-_GO_MODULE = (Sign("go.mod"),)
+_GO_MODULE = (EvidenceMarker("go.mod"),)
 
 
 def _find_go_tests(package: Package) -> Iterable[CheckSpec]:
-    if package.named("*_test.go"):
-        spec = tests("go", "go", "go", "test", "-json", "./...", report=ReportFormat.GO, install=_INSTALL_GO)
+    if package.find_named("*_test.go"):
+        spec = make_test_check("go", "go", "go", "test", "-json", "./...", report=ReportFormat.GO, install=_INSTALL_GO)
         yield spec.model_copy(update={"needs": ("build:go",), "evidence": package.path("go.mod")})
 
 
@@ -40,8 +40,10 @@ GO = Ecosystem(
     name="go",
     manifests=("go.mod",),
     rules=(
-        Rule(_GO_MODULE, build("go", "go", "go", "build", "./...", install=_INSTALL_GO)),
-        Rule(_GO_MODULE, optional(CheckKind.LINT, "go-vet", "go", "go", "vet", "./...", install=_INSTALL_GO)),
+        DiscoveryRule(_GO_MODULE, make_build_check("go", "go", "go", "build", "./...", install=_INSTALL_GO)),
+        DiscoveryRule(
+            _GO_MODULE, make_optional_check(CheckKind.LINT, "go-vet", "go", "go", "vet", "./...", install=_INSTALL_GO)
+        ),
     ),
     find=_find_go_tests,
 )
@@ -55,26 +57,26 @@ def _workspace_arguments(package: Package) -> tuple[str, ...]:
 def _is_member(above: Package, below: Package, spec: CheckSpec) -> bool:
     """Return whether a package is a member. Cargo counts every package below a workspace unless it is excluded or a
     workspace itself."""
-    workspace = subtable(above.table("Cargo.toml"), "workspace")
-    excluded = [above.path(glob.rstrip("/")) for glob in strings(workspace.get("exclude"))]
+    workspace = find_subtable(above.table("Cargo.toml"), "workspace")
+    excluded = [above.path(glob.rstrip("/")) for glob in list_strings(workspace.get("exclude"))]
     is_excluded = any(fnmatchcase(below.directory, glob) or below.directory.startswith(f"{glob}/") for glob in excluded)
     return bool(_workspace_arguments(above)) and not is_excluded and "workspace" not in below.table("Cargo.toml")
 
 
-_CRATE = (Sign("Cargo.toml", "package"), Sign("Cargo.toml", "workspace"))
+_CRATE = (EvidenceMarker("Cargo.toml", "package"), EvidenceMarker("Cargo.toml", "workspace"))
 
 RUST = Ecosystem(
     name="rust",
     manifests=("Cargo.toml",),
     rules=(
-        Rule(
+        DiscoveryRule(
             _CRATE,
-            build("cargo", "cargo", "cargo", "build", "--offline", "--tests", install=_INSTALL_CARGO),
+            make_build_check("cargo", "cargo", "cargo", "build", "--offline", "--tests", install=_INSTALL_CARGO),
             _workspace_arguments,
         ),
-        Rule(
+        DiscoveryRule(
             _CRATE,
-            tests(
+            make_test_check(
                 *("cargo", "cargo", "cargo", "test", "--offline", "--no-fail-fast"),
                 report=ReportFormat.CARGO,
                 install=_INSTALL_CARGO,
@@ -82,14 +84,14 @@ RUST = Ecosystem(
             ),
             _workspace_arguments,
         ),
-        Rule(
+        DiscoveryRule(
             (
-                Sign("clippy.toml"),
-                Sign(".clippy.toml"),
-                Sign("Cargo.toml", "lints.clippy"),
-                Sign("Cargo.toml", "workspace.lints.clippy"),
+                EvidenceMarker("clippy.toml"),
+                EvidenceMarker(".clippy.toml"),
+                EvidenceMarker("Cargo.toml", "lints.clippy"),
+                EvidenceMarker("Cargo.toml", "workspace.lints.clippy"),
             ),
-            optional(
+            make_optional_check(
                 CheckKind.LINT,
                 "clippy",
                 "cargo-clippy",
@@ -116,12 +118,14 @@ def _find_cmake(package: Package) -> Iterable[CheckSpec]:
     if not _PROJECT.search(package.text("CMakeLists.txt")):
         return
     sign = package.path("CMakeLists.txt")
-    yield build("cmake", "cmake", "sh", "-c", _CONFIGURE, install=_INSTALL).model_copy(update={"evidence": sign})
+    yield make_build_check("cmake", "cmake", "sh", "-c", _CONFIGURE, install=_INSTALL).model_copy(
+        update={"evidence": sign}
+    )
     below = "" if package.directory == "." else f"{package.directory}/"
     lists = [path for path in package.tree.paths if path.startswith(below) and path.endswith("CMakeLists.txt")]
-    test_list = next((path for path in lists if _TESTING.search(package.tree.text(path) or "")), None)
+    test_list = next((path for path in lists if _TESTING.search(package.tree.read_text(path) or "")), None)
     if test_list is not None:
-        yield tests(
+        yield make_test_check(
             *("ctest", "ctest", "sh", "-c", f"{_CONFIGURE} && {_CTEST}"),
             report=ReportFormat.JUNIT,
             install=_INSTALL,
@@ -134,10 +138,10 @@ def _covers_all(above: Package, below: Package, spec: CheckSpec) -> bool:
 
 
 def _find_make(package: Package) -> Iterable[CheckSpec]:
-    for name in package.top("GNUmakefile", "makefile", "Makefile")[:1]:
+    for name in package.find_top_level("GNUmakefile", "makefile", "Makefile")[:1]:
         target = next((word for word in ("test", "check") if word in _TARGET.findall(package.text(name))), None)
         if target is not None:
-            yield tests(
+            yield make_test_check(
                 *("make", "make", "make", target), report=ReportFormat.EXIT_CODE, install="install make"
             ).model_copy(update={"evidence": f"{package.path(name)} target {target}"})
 

@@ -13,7 +13,14 @@ import re
 from collections.abc import Iterable
 from posixpath import normpath
 
-from proofstone.check.ecosystems.ecosystem import IGNORED, TEST_FOLDERS, Ecosystem, Package, build, tests
+from proofstone.check.ecosystems.ecosystem import (
+    IGNORED_FOLDERS,
+    TEST_FOLDERS,
+    Ecosystem,
+    Package,
+    make_build_check,
+    make_test_check,
+)
 from proofstone.check.models import CheckSpec, ReportFormat
 
 _TEST_SOURCES = re.compile(r"(?:^|/)src/(?:test|[a-z]+Test)/")
@@ -35,11 +42,13 @@ def _build_specs(
     tool, program = command
     compile_goal, test_goal = goals
     install = f"install {name} and a JDK" if tool == name else "install a JDK"
-    specs = [build(name, tool, *f"{program} {compile_goal}".split(), install=install)]
+    specs = [make_build_check(name, tool, *f"{program} {compile_goal}".split(), install=install)]
     # Modules have their tests below them, so search the whole tree of the package.
     if any(_TEST_SOURCES.search(path) for path in package.tree.paths if path.startswith(_prefix(package))):
         argv = _copy_reports(f"{program} {test_goal}", reports)
-        specs.append(tests(name, tool, *argv, report=ReportFormat.JUNIT, install=install, needs=f"build:{name}"))
+        specs.append(
+            make_test_check(name, tool, *argv, report=ReportFormat.JUNIT, install=install, needs=f"build:{name}")
+        )
     return [spec.model_copy(update={"evidence": package.path(sign)}) for spec in specs]
 
 
@@ -56,7 +65,7 @@ def _find_maven(package: Package) -> Iterable[CheckSpec]:
 
 def _find_gradle(package: Package) -> Iterable[CheckSpec]:
     command = ("java", "sh ./gradlew --offline") if package.has("gradlew") else ("gradle", "gradle --offline")
-    sign = package.top(*_GRADLE_BUILDS, *_GRADLE_SETTINGS)[0]
+    sign = package.find_top_level(*_GRADLE_BUILDS, *_GRADLE_SETTINGS)[0]
     goals = ("testClasses", "test --continue")
     return _build_specs(package, "gradle", command, goals, "*/build/test-results/*/TEST-*.xml", sign)
 
@@ -86,17 +95,17 @@ _INSTALL = "install the .NET SDK (dotnet)"
 
 
 def _find_dotnet(package: Package) -> Iterable[CheckSpec]:
-    sign = package.top(*_SOLUTIONS, *_PROJECTS)[0]
+    sign = package.find_top_level(*_SOLUTIONS, *_PROJECTS)[0]
     evidence = {"evidence": package.path(sign)}
-    yield build("dotnet", "dotnet", "dotnet", "build", "--no-restore", sign, install=_INSTALL).model_copy(
+    yield make_build_check("dotnet", "dotnet", "dotnet", "build", "--no-restore", sign, install=_INSTALL).model_copy(
         update=evidence
     )
-    texts = [package.tree.text(path) or "" for path in _list_projects(package)]
+    texts = [package.tree.read_text(path) or "" for path in _list_projects(package)]
     if any(_TEST_PROJECT.search(text) for text in texts):
         # The JUnit logger is a separate package; only a project that has it can report ids.
         has_junit = any("JunitXml.TestLogger" in text for text in texts)
         logger = ("--logger", "junit;LogFilePath={report}/{assembly}.xml") if has_junit else ()
-        yield tests(
+        yield make_test_check(
             *("dotnet", "dotnet", "dotnet", "test", "--no-restore", sign, *logger),
             report=ReportFormat.JUNIT if has_junit else ReportFormat.EXIT_CODE,
             install=_INSTALL,
@@ -109,13 +118,13 @@ def _list_projects(package: Package) -> list[str]:
     directory."""
     below = "" if package.directory == "." else f"{package.directory}/"
     endings = tuple(pattern[1:] for pattern in _PROJECTS)
-    has_solution = bool(package.top(*_SOLUTIONS))
+    has_solution = bool(package.find_top_level(*_SOLUTIONS))
     projects = [path for path in package.tree.paths if path.startswith(below) and path.endswith(endings)]
     return projects if has_solution else [path for path in projects if "/" not in path[len(below) :]]
 
 
 def _is_solution(above: Package, below: Package, spec: CheckSpec) -> bool:
-    return bool(above.top(*_SOLUTIONS))
+    return bool(above.find_top_level(*_SOLUTIONS))
 
 
 DOTNET = Ecosystem(
@@ -123,5 +132,5 @@ DOTNET = Ecosystem(
     manifests=(*_SOLUTIONS, *_PROJECTS),
     find=_find_dotnet,
     covers=_is_solution,
-    ignored=IGNORED - TEST_FOLDERS,  # test projects are there, with manifests of their own
+    ignored=IGNORED_FOLDERS - TEST_FOLDERS,  # test projects are there, with manifests of their own
 )

@@ -13,60 +13,65 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from proofstone.check.ecosystems.ecosystem import (
-    TIER,
+    DISCOVERED_TIER,
     Ecosystem,
     Package,
     Table,
-    build,
-    optional,
-    strings,
-    subtable,
-    tests,
+    find_subtable,
+    list_strings,
+    make_build_check,
+    make_optional_check,
+    make_test_check,
 )
-from proofstone.check.ecosystems.node_scripts import PLACEHOLDER, Command, commands
+from proofstone.check.ecosystems.node_scripts import PLACEHOLDER, ScriptCommand, parse_script
 from proofstone.check.models import CheckKind, CheckSpec, ReportFormat
 
 
 @dataclass(frozen=True, slots=True)
-class Runner:
+class NodeRunner:
     """How to make a test runner report results by id."""
 
     report: ReportFormat
     first: str = ""
     """An argument that comes right after the runner's name."""
     last: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
+    dropped_options: tuple[str, ...] = ()
     """Options that would keep the runner running or send the results elsewhere."""
-    valued: tuple[str, ...] = ()
+    dropped_valued_options: tuple[str, ...] = ()
     """Such options that take the next word as their value."""
 
 
 _WATCH = ("--watch", "--watchAll", "--watch=*", "--watchAll=*")
 _JEST = ("--json", "--outputFile={report}/jest.json")
-RUNNERS = {
-    "jest": Runner(ReportFormat.JEST, last=_JEST, dropped=(*_WATCH, "--json", "--outputFile=*")),
-    "react-scripts": Runner(
-        ReportFormat.JEST, last=("--watchAll=false", *_JEST), dropped=(*_WATCH, "--json", "--outputFile=*")
+NODE_RUNNERS = {
+    "jest": NodeRunner(ReportFormat.JEST, last=_JEST, dropped_options=(*_WATCH, "--json", "--outputFile=*")),
+    "react-scripts": NodeRunner(
+        ReportFormat.JEST, last=("--watchAll=false", *_JEST), dropped_options=(*_WATCH, "--json", "--outputFile=*")
     ),
-    "vitest": Runner(
+    "vitest": NodeRunner(
         ReportFormat.VITEST,
         first="run",
         last=("--reporter=default", "--reporter=json", "--outputFile.json={report}/vitest.json"),
-        dropped=(*_WATCH, "-w", "--run", "run", "watch", "dev", "--ui", "--reporter=*", "--outputFile*"),
-        valued=("--reporter",),
+        dropped_options=(*_WATCH, "-w", "--run", "run", "watch", "dev", "--ui", "--reporter=*", "--outputFile*"),
+        dropped_valued_options=("--reporter",),
     ),
-    "mocha": Runner(
+    "mocha": NodeRunner(
         ReportFormat.MOCHA,
         last=("--reporter", "json", "--reporter-option", "output={report}/mocha.json"),
-        dropped=(*_WATCH, "-w", "--reporter=*", "--reporter-option*=*"),
-        valued=("--reporter", "-R", "--reporter-option", "--reporter-options", "-O"),
+        dropped_options=(*_WATCH, "-w", "--reporter=*", "--reporter-option*=*"),
+        dropped_valued_options=("--reporter", "-R", "--reporter-option", "--reporter-options", "-O"),
     ),
-    "ava": Runner(ReportFormat.TAP, last=("--tap",), dropped=(*_WATCH, "-w", "--tap", "-t", "--verbose", "-v")),
-    "tap": Runner(
-        ReportFormat.TAP, last=("--reporter=tap",), dropped=("--reporter=*", "-R*"), valued=("--reporter", "-R")
+    "ava": NodeRunner(
+        ReportFormat.TAP, last=("--tap",), dropped_options=(*_WATCH, "-w", "--tap", "-t", "--verbose", "-v")
     ),
-    "tape": Runner(ReportFormat.TAP),
-    "node": Runner(ReportFormat.NODE, dropped=("--watch",)),
+    "tap": NodeRunner(
+        ReportFormat.TAP,
+        last=("--reporter=tap",),
+        dropped_options=("--reporter=*", "-R*"),
+        dropped_valued_options=("--reporter", "-R"),
+    ),
+    "tape": NodeRunner(ReportFormat.TAP),
+    "node": NodeRunner(ReportFormat.NODE, dropped_options=("--watch",)),
 }
 _BUILDS = re.compile(r"\b(build|compile|tsc|prepare|bundle|rollup|webpack|esbuild|babel|tsup|swc)\b")
 _LINTS = re.compile(r"lint|prettier|\bstandard\b|\bxo\b|\bbiome\b|--noEmit\b|type-?check|\bformat\b|check-types")
@@ -78,7 +83,7 @@ _INSTALL = "npm install"
 
 def _find_checks(package: Package) -> Iterable[CheckSpec]:
     manifest = package.table("package.json")
-    yield from _find_tests(package, subtable(manifest, "scripts"))
+    yield from _find_tests(package, find_subtable(manifest, "scripts"))
     dependencies = _list_dependencies(manifest)
     if package.has("tsconfig.json") and "typescript" in dependencies | _list_dependencies(_root_manifest(package)):
         yield _build_types_spec(package, dependencies)
@@ -86,12 +91,12 @@ def _find_checks(package: Package) -> Iterable[CheckSpec]:
 
 
 def _root_manifest(package: Package) -> Table:
-    return package.tree.table("package.json") or {}
+    return package.tree.read_table("package.json") or {}
 
 
 def _list_dependencies(manifest: Table) -> frozenset[str]:
     tables = ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies")
-    return frozenset(name for table in tables for name in subtable(manifest, table))
+    return frozenset(name for table in tables for name in find_subtable(manifest, table))
 
 
 def _find_tests(package: Package, scripts: Table) -> Iterable[CheckSpec]:
@@ -99,11 +104,11 @@ def _find_tests(package: Package, scripts: Table) -> Iterable[CheckSpec]:
     if not isinstance(script, str) or not script.strip() or PLACEHOLDER.search(script):
         return
     evidence = f"{package.path('package.json')} [scripts.test]"
-    script_commands = commands(script, scripts)
+    script_commands = parse_script(script, scripts)
     name = _find_runner(script_commands[-1]) if script_commands else None
     # If a script has two runners, a report of the last one would miss tests.
     if not script_commands or name is None or any(map(_find_runner, script_commands[:-1])):
-        yield tests(
+        yield make_test_check(
             *("npm", "npm", "npm", "test"), report=ReportFormat.EXIT_CODE, install="install Node.js with npm"
         ).model_copy(update={"evidence": evidence})
         return
@@ -115,33 +120,33 @@ def _find_tests(package: Package, scripts: Table) -> Iterable[CheckSpec]:
         yield spec.model_copy(update={"evidence": f"{evidence}: {script}"[:200]})
 
 
-def _find_runner(command: Command) -> str | None:
+def _find_runner(command: ScriptCommand) -> str | None:
     name = command.words[0].removeprefix("./node_modules/.bin/").removeprefix("node_modules/.bin/")
-    if command.piped and RUNNERS.get(name, _NO_RUNNER).report is not ReportFormat.TAP:
+    if command.is_piped and NODE_RUNNERS.get(name, _NO_RUNNER).report is not ReportFormat.TAP:
         return None
     if name == "node" and "--test" not in command.words:
         return None
     if name == "react-scripts" and command.words[1:2] != ("test",):
         return None
-    return name if name in RUNNERS else None
+    return name if name in NODE_RUNNERS else None
 
 
-_NO_RUNNER = Runner(ReportFormat.EXIT_CODE)
+_NO_RUNNER = NodeRunner(ReportFormat.EXIT_CODE)
 
 
-def _build_runner_specs(package: Package, name: str, command: Command, steps: str) -> Iterable[CheckSpec]:
-    runner = RUNNERS[name]
+def _build_runner_specs(package: Package, name: str, command: ScriptCommand, steps: str) -> Iterable[CheckSpec]:
+    runner = NODE_RUNNERS[name]
     words = _filter_arguments(command.words[1:], runner)
     argv = (name, *((runner.first,) if runner.first else ()), *words, *runner.last)
     # Only a shell expands an unquoted pattern for node; the other runners expand it themselves.
     has_globs = name == "node" and any(set("*?[") & set(word) for word in words)
     has_build = bool(_BUILDS.search(steps)) or "pretest" in steps
     if has_build:
-        yield build("npm", "npm", "sh", "-c", _with_bin(package, steps), install="install Node.js with npm")
+        yield make_build_check("npm", "npm", "sh", "-c", _with_bin(package, steps), install="install Node.js with npm")
     if steps or has_globs:
         line = command.text if has_globs else shlex.join(argv)
         argv = ("sh", "-c", _with_bin(package, f"{steps} && {line}" if steps else line))
-    yield tests(
+    yield make_test_check(
         *(name, name if name == "node" else f"node:{name}", *argv),
         report=runner.report,
         install=_INSTALL if name != "node" else "install Node.js",
@@ -149,13 +154,13 @@ def _build_runner_specs(package: Package, name: str, command: Command, steps: st
     ).model_copy(update={"env": dict(command.env)})
 
 
-def _filter_arguments(words: tuple[str, ...], runner: Runner) -> tuple[str, ...]:
+def _filter_arguments(words: tuple[str, ...], runner: NodeRunner) -> tuple[str, ...]:
     arguments: list[str] = []
     skip = False
     for word in words:
-        if skip or any(fnmatchcase(word, pattern) for pattern in runner.dropped):
+        if skip or any(fnmatchcase(word, pattern) for pattern in runner.dropped_options):
             skip = False
-        elif word in runner.valued:
+        elif word in runner.dropped_valued_options:
             skip = True
         else:
             arguments.append(word)
@@ -173,12 +178,12 @@ def _build_types_spec(package: Package, dependencies: frozenset[str]) -> CheckSp
     compiler = "vue-tsc" if "vue-tsc" in dependencies else "tsc"
     # A configuration that only refers to others checks nothing unless `-b` builds it.
     argv = ("-b",) if package.table("tsconfig.json").get("references") else ("--noEmit", "-p", ".")
-    spec = optional(CheckKind.TYPES, compiler, f"node:{compiler}", compiler, *argv, install=_INSTALL)
+    spec = make_optional_check(CheckKind.TYPES, compiler, f"node:{compiler}", compiler, *argv, install=_INSTALL)
     return spec.model_copy(update={"evidence": package.path("tsconfig.json")})
 
 
 def _find_lint(package: Package, manifest: Table, dependencies: frozenset[str]) -> Iterable[CheckSpec]:
-    config = package.top(*_ESLINT_CONFIG)
+    config = package.find_top_level(*_ESLINT_CONFIG)
     if not config and "eslintConfig" not in manifest:
         return
     all_dependencies = dependencies | _list_dependencies(_root_manifest(package))
@@ -186,7 +191,7 @@ def _find_lint(package: Package, manifest: Table, dependencies: frozenset[str]) 
     yield CheckSpec(
         name="lint:eslint",
         kind=CheckKind.LINT,
-        tier=TIER,
+        tier=DISCOVERED_TIER,
         tool="node:eslint",
         argv=("eslint", "--format", "json", "--no-error-on-unmatched-pattern", "{changed}"),
         suffixes=(".js", ".jsx", ".mjs", ".cjs", *typescript),
@@ -199,9 +204,9 @@ def _find_lint(package: Package, manifest: Table, dependencies: frozenset[str]) 
 def _covers_member(above: Package, below: Package, spec: CheckSpec) -> bool:
     """Return whether the root covers a member of its workspace. It does if the root has a check of that kind."""
     declared = above.table("package.json").get("workspaces")
-    globs = strings(declared) or strings(declared.get("packages") if isinstance(declared, dict) else None)
+    globs = list_strings(declared) or list_strings(declared.get("packages") if isinstance(declared, dict) else None)
     globs += re.findall(r"^\s*-\s*['\"]?([^'\"#\s]+)", above.text("pnpm-workspace.yaml"), re.MULTILINE)
-    globs += strings(above.table("lerna.json").get("packages")) if above.has("lerna.json") else []
+    globs += list_strings(above.table("lerna.json").get("packages")) if above.has("lerna.json") else []
     included = [glob.removeprefix("./").rstrip("/") for glob in globs if not glob.startswith("!")]
     excluded = [glob[1:].removeprefix("./").rstrip("/") for glob in globs if glob.startswith("!")]
     return _is_among(above, below, included) and not _is_among(above, below, excluded)

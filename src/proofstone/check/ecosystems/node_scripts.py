@@ -34,23 +34,23 @@ _MAX_DEPTH = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ScriptCommand:
     """One simple command, without the variables set for it."""
 
     words: tuple[str, ...]
     env: tuple[tuple[str, str], ...] = ()
     text: str = ""
     """The command as written, for a shell."""
-    piped: bool = False
+    is_piped: bool = False
     """Whether its output goes to a second program that only formats it."""
 
 
-def commands(script: str, scripts: Mapping[str, object], depth: int = 0) -> list[Command] | None:
+def parse_script(script: str, scripts: Mapping[str, object], depth: int = 0) -> list[ScriptCommand] | None:
     """Return the simple commands of a script in order; None if it is more complex than that."""
     parts = _split_script(script)
     if parts is None or depth > _MAX_DEPTH:
         return None
-    result: list[Command] = []
+    result: list[ScriptCommand] = []
     for part in parts:
         command = _unwrap(part)
         if command is None:
@@ -60,14 +60,14 @@ def commands(script: str, scripts: Mapping[str, object], depth: int = 0) -> list
         if not isinstance(body, str):
             result.append(_resolve_program(command, scripts))
             continue
-        nested = commands(body, scripts, depth + 1)
+        nested = parse_script(body, scripts, depth + 1)
         if nested is None:
             return None
         result += [replace(inner, env=(*command.env, *inner.env)) for inner in nested]
     return result
 
 
-def _split_script(script: str) -> list[Command] | None:
+def _split_script(script: str) -> list[ScriptCommand] | None:
     lexer = shlex.shlex(script, posix=True, punctuation_chars="();<>|&")
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
@@ -89,11 +89,11 @@ def _split_script(script: str) -> list[Command] | None:
         return None
     texts_as_written = [text.strip() for text in script.partition("|")[0].split("&&")]
     texts = texts_as_written if len(texts_as_written) == len(parts) else [shlex.join(part) for part in parts]
-    simple_commands = [Command(tuple(part), text=text) for part, text in zip(parts, texts, strict=True)]
-    return [*simple_commands[:-1], replace(simple_commands[-1], piped=piped)]
+    simple_commands = [ScriptCommand(tuple(part), text=text) for part, text in zip(parts, texts, strict=True)]
+    return [*simple_commands[:-1], replace(simple_commands[-1], is_piped=piped)]
 
 
-def _unwrap(command: Command) -> Command | None:
+def _unwrap(command: ScriptCommand) -> ScriptCommand | None:
     """Return the command without leading assignments and wrapper programs; None if nothing is left."""
     words, env = list(command.words), list(command.env)
     while words:
@@ -119,7 +119,7 @@ def _unwrap(command: Command) -> Command | None:
     return replace(command, words=tuple(words), env=tuple(env))
 
 
-def _resolve_program(command: Command, scripts: Mapping[str, object]) -> Command:
+def _resolve_program(command: ScriptCommand, scripts: Mapping[str, object]) -> ScriptCommand:
     """Return the program that `yarn jest` or `pnpm jest` runs if no script has that name."""
     first, *rest = command.words
     if first in ("yarn", "pnpm") and rest and rest[0] not in _OWN_COMMANDS | set(scripts) | {"run", "test"}:

@@ -14,15 +14,15 @@ from fnmatch import fnmatchcase
 from posixpath import basename, commonpath, dirname
 
 from proofstone.check.ecosystems.ecosystem import (
+    DiscoveryRule,
     Ecosystem,
+    EvidenceMarker,
     Package,
-    Rule,
-    Sign,
-    lookup,
-    optional,
-    strings,
-    subtable,
-    tests,
+    find_subtable,
+    list_strings,
+    lookup_key,
+    make_optional_check,
+    make_test_check,
 )
 from proofstone.check.models import CheckKind, CheckSpec, ReportFormat
 
@@ -31,12 +31,12 @@ READ_LIMIT = 400
 """Number of test files that are opened to see what they import. A larger project has a manifest."""
 
 _CONFIGURATION = (
-    Sign("pytest.ini"),
-    Sign(".pytest.ini"),
-    Sign("pytest.toml"),
-    Sign("pyproject.toml", "tool.pytest"),
-    Sign("setup.cfg", "tool:pytest"),
-    Sign("tox.ini", "pytest"),
+    EvidenceMarker("pytest.ini"),
+    EvidenceMarker(".pytest.ini"),
+    EvidenceMarker("pytest.toml"),
+    EvidenceMarker("pyproject.toml", "tool.pytest"),
+    EvidenceMarker("setup.cfg", "tool:pytest"),
+    EvidenceMarker("tox.ini", "pytest"),
 )
 _TEST_PATHS = (
     ("pytest.ini", "pytest.testpaths"),
@@ -60,10 +60,10 @@ _IMPORTS_DJANGO = re.compile(r"^\s*from\s+django\.test\b|^\s*from\s+rest_framewo
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
-def find(package: Package) -> Iterable[CheckSpec]:
+def find_test_checks(package: Package) -> Iterable[CheckSpec]:
     """Return the test checks of a package."""
-    files = package.named(*TEST_FILES)
-    evidence = configuration(package) or (_find_mention(package) if files else None)
+    files = package.find_named(*TEST_FILES)
+    evidence = find_pytest_configuration(package) or (_find_mention(package) if files else None)
     if evidence is not None:
         yield _build_pytest_spec(evidence)
         return
@@ -73,7 +73,7 @@ def find(package: Package) -> Iterable[CheckSpec]:
     if imports is not None:
         yield _build_pytest_spec(f"{package.path(imports)} imports pytest")
     elif django is not None and package.has("manage.py"):
-        spec = tests(
+        spec = make_test_check(
             *("django", "python:django", "{python}", "manage.py", "test"),
             report=ReportFormat.EXIT_CODE,
             install="python -m pip install django",
@@ -85,24 +85,24 @@ def find(package: Package) -> Iterable[CheckSpec]:
         )
 
 
-def configuration(package: Package) -> str | None:
+def find_pytest_configuration(package: Package) -> str | None:
     """Return the package's own pytest configuration; None if it has none."""
-    return next(filter(None, (sign.evidence(package) for sign in _CONFIGURATION)), None)
+    return next(filter(None, (sign.find_evidence(package) for sign in _CONFIGURATION)), None)
 
 
-def collects(package: Package, directory: str) -> bool:
+def is_collected_by_pytest(package: Package, directory: str) -> bool:
     """Return whether pytest, run in this package with its configuration, reaches a directory of the repository below
     it."""
-    if configuration(package) is None:
+    if find_pytest_configuration(package) is None:
         return False
-    paths = [path for table, key in _TEST_PATHS for path in _split_words(lookup(package.table(table), key))]
-    paths += _split_words(subtable(package.table("setup.cfg"), "tool:pytest").get("testpaths"))
+    paths = [path for table, key in _TEST_PATHS for path in _split_words(lookup_key(package.table(table), key))]
+    paths += _split_words(find_subtable(package.table("setup.cfg"), "tool:pytest").get("testpaths"))
     test_paths = [package.path(path.rstrip("/")) for path in paths if path not in (".", "./")]
     return len(test_paths) < len(paths) or not paths or any(_overlaps(directory, path) for path in test_paths)
 
 
 def _split_words(value: object) -> list[str]:
-    return value.split() if isinstance(value, str) else strings(value)
+    return value.split() if isinstance(value, str) else list_strings(value)
 
 
 def _overlaps(directory: str, path: str) -> bool:
@@ -110,7 +110,7 @@ def _overlaps(directory: str, path: str) -> bool:
 
 
 def _build_pytest_spec(evidence: str) -> CheckSpec:
-    spec = tests(
+    spec = make_test_check(
         *("pytest", "python:pytest", "{python}", "-m", "pytest"),
         report=ReportFormat.PYTEST,
         install="python -m pip install pytest",
@@ -120,7 +120,7 @@ def _build_pytest_spec(evidence: str) -> CheckSpec:
 
 def _find_mention(package: Package) -> str | None:
     """Return a conftest.py, or where a list of dependencies names pytest."""
-    conftest = package.named("conftest.py")
+    conftest = package.find_named("conftest.py")
     if conftest:
         return package.path(conftest[0])
     for manifest in ("pyproject.toml", "Pipfile"):
@@ -128,7 +128,7 @@ def _find_mention(package: Package) -> str | None:
             if _is_pytest(requirement):
                 return f"{package.path(manifest)} [{where}]"
     for pattern, mention in _NAMED_IN_TEXT.items():
-        for name in (*package.top(pattern), *_list_requirement_folder(package, pattern)):
+        for name in (*package.find_top_level(pattern), *_list_requirement_folder(package, pattern)):
             if mention.search(package.text(name)):
                 return f"{package.path(name)} names pytest"
     return None
@@ -172,7 +172,7 @@ def _build_unittest_specs(package: Package, files: list[str]) -> Iterable[CheckS
         argv = ["{python}", "{probes}/proofstone_unittest.py", "discover", "-s", start, "-t", top]
         if pattern != "test*.py":
             argv += ["-p", pattern]
-        spec = tests(
+        spec = make_test_check(
             *(f"unittest{suffix}", "python:unittest", *argv),
             report=ReportFormat.UNITTEST,
             install="unittest is part of Python",
@@ -194,10 +194,10 @@ _SOURCES = (".py", ".pyi")
 def _mypy_targets(package: Package) -> tuple[str, ...]:
     """Return nothing if the configuration names the targets, as mypy itself reads it; else the project's packages."""
     tables = (
-        subtable(package.table("mypy.ini"), "mypy"),
-        subtable(package.table(".mypy.ini"), "mypy"),
-        subtable(package.table("pyproject.toml"), "tool.mypy"),
-        subtable(package.table("setup.cfg"), "mypy"),
+        find_subtable(package.table("mypy.ini"), "mypy"),
+        find_subtable(package.table(".mypy.ini"), "mypy"),
+        find_subtable(package.table("pyproject.toml"), "tool.mypy"),
+        find_subtable(package.table("setup.cfg"), "mypy"),
     )
     if any(key in table for table in tables for key in ("files", "packages", "modules")):
         return ()
@@ -208,19 +208,19 @@ def _find_source_packages(package: Package) -> tuple[str, ...]:
     if any(name.startswith("src/") and name.endswith(_SOURCES) for name in package.files):
         return ("src",)
     tops = {name.split("/")[0] for name in package.files if name.count("/") == 1 and name.endswith("/__init__.py")}
-    modules = [name for name in package.top("*.py") if name not in ("setup.py", "conftest.py", "noxfile.py")]
+    modules = [name for name in package.find_top_level("*.py") if name not in ("setup.py", "conftest.py", "noxfile.py")]
     return tuple(sorted(tops - {"tests", "test", "docs", "examples"})) or tuple(modules)
 
 
 _RULES = (
-    Rule(
+    DiscoveryRule(
         (
-            Sign("mypy.ini"),
-            Sign(".mypy.ini"),
-            Sign("pyproject.toml", "tool.mypy"),
-            Sign("setup.cfg", "mypy"),
+            EvidenceMarker("mypy.ini"),
+            EvidenceMarker(".mypy.ini"),
+            EvidenceMarker("pyproject.toml", "tool.mypy"),
+            EvidenceMarker("setup.cfg", "mypy"),
         ),
-        optional(
+        make_optional_check(
             CheckKind.TYPES,
             "mypy",
             "python:mypy",
@@ -229,13 +229,13 @@ _RULES = (
         ),
         _mypy_targets,
     ),
-    Rule(
-        (Sign("pyrightconfig.json"), Sign("pyproject.toml", "tool.pyright")),
-        optional(CheckKind.TYPES, "pyright", "pyright", "pyright", install="python -m pip install pyright"),
+    DiscoveryRule(
+        (EvidenceMarker("pyrightconfig.json"), EvidenceMarker("pyproject.toml", "tool.pyright")),
+        make_optional_check(CheckKind.TYPES, "pyright", "pyright", "pyright", install="python -m pip install pyright"),
     ),
-    Rule(
-        (Sign("ruff.toml"), Sign(".ruff.toml"), Sign("pyproject.toml", "tool.ruff")),
-        optional(
+    DiscoveryRule(
+        (EvidenceMarker("ruff.toml"), EvidenceMarker(".ruff.toml"), EvidenceMarker("pyproject.toml", "tool.ruff")),
+        make_optional_check(
             CheckKind.LINT,
             "ruff",
             "ruff",
@@ -244,9 +244,9 @@ _RULES = (
             suffixes=(*_SOURCES, ".ipynb"),
         ),
     ),
-    Rule(
-        (Sign(".flake8"), Sign("setup.cfg", "flake8"), Sign("tox.ini", "flake8")),
-        optional(
+    DiscoveryRule(
+        (EvidenceMarker(".flake8"), EvidenceMarker("setup.cfg", "flake8"), EvidenceMarker("tox.ini", "flake8")),
+        make_optional_check(
             CheckKind.LINT,
             "flake8",
             "python:flake8",
@@ -262,15 +262,15 @@ _READ_HIERARCHICALLY = ("lint:ruff", "lint:flake8")
 
 
 def _find(package: Package) -> Iterable[CheckSpec]:
-    return find(package)
+    return find_test_checks(package)
 
 
 def _covers_package(above: Package, below: Package, spec: CheckSpec) -> bool:
     if spec.name in _READ_HIERARCHICALLY:
-        return any(spec.name == rule.spec.name and any(rule.specs(above)) for rule in _RULES)
+        return any(spec.name == rule.spec.name and any(rule.build_specs(above)) for rule in _RULES)
     # pytest at the root collects everything below it, unless a package below has its own configuration.
-    is_collected = spec.kind is CheckKind.TESTS and collects(above, below.directory)
-    return is_collected and configuration(below) is None
+    is_collected = spec.kind is CheckKind.TESTS and is_collected_by_pytest(above, below.directory)
+    return is_collected and find_pytest_configuration(below) is None
 
 
 PYTHON = Ecosystem(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from proofstone.check.ecosystems.ecosystem import Ecosystem, Package, optional, tests
+from proofstone.check.ecosystems.ecosystem import Ecosystem, Package, make_optional_check, make_test_check
 from proofstone.check.models import CheckKind, CheckSpec, ReportFormat
 
 _TEST_TASK = re.compile(
@@ -18,23 +18,23 @@ def _find_checks(package: Package) -> Iterable[CheckSpec]:
     has_gemfile = package.has("Gemfile")
     prefix, tool = (("bundle", "exec"), "bundle") if has_gemfile else ((), "")
     install = "gem install bundler && bundle install" if has_gemfile else "gem install rspec rake rubocop"
-    gems = "\n".join(package.text(name) for name in package.top("Gemfile", "Gemfile.lock", "*.gemspec"))
-    specs = [name for name in package.named("*_spec.rb") if name.startswith("spec/")]
+    gems = "\n".join(package.text(name) for name in package.find_top_level("Gemfile", "Gemfile.lock", "*.gemspec"))
+    specs = [name for name in package.find_named("*_spec.rb") if name.startswith("spec/")]
     if specs and (package.has(".rspec") or "rspec" in gems):
         has_junit = "rspec_junit_formatter" in gems
-        yield tests(
+        yield make_test_check(
             *("rspec", tool or "rspec", *prefix, "rspec", *(_JUNIT if has_junit else ())),
             report=ReportFormat.JUNIT if has_junit else ReportFormat.EXIT_CODE,
             install=install,
         ).model_copy(update={"evidence": package.path(".rspec" if package.has(".rspec") else specs[0])})
-    for rakefile in package.top("Rakefile", "rakefile", "Rakefile.rb")[:1]:
+    for rakefile in package.find_top_level("Rakefile", "rakefile", "Rakefile.rb")[:1]:
         if _TEST_TASK.search(package.text(rakefile)):
-            spec = tests(
+            spec = make_test_check(
                 *("rake", tool or "rake", *prefix, "rake", "test"), report=ReportFormat.EXIT_CODE, install=install
             )
             yield spec.model_copy(update={"evidence": f"{package.path(rakefile)} task test"})
     if package.has(".rubocop.yml"):
-        yield optional(
+        yield make_optional_check(
             CheckKind.LINT,
             "rubocop",
             tool or "rubocop",

@@ -17,21 +17,27 @@ from proofstone.check.reports.compiled import read_cargo, read_go
 from proofstone.check.reports.javascript import read_jest, read_mocha
 from proofstone.check.reports.journal import read_journals
 from proofstone.check.reports.junit import read_junit
-from proofstone.check.reports.rerun import PATH_LIKE, SPACE_SEPARATED, environment, merge, rerun
-from proofstone.check.reports.sniff import sniff, sniff_all
-from proofstone.check.reports.source import Source, Tally, UnreadableError
+from proofstone.check.reports.rerun import (
+    PATH_LIKE,
+    SPACE_SEPARATED,
+    build_rerun_command,
+    merge_variables,
+    report_variables,
+)
+from proofstone.check.reports.sniff import sniff_format, sniff_formats
+from proofstone.check.reports.source import ReportBuilder, ReportSource, UnreadableError
 from proofstone.check.reports.tap import read_tap
 
 __all__ = [
     "PATH_LIKE",
     "PROBES",
     "SPACE_SEPARATED",
-    "environment",
-    "merge",
+    "build_rerun_command",
+    "merge_variables",
     "read_report",
-    "rerun",
-    "sniff",
-    "sniff_all",
+    "report_variables",
+    "sniff_format",
+    "sniff_formats",
 ]
 
 PROBES = Path(__file__).resolve().parent.parent / "probes"
@@ -53,14 +59,14 @@ def read_report(
     `output` is standard output and standard error in order. `exit_code` is None if the run was killed. `one_runner`
     means that the engine started exactly one runner, so that a second report is forged. `mask` removes secrets from the
     report files; `output` is masked already."""
-    source = Source(report_dir, output, root, cwd, exit_code, mask)
+    source = ReportSource(report_dir, output, root, cwd, exit_code, mask)
     try:
         report = _read_format(format, source)
-        journals = source.files(rf"{format.value}-[0-9-]+\.jsonl") if one_runner else ()
+        journals = source.list_files(rf"{format.value}-[0-9-]+\.jsonl") if one_runner else ()
     except UnreadableError as error:
-        tally = Tally(format.value)
-        tally.broken(str(error))
-        return tally.report(complete=False)
+        tally = ReportBuilder(format.value)
+        tally.add_defect(str(error))
+        return tally.build_report(complete=False)
     if len(journals) < 2:
         return report
     return report.model_copy(
@@ -68,7 +74,7 @@ def read_report(
     )
 
 
-def _read_format(format: ReportFormat, source: Source) -> TestReport:
+def _read_format(format: ReportFormat, source: ReportSource) -> TestReport:
     match format:
         case ReportFormat.PYTEST | ReportFormat.UNITTEST | ReportFormat.NODE:
             return read_journals(format.value, source)
@@ -85,4 +91,4 @@ def _read_format(format: ReportFormat, source: Source) -> TestReport:
         case ReportFormat.TAP:
             return read_tap(source)
         case ReportFormat.EXIT_CODE:
-            return Tally(format.value).report(complete=source.exit_code is not None)
+            return ReportBuilder(format.value).build_report(complete=source.exit_code is not None)

@@ -19,13 +19,13 @@ from proofstone.check.models import TestReport, TestStatus
 from proofstone.check.reports.source import (
     MESSAGE_LIMIT,
     Json,
-    Source,
-    Tally,
+    ReportBuilder,
+    ReportSource,
     UnreadableError,
+    as_mapping,
+    as_number,
+    as_text,
     decode_json,
-    mapping,
-    number,
-    text,
 )
 
 _HEADER = re.compile(r"\s*Running (unittests )?(\S+) \(([^()]+)-[0-9a-f]{16}(?:\.exe)?\)")
@@ -41,22 +41,22 @@ _COMPILE = re.compile(r"error(?:\[E\d+\])?: (.+)$")
 _STATUSES: Final = {"ok": TestStatus.PASSED, "FAILED": TestStatus.FAILED, "ignored": TestStatus.SKIPPED}
 
 
-def read_cargo(source: Source) -> TestReport:
-    tally = Tally("cargo")
+def read_cargo(source: ReportSource) -> TestReport:
+    tally = ReportBuilder("cargo")
     reader = _CargoReader(tally)
     try:
         for line in source.output_lines():
             reader.line(line)
     except UnreadableError as error:
-        tally.broken(str(error))
+        tally.add_defect(str(error))
     reader.end()
-    return tally.report(complete=source.exit_code is not None)
+    return tally.build_report(complete=source.exit_code is not None)
 
 
 class _CargoReader:
     """Reads the output of `cargo test` line by line."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: ReportBuilder) -> None:
         self._tally = tally
         self._target = ""
         self._crate = ""
@@ -125,7 +125,7 @@ class _CargoReader:
         """Compare the harness's own totals with the lines that were read."""
         counted = [self._statuses.count(_STATUSES[word]) for word in ("ok", "FAILED", "ignored")]
         if counted != counts:
-            self._tally.broken(
+            self._tally.add_defect(
                 f"{self._target or 'tests'}: the harness counted {counts} passed, failed and ignored tests, "
                 f"the output shows {counted}; run without --quiet and --nocapture"
             )
@@ -143,14 +143,14 @@ class _CargoReader:
         if self._open:
             self._record()
             count = len(self._statuses)
-            self._tally.broken(f"{self._target or 'tests'}: ended after {count} of {self._announced} tests")
+            self._tally.add_defect(f"{self._target or 'tests'}: ended after {count} of {self._announced} tests")
 
     def end(self) -> None:
         self._close()
-        if self._compile_error is not None and not self._tally.any_bad:
-            self._tally.broken(f"cargo: {self._compile_error}")
+        if self._compile_error is not None and not self._tally.has_failures:
+            self._tally.add_defect(f"cargo: {self._compile_error}")
         if self._binaries == 0:
-            self._tally.never_began("no test binary ran: the output has no line `running N tests`")
+            self._tally.mark_not_begun("no test binary ran: the output has no line `running N tests`")
 
 
 def _number_doc_tests(printed: Iterable[str]) -> dict[str, str]:
@@ -187,8 +187,8 @@ class _GoPackage:
             self.output[test] = so_far + words
 
 
-def read_go(source: Source) -> TestReport:
-    tally = Tally("go")
+def read_go(source: ReportSource) -> TestReport:
+    tally = ReportBuilder("go")
     packages: dict[str, _GoPackage] = {}
     complaints: dict[str, str] = {}
     complaint = ""  # the package that the compiler reports errors for
@@ -202,35 +202,35 @@ def read_go(source: Source) -> TestReport:
             elif complaint:
                 complaints[complaint] = complaints.get(complaint, "")[:MESSAGE_LIMIT] + f"{line}\n"
     except UnreadableError as error:
-        tally.broken(str(error))
+        tally.add_defect(str(error))
     for name, package in packages.items():
         _finish_package(name, package, complaints.get(name, ""), tally)
     if not packages:
-        tally.never_began("no events of `go test -json` in the output")
-    return tally.report(complete=source.exit_code is not None)
+        tally.mark_not_begun("no events of `go test -json` in the output")
+    return tally.build_report(complete=source.exit_code is not None)
 
 
-def _read_go_line(line: str, packages: dict[str, _GoPackage], tally: Tally) -> None:
+def _read_go_line(line: str, packages: dict[str, _GoPackage], tally: ReportBuilder) -> None:
     if failed_build := _BUILD_FAILED.match(line):
         packages.setdefault(failed_build[1], _GoPackage()).ended = "build"
         return
     if not line.startswith("{"):
         return
     try:
-        event = mapping(decode_json(line, "go test -json"))
+        event = as_mapping(decode_json(line, "go test -json"))
     except UnreadableError:  # a program may print a brace; only lines that are events count
         return
-    name = text(event.get("Package"))
+    name = as_text(event.get("Package"))
     if not name or not isinstance(event.get("Action"), str):
         return
     _read_event(event, name, packages.setdefault(name, _GoPackage()), tally)
 
 
-def _read_event(event: dict[str, Json], name: str, package: _GoPackage, tally: Tally) -> None:
-    action = text(event.get("Action"))
-    test = text(event.get("Test"))
+def _read_event(event: dict[str, Json], name: str, package: _GoPackage, tally: ReportBuilder) -> None:
+    action = as_text(event.get("Action"))
+    test = as_text(event.get("Test"))
     if action == "output":
-        words = text(event.get("Output"))
+        words = as_text(event.get("Output"))
         package.print(test, words)
         if not test and _BUILD_FAILED.match(words):
             package.ended = "build"
@@ -239,24 +239,24 @@ def _read_event(event: dict[str, Json], name: str, package: _GoPackage, tally: T
     elif action in _END_ACTIONS and test:
         package.tests[test] = True
         status = _END_ACTIONS[action]
-        package.failed = package.failed or status.bad
+        package.failed = package.failed or status.is_failure
         message = package.output.get(test, "") if status is not TestStatus.PASSED else ""
-        seconds = number(event.get("Elapsed"))
+        seconds = as_number(event.get("Elapsed"))
         tally.add(f"{name}/{test}", status, ms=None if seconds is None else seconds * 1000, message=message)
     elif action in _END_ACTIONS:
         package.ended = package.ended or action
 
 
-def _finish_package(name: str, package: _GoPackage, complaint: str, tally: Tally) -> None:
+def _finish_package(name: str, package: _GoPackage, complaint: str, tally: ReportBuilder) -> None:
     for test, ended in package.tests.items():
         if not ended:
             message = package.output.get(test, "") or "started and never ended"
             tally.add(f"{name}/{test}", TestStatus.ERROR, message=message)
             package.failed = True
             if not any(crash in words for words in package.output.values() for crash in _CRASHES):
-                tally.broken(f"{name}/{test}: its test binary was killed before the test had ended")
+                tally.add_defect(f"{name}/{test}: its test binary was killed before the test had ended")
     if package.ended is None:
-        tally.broken(f"{name}: go test ended before this package had finished")
+        tally.add_defect(f"{name}: go test ended before this package had finished")
     elif package.ended == "build":
         tally.add(name, TestStatus.ERROR, message=complaint or package.output.get("", "") or "does not build")
     elif package.ended == "fail" and not package.failed:

@@ -12,14 +12,14 @@ from proofstone.check.reports.source import (
     NEVER_RUN,
     TOTAL_LIMIT,
     Json,
-    Source,
-    Tally,
+    ReportBuilder,
+    ReportSource,
     UnreadableError,
+    as_mapping,
+    as_number,
+    as_sequence,
+    as_text,
     decode_json,
-    mapping,
-    number,
-    sequence,
-    text,
 )
 
 _SEPARATORS: Final = {"pytest": "::", "node": " > ", "unittest": "."}
@@ -28,11 +28,11 @@ _STATUSES: Final = {status.value: status for status in TestStatus}
 _INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
 
 
-def read_journals(runner: str, source: Source) -> TestReport:
-    tally = Tally(runner)
-    names = source.files(rf"{runner}-[0-9-]+\.jsonl")
+def read_journals(runner: str, source: ReportSource) -> TestReport:
+    tally = ReportBuilder(runner)
+    names = source.list_files(rf"{runner}-[0-9-]+\.jsonl")
     if not names:
-        tally.never_began(f"no {runner} report: {runner} did not run, or ran without Proofstone's probe")
+        tally.mark_not_begun(f"no {runner} report: {runner} did not run, or ran without Proofstone's probe")
     imported: set[str] = set()
     budget = TOTAL_LIMIT
     for name in names:
@@ -43,14 +43,14 @@ def read_journals(runner: str, source: Source) -> TestReport:
                 raise UnreadableError(f"{name}: the reports together are larger than {TOTAL_LIMIT:,} bytes")
             imported.update(_Journal(runner, name, source, tally).read(data))
         except UnreadableError as error:
-            tally.broken(str(error))
-    return tally.report(complete=source.exit_code is not None, imported_from=tuple(sorted(imported)))
+            tally.add_defect(str(error))
+    return tally.build_report(complete=source.exit_code is not None, imported_from=tuple(sorted(imported)))
 
 
 class _Journal:
     """Reads one file."""
 
-    def __init__(self, runner: str, name: str, source: Source, tally: Tally) -> None:
+    def __init__(self, runner: str, name: str, source: ReportSource, tally: ReportBuilder) -> None:
         self._runner = runner
         self._name = name
         self._source = source
@@ -65,9 +65,9 @@ class _Journal:
         for count, line in enumerate(data.splitlines(), start=1):
             where = f"{self._name}, line {count}"
             try:
-                self._read_line(mapping(decode_json(line, where)), where)
+                self._read_line(as_mapping(decode_json(line, where)), where)
             except UnreadableError as error:
-                self._tally.broken(str(error))
+                self._tally.add_defect(str(error))
         for id, path in self._collected.items():
             if id not in self._tally:
                 self._tally.add(id, TestStatus.SKIPPED, message=NEVER_RUN, path=path)
@@ -76,57 +76,59 @@ class _Journal:
     def _read_line(self, line: dict[str, Json], where: str) -> None:
         match line.get("event"):
             case "start":
-                self._base = text(line.get("base")) or None
+                self._base = as_text(line.get("base")) or None
             case "collected":
-                for test in sequence(line.get("tests")):
-                    file, name = (*sequence(test), None, None)[:2]
+                for test in as_sequence(line.get("tests")):
+                    file, name = (*as_sequence(test), None, None)[:2]
                     id, path = self._identify(file, name)
                     self._collected[id] = path
             case "test":
                 self._read_test(line, where)
             case "died":
-                self._tally.broken(f"{self._name}: died before its tests had ended: {text(line.get('what'))}")
+                self._tally.add_defect(f"{self._name}: died before its tests had ended: {as_text(line.get('what'))}")
             case "refused":
                 self._refused = True
-                self._tally.never_began(f"{self._runner} could not begin: {text(line.get('why'))}")
+                self._tally.mark_not_begun(f"{self._runner} could not begin: {as_text(line.get('why'))}")
             case "finish":
                 self._finish = line
             case other:
                 raise UnreadableError(f"{where}: unknown event {other!r}")
 
     def _read_test(self, line: dict[str, Json], where: str) -> None:
-        status = _STATUSES.get(text(line.get("status")))
+        status = _STATUSES.get(as_text(line.get("status")))
         if status is None:
             raise UnreadableError(f"{where}: unknown status {line.get('status')!r}")
         id, path = self._identify(line.get("file"), line.get("name"))
         if path is None and isinstance(line.get("path"), str):
-            path = self._source.relative(text(line.get("path")), self._base)
-        self._tally.add(id, status, ms=number(line.get("ms")), message=text(line.get("message")), path=path)
+            path = self._source.make_relative(as_text(line.get("path")), self._base)
+        self._tally.add(id, status, ms=as_number(line.get("ms")), message=as_text(line.get("message")), path=path)
 
     def _identify(self, file: Json, name: Json) -> tuple[str, str | None]:
         """Return id and path of a test, both relative to the repository. A file outside it keeps the runner's name."""
         if not isinstance(file, str):
-            return text(name), None
-        path = self._source.relative(file, self._base)
+            return as_text(name), None
+        path = self._source.make_relative(file, self._base)
         file_name = path if path is not None else file
-        return (f"{file_name}{_SEPARATORS[self._runner]}{name}" if text(name) else file_name), path
+        return (f"{file_name}{_SEPARATORS[self._runner]}{name}" if as_text(name) else file_name), path
 
     def _finish_reading(self) -> list[str]:
         if self._refused:
             return []
         if self._finish is None:
-            self._tally.broken(f"{self._name}: {self._runner} ended before it had finished")
+            self._tally.add_defect(f"{self._name}: {self._runner} ended before it had finished")
             return []
         if self._base is None:
-            self._tally.broken(f"{self._name}: no start line")
+            self._tally.add_defect(f"{self._name}: no start line")
         if self._runner == "pytest":
             self._check_pytest_status(self._finish.get("exit"))
-        return [text(place) for place in sequence(self._finish.get("imported_from")) if text(place)]
+        return [as_text(place) for place in as_sequence(self._finish.get("imported_from")) if as_text(place)]
 
     def _check_pytest_status(self, status: Json) -> None:
-        if status == _INTERRUPTED and not self._tally.any_bad:
-            self._tally.broken(f"{self._name}: pytest was interrupted")
+        if status == _INTERRUPTED and not self._tally.has_failures:
+            self._tally.add_defect(f"{self._name}: pytest was interrupted")
         elif status == _INTERNAL_ERROR:
-            self._tally.broken(f"{self._name}: pytest had an internal error")
+            self._tally.add_defect(f"{self._name}: pytest had an internal error")
         elif status == _USAGE_ERROR:
-            self._tally.never_began("pytest could not begin: a test file or an option that it was given does not exist")
+            self._tally.mark_not_begun(
+                "pytest could not begin: a test file or an option that it was given does not exist"
+            )

@@ -10,7 +10,7 @@ from typing import Final
 from xml.parsers import expat
 
 from proofstone.check.models import TestReport, TestStatus
-from proofstone.check.reports.source import MESSAGE_LIMIT, TOTAL_LIMIT, Source, Tally, UnreadableError
+from proofstone.check.reports.source import MESSAGE_LIMIT, TOTAL_LIMIT, ReportBuilder, ReportSource, UnreadableError
 
 _DEPTH_LIMIT: Final = 100
 _OUTCOMES: Final = {"failure": TestStatus.FAILED, "error": TestStatus.ERROR, "skipped": TestStatus.SKIPPED}
@@ -23,13 +23,13 @@ _CASE_STATUSES: Final = {
 }
 
 
-def read_junit(source: Source) -> TestReport:
-    tally = Tally("junit")
+def read_junit(source: ReportSource) -> TestReport:
+    tally = ReportBuilder("junit")
     complete = False
     try:
-        names = source.files(r"[^/]+\.xml")
+        names = source.list_files(r"[^/]+\.xml")
         if not names:
-            tally.never_began("no JUnit report: no *.xml in the report directory")
+            tally.mark_not_begun("no JUnit report: no *.xml in the report directory")
         budget = TOTAL_LIMIT
         for name in names:
             data = source.read(name)
@@ -39,8 +39,8 @@ def read_junit(source: Source) -> TestReport:
             _Document(name, source, tally).parse(data)
         complete = source.exit_code is not None
     except UnreadableError as error:
-        tally.broken(str(error))
-    return tally.report(complete=complete)
+        tally.add_defect(str(error))
+    return tally.build_report(complete=complete)
 
 
 class _Case:
@@ -68,13 +68,13 @@ class _Case:
     @property
     def explanation(self) -> str:
         """The failure message. ctest gives the reason only in the output of the test."""
-        return self.message.strip() or (self.printed.strip() if self.status.bad else "")
+        return self.message.strip() or (self.printed.strip() if self.status.is_failure else "")
 
 
 class _Document:
     """Parses one XML file."""
 
-    def __init__(self, name: str, source: Source, tally: Tally) -> None:
+    def __init__(self, name: str, source: ReportSource, tally: ReportBuilder) -> None:
         self._name = name
         self._source = source
         self._tally = tally
@@ -140,7 +140,7 @@ class _Document:
             case.status,
             ms=_parse_milliseconds(case.attributes.get("time")),
             message=case.explanation,
-            path=self._source.relative(file) if file else None,
+            path=self._source.make_relative(file) if file else None,
         )
 
 

@@ -23,17 +23,17 @@ from proofstone.check.reports.source import ID_LIMIT
 
 
 @dataclass(frozen=True)
-class Options:
+class RunnerOptions:
     """The known options of a test runner."""
 
-    valued: frozenset[str]
+    valued_options: frozenset[str]
     """Options that take the next argument."""
-    alone: frozenset[str]
+    flags: frozenset[str]
     """Options without a value."""
-    dropped: frozenset[str]
+    dropped_options: frozenset[str]
     """Options that select tests or stop early. A rerun omits them."""
 
-    def kept(self, words: Sequence[str], keep: tuple[str, ...] = ()) -> list[str] | None:
+    def filter_options(self, words: Sequence[str], keep: tuple[str, ...] = ()) -> list[str] | None:
         """Return the options to keep. None if it is unclear whether a word is an option's value or a selection."""
         result: list[str] = []
         is_unclear = False
@@ -45,18 +45,18 @@ class Options:
                     return None
                 result += [word] if word in keep else []
                 continue
-            value = [next(rest, "")] if word in self.valued else []
-            is_unclear = not has_value and word not in self.valued and word not in self.alone
-            if name not in self.dropped:
+            value = [next(rest, "")] if word in self.valued_options else []
+            is_unclear = not has_value and word not in self.valued_options and word not in self.flags
+            if name not in self.dropped_options:
                 result += [word, *value]
         return result
 
 
-def _build_options(*, valued: str, alone: str, dropped: str) -> Options:
-    return Options(frozenset(valued.split()), frozenset(alone.split()), frozenset(dropped.split()))
+def _build_options(*, valued: str, alone: str, dropped: str) -> RunnerOptions:
+    return RunnerOptions(frozenset(valued.split()), frozenset(alone.split()), frozenset(dropped.split()))
 
 
-PYTEST: Final = _build_options(
+PYTEST_OPTIONS: Final = _build_options(
     valued="""
         -k -m -n -p -c -o -W -r --rootdir --confcutdir --basetemp --import-mode --tb --maxfail
         --durations --deselect --ignore --ignore-glob --override-ini --capture --color --log-level
@@ -73,7 +73,7 @@ PYTEST: Final = _build_options(
         -x --exitfirst --maxfail --lf --last-failed --ff --failed-first --nf --new-first --sw --stepwise
     """,
 )
-GO: Final = _build_options(
+GO_OPTIONS: Final = _build_options(
     valued="""
         -run -count -timeout -tags -p -parallel -cpu -coverprofile -covermode -coverpkg -mod -vet -C
         -shuffle -skip -bench -ldflags -gcflags -exec
@@ -85,7 +85,7 @@ GO: Final = _build_options(
         -run -failfast -skip
     """,
 )
-CARGO: Final = _build_options(
+CARGO_OPTIONS: Final = _build_options(
     valued="""
         -p --package --features -F --target --target-dir --manifest-path --profile -j --jobs --exclude
         --test --bin --example --bench --color --config -Z --message-format
@@ -98,7 +98,7 @@ CARGO: Final = _build_options(
         --doc
     """,
 )
-JEST: Final = _build_options(
+JEST_OPTIONS: Final = _build_options(
     valued="""
         -c --config -t --testNamePattern --outputFile --maxWorkers -w --rootDir --env --reporters
         --coverageDirectory
@@ -111,7 +111,7 @@ JEST: Final = _build_options(
         -t --testNamePattern --bail -b --passWithNoTests --runTestsByPath --onlyChanged -o
     """,
 )
-VITEST: Final = _build_options(
+VITEST_OPTIONS: Final = _build_options(
     valued="""
         -c --config -t --testNamePattern --reporter --outputFile --outputFile.json --root -r --dir --pool
         --environment --project --maxWorkers
@@ -123,7 +123,7 @@ VITEST: Final = _build_options(
         -t --testNamePattern --bail --passWithNoTests --changed
     """,
 )
-NODE: Final = _build_options(
+NODE_OPTIONS: Final = _build_options(
     valued="""
         --import --require -r --loader --test-reporter --test-reporter-destination --test-name-pattern
         --test-concurrency --test-timeout
@@ -141,29 +141,31 @@ NODE: Final = _build_options(
 _NO_BAIL: Final = {"pytest": ("--maxfail=0",), "go": ("-failfast=false",)}
 
 
-def without_bail(runner: str, argv: Sequence[str]) -> list[str]:
+def disable_bail(runner: str, argv: Sequence[str]) -> list[str]:
     """Return the command so that it does not stop at the first failure, for runners where the last option wins."""
     return [*argv, *_NO_BAIL.get(runner, ())]
 
 
-def rerun(format: ReportFormat, argv: Sequence[str], ids: Sequence[str], *, cwd: str = ".") -> tuple[str, ...] | None:
+def build_rerun_command(
+    format: ReportFormat, argv: Sequence[str], ids: Sequence[str], *, cwd: str = "."
+) -> tuple[str, ...] | None:
     """Return `argv` with its selection replaced by `ids`, to be run in `cwd`, relative to the repository."""
     if not ids or any(len(id) >= ID_LIMIT for id in ids):  # such an id was shortened
         return None
     match format:
         case ReportFormat.PYTEST:
-            return _append_selection(argv, "pytest", PYTEST, [_make_relative(id, "::", cwd) for id in ids])
+            return _append_selection(argv, "pytest", PYTEST_OPTIONS, [_make_relative(id, "::", cwd) for id in ids])
         case ReportFormat.UNITTEST:
             return _rerun_unittest(argv, ids)
         case ReportFormat.NODE:
             return _rerun_node(argv, ids, cwd)
         case ReportFormat.JEST:
             return _append_selection(
-                argv, "jest", JEST, ["--runTestsByPath", *_list_files(ids, cwd), *_name_pattern(ids)]
+                argv, "jest", JEST_OPTIONS, ["--runTestsByPath", *_list_files(ids, cwd), *_name_pattern(ids)]
             )
         case ReportFormat.VITEST:
             return _append_selection(
-                argv, "vitest", VITEST, [*_list_files(ids, cwd), *_name_pattern(ids)], keep=("run",)
+                argv, "vitest", VITEST_OPTIONS, [*_list_files(ids, cwd), *_name_pattern(ids)], keep=("run",)
             )
         case ReportFormat.GO:
             return _rerun_go(argv, ids)
@@ -174,10 +176,10 @@ def rerun(format: ReportFormat, argv: Sequence[str], ids: Sequence[str], *, cwd:
 
 
 def _append_selection(
-    argv: Sequence[str], runner: str, options: Options, selection: Sequence[str], *, keep: tuple[str, ...] = ()
+    argv: Sequence[str], runner: str, options: RunnerOptions, selection: Sequence[str], *, keep: tuple[str, ...] = ()
 ) -> tuple[str, ...] | None:
     start = _find_arguments(argv, runner)
-    rest = None if start is None else options.kept(argv[start:], keep)
+    rest = None if start is None else options.filter_options(argv[start:], keep)
     return None if start is None or rest is None else (*argv[:start], *rest, *selection)
 
 
@@ -219,7 +221,7 @@ def _rerun_node(argv: Sequence[str], ids: Sequence[str], cwd: str) -> tuple[str,
     """Select tests for Node. It matches the test's own name (since 22 also the full name), so only the end is
     anchored."""
     start = _find_arguments(argv, "node")
-    rest = None if start is None or "--test" not in argv else NODE.kept(argv[start:])
+    rest = None if start is None or "--test" not in argv else NODE_OPTIONS.filter_options(argv[start:])
     if start is None or rest is None:
         return None
     has_whole_file = any(SEPARATOR not in id for id in ids)
@@ -240,7 +242,7 @@ _GO_TEST = re.compile(r"(.+?)/((?:Test|Example|Fuzz)(?![a-z])[^/]*)(?:/.*)?")
 def _rerun_go(argv: Sequence[str], ids: Sequence[str]) -> tuple[str, ...] | None:
     """Build one command for all packages. A subtest runs with its whole test."""
     start = argv.index("test") + 1 if "test" in argv else None
-    rest = None if start is None else GO.kept(argv[start:])
+    rest = None if start is None else GO_OPTIONS.filter_options(argv[start:])
     parts = [_GO_TEST.fullmatch(id) for id in ids]
     if start is None or rest is None:
         return None
@@ -257,7 +259,7 @@ def _rerun_cargo(argv: Sequence[str], ids: Sequence[str]) -> tuple[str, ...] | N
     start = argv.index("test") + 1
     words = list(argv[start:])
     own = words[words.index("--") + 1 :] if "--" in words else []
-    rest = CARGO.kept(words[: words.index("--")] if "--" in words else words)
+    rest = CARGO_OPTIONS.filter_options(words[: words.index("--")] if "--" in words else words)
     if rest is None or any(not word.startswith("-") for word in own):
         return None
     names = sorted({id.split("::", 1)[1] for id in ids})
@@ -274,7 +276,7 @@ _PYTHON_VARIABLES: Final = {"PYTHONPATH": "{probes}", "PROOFSTONE_REPORT": "{rep
 _NODE_VARIABLES: Final = {"NODE_OPTIONS": "--require={probes}/proofstone_node.cjs", "PROOFSTONE_REPORT": "{report}"}
 
 
-def environment(format: ReportFormat | None) -> dict[str, str]:
+def report_variables(format: ReportFormat | None) -> dict[str, str]:
     """Return the variables for a check in this format, or for a user's own command if None: what that runs is unknown.
 
     pytest finds the plug-in through the entry point in `{probes}`. With `PYTEST_PLUGINS`, pytest would refuse to start
@@ -293,7 +295,7 @@ def environment(format: ReportFormat | None) -> dict[str, str]:
             return {}
 
 
-def merge(present: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+def merge_variables(present: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
     """Return `present` with `ours` merged in: prepended if the variable is a list, replaced otherwise."""
     merged = dict(present)
     for name, value in ours.items():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from proofstone.check.models import ReportFormat
-from proofstone.check.reports.source import Source, UnreadableError
+from proofstone.check.reports.source import ReportSource, UnreadableError
 
 _FILES: Final = (
     (r"pytest-[0-9-]+\.jsonl", ReportFormat.PYTEST),
@@ -29,18 +29,18 @@ _PLAN = re.compile(rb"^1\.\.\d+", re.MULTILINE)
 _POINT = re.compile(rb"^(?:not )?ok \d+", re.MULTILINE)
 
 
-def sniff(report_dir: Path, output: bytes) -> ReportFormat | None:
+def sniff_format(report_dir: Path, output: bytes) -> ReportFormat | None:
     """Return the first report format that is found. Report files come before the output, where any program may print
     anything."""
-    return next(iter(sniff_all(report_dir, output)), None)
+    return next(iter(sniff_formats(report_dir, output)), None)
 
 
-def sniff_all(report_dir: Path, output: bytes) -> tuple[ReportFormat, ...]:
+def sniff_formats(report_dir: Path, output: bytes) -> tuple[ReportFormat, ...]:
     """Return every report format that is found, because one command may start several runners. The output is examined
     only if there are no files."""
-    source = Source(report_dir, output, "/", ".", None)
+    source = ReportSource(report_dir, output, "/", ".", None)
     try:
-        formats = tuple(format for pattern, format in _FILES if source.files(pattern))
+        formats = tuple(format for pattern, format in _FILES if source.list_files(pattern))
     except UnreadableError:  # too many files to be a report of ours
         return ()
     if formats:

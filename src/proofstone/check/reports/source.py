@@ -41,7 +41,7 @@ class MissingReportError(UnreadableError):
 
 
 @dataclass(frozen=True)
-class Source:
+class ReportSource:
     """What a reader may use: the report directory, the output, and the paths as the check saw them."""
 
     directory: Path
@@ -55,7 +55,7 @@ class Source:
     mask: Callable[[bytes], bytes] = bytes
     """Removes secrets from what is read. The output is masked already."""
 
-    def files(self, pattern: str) -> list[str]:
+    def list_files(self, pattern: str) -> list[str]:
         """Return the names of matching report files, relative to the directory and sorted. Links are not followed."""
         matches = re.compile(pattern)
         names = [name for name in _list_files(self.directory) if matches.fullmatch(posixpath.basename(name))]
@@ -86,9 +86,9 @@ class Source:
         """Return the output as text, line by line, without colours."""
         if len(self.output) > FILE_LIMIT:
             raise UnreadableError(f"output: {len(self.output):,} bytes, larger than the {FILE_LIMIT:,} that are read")
-        return text_lines(self.output)
+        return split_text_lines(self.output)
 
-    def relative(self, path: str, base: str | None = None) -> str | None:
+    def make_relative(self, path: str, base: str | None = None) -> str | None:
         """Return `path` relative to the repository; None if it lies outside. Relative paths start at `base`, or at the
         check's directory. The file system is not used, because these are paths in the sandbox."""
         start = base if base is not None else posixpath.join(self.root, self.cwd)
@@ -122,7 +122,7 @@ def _list_files(directory: Path) -> Iterator[str]:
                 yield name
 
 
-def text_lines(data: bytes) -> Iterator[str]:
+def split_text_lines(data: bytes) -> Iterator[str]:
     for line in data.split(b"\n"):
         yield _ANSI.sub("", line.decode("utf-8", "replace")).rstrip("\r")
 
@@ -135,11 +135,11 @@ def decode_json(data: bytes | str, where: str) -> Json:
     return value
 
 
-def text(value: Json) -> str:
+def as_text(value: Json) -> str:
     return value if isinstance(value, str) else ""
 
 
-def number(value: Json) -> float | None:
+def as_number(value: Json) -> float | None:
     """Return a number as a float; None for anything else, also for one too large to be a float."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -149,11 +149,11 @@ def number(value: Json) -> float | None:
         return None
 
 
-def mapping(value: Json) -> dict[str, Json]:
+def as_mapping(value: Json) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
-def sequence(value: Json) -> list[Json]:
+def as_sequence(value: Json) -> list[Json]:
     return value if isinstance(value, list) else []
 
 
@@ -176,21 +176,21 @@ WORST_FIRST: Final = (
 NEVER_RUN: Final = "collected but never run"
 
 
-def clean(text: str, limit: int) -> str:
+def clean_text(text: str, limit: int) -> str:
     """Return text that every database and terminal accepts: no NUL, no half characters, at most `limit` long."""
     return text[:limit].encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
 
 
 def clean_id(text: str) -> str:
     """Return an id within the limit. A longer one is cut and gets a digest, so that two ids never become equal."""
-    text = clean(" ".join(text.splitlines()), len(text))
+    text = clean_text(" ".join(text.splitlines()), len(text))
     if len(text) <= ID_LIMIT:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return f"{text[: ID_LIMIT - len(digest) - 1]}…{digest}"
 
 
-class Tally:
+class ReportBuilder:
     """Results and problems of one run, while its report is being read."""
 
     def __init__(self, runner: str) -> None:
@@ -199,7 +199,7 @@ class Tally:
         self._problems: list[str] = []
         self._broken = False
         self._refused = False
-        self.any_bad = False
+        self.has_failures = False
         """Whether one of the results is a failure or an error."""
 
     def __contains__(self, id: str) -> bool:
@@ -216,46 +216,46 @@ class Tally:
     ) -> None:
         id = clean_id(id)
         if not id:
-            self.broken("a result without an id was left out")
+            self.add_defect("a result without an id was left out")
             return
-        self.any_bad = self.any_bad or status.bad
+        self.has_failures = self.has_failures or status.is_failure
         before = self._results.get(id)
         if before is not None and WORST_FIRST.index(before.status) <= WORST_FIRST.index(status):
             return
         if before is None and len(self._results) >= RESULT_LIMIT:
-            self.broken(f"more than {RESULT_LIMIT:,} results; the rest was left out")
+            self.add_defect(f"more than {RESULT_LIMIT:,} results; the rest was left out")
             return
         self._results[id] = TestResult(
             id=id,
             status=status,
             duration_ms=_round_milliseconds(ms),
-            message=clean(message, MESSAGE_LIMIT),
-            path=None if path is None else clean(path, ID_LIMIT),
+            message=clean_text(message, MESSAGE_LIMIT),
+            path=None if path is None else clean_text(path, ID_LIMIT),
         )
 
-    def problem(self, text: str) -> None:
+    def add_problem(self, text: str) -> None:
         """Add a problem for the user. The report may still be complete."""
-        text = clean(text, MESSAGE_LIMIT)
+        text = clean_text(text, MESSAGE_LIMIT)
         if text not in self._problems and len(self._problems) < PROBLEM_LIMIT:
             self._problems.append(text)
 
-    def broken(self, text: str) -> None:
+    def add_defect(self, text: str) -> None:
         """Add a problem and mark the report as incomplete."""
         self._broken = True
-        self.problem(text)
+        self.add_problem(text)
 
-    def never_began(self, text: str) -> None:
+    def mark_not_begun(self, text: str) -> None:
         """Note that a runner did not begin, so that it has no complete report."""
         self._refused = True
-        self.problem(text)
+        self.add_problem(text)
 
-    def report(self, *, complete: bool, imported_from: tuple[str, ...] = ()) -> TestReport:
+    def build_report(self, *, complete: bool, imported_from: tuple[str, ...] = ()) -> TestReport:
         return TestReport(
             runner=self._runner,
             results=tuple(self._results.values()),
             complete=complete and not self._broken and not self._refused,
             began=self._broken or not self._refused,
-            imported_from=tuple(clean(place, ID_LIMIT) for place in imported_from[:IMPORT_LIMIT]),
+            imported_from=tuple(clean_text(place, ID_LIMIT) for place in imported_from[:IMPORT_LIMIT]),
             problems=tuple(self._problems),
         )
 

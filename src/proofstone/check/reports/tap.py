@@ -16,7 +16,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from proofstone.check.models import TestReport, TestStatus
-from proofstone.check.reports.source import MESSAGE_LIMIT, Source, Tally, UnreadableError, text_lines
+from proofstone.check.reports.source import (
+    MESSAGE_LIMIT,
+    ReportBuilder,
+    ReportSource,
+    UnreadableError,
+    split_text_lines,
+)
 
 _INDENT: Final = 4
 _DEPTH_LIMIT: Final = 50
@@ -55,25 +61,25 @@ class _Level:
     """Whether the last point ended in `{`: then its subtests follow it instead of preceding it."""
 
 
-def read_tap(source: Source) -> TestReport:
-    tally = Tally("tap")
+def read_tap(source: ReportSource) -> TestReport:
+    tally = ReportBuilder("tap")
     complete = False
     try:
-        names = source.files(r"[^/]+\.tap")
+        names = source.list_files(r"[^/]+\.tap")
         for name in names:
-            _TapReader(tally, name, source).read(text_lines(source.read(name)))
+            _TapReader(tally, name, source).read(split_text_lines(source.read(name)))
         if not names:
             _TapReader(tally, "output", source).read(source.output_lines())
         complete = source.exit_code is not None
     except UnreadableError as error:
-        tally.broken(str(error))
-    return tally.report(complete=complete)
+        tally.add_defect(str(error))
+    return tally.build_report(complete=complete)
 
 
 class _TapReader:
     """Reads one TAP document line by line."""
 
-    def __init__(self, tally: Tally, where: str, source: Source) -> None:
+    def __init__(self, tally: ReportBuilder, where: str, source: ReportSource) -> None:
         self._tally = tally
         self._source = source
         self._where = where
@@ -89,7 +95,7 @@ class _TapReader:
             self._read_line(line)
         self._end_document()
         if self._documents == 0:
-            self._tally.never_began(f"{self._where}: no TAP in it, which has a plan such as `1..3`")
+            self._tally.mark_not_begun(f"{self._where}: no TAP in it, which has a plan such as `1..3`")
 
     def _read_line(self, line: str) -> None:
         body = line.lstrip(" ")
@@ -99,7 +105,7 @@ class _TapReader:
         elif body == "---" and self._after_point:
             self._diagnostic = line[:indent]
         elif body.startswith("Bail out!"):
-            self._tally.broken(f"{self._where}: {body}")
+            self._tally.add_defect(f"{self._where}: {body}")
         elif indent == 0 and _VERSION.match(body):
             self._end_document()
         elif indent % _INDENT == 0 and indent // _INDENT < _DEPTH_LIMIT:
@@ -148,7 +154,7 @@ class _TapReader:
             status = _apply_directive(directive[1].lower(), status)
         name = rest.replace("\\#", "#") or f"test {match[2] or len(level.points) + 1}"
         if name.startswith("/"):  # if a file cannot be loaded, Node uses its path as the name
-            name = self._source.relative(name) or name
+            name = self._source.make_relative(name) or name
         level.names[name] += 1
         if level.names[name] > 1:
             name = f"{name} #{level.names[name]}"
@@ -182,19 +188,19 @@ class _TapReader:
         self._diagnostic = None
         if not top.points and top.plan is None:
             if any(level.points for level in below):
-                self._tally.broken(f"{self._where}: subtests without the point they belong to")
+                self._tally.add_defect(f"{self._where}: subtests without the point they belong to")
             return
         self._documents += 1
         if top.opened or any(level.points for level in below):
-            self._tally.broken(f"{self._where}: ended inside of a subtest")
+            self._tally.add_defect(f"{self._where}: ended inside of a subtest")
         self._check_plan(top, self._where)
         self._record(_group_by_title(top) or top.points, "")
 
     def _check_plan(self, level: _Level, where: str) -> None:
         if level.plan is None:
-            self._tally.broken(f"{where}: no plan, so it is unknown whether all tests ran")
+            self._tally.add_defect(f"{where}: no plan, so it is unknown whether all tests ran")
         elif level.plan != len(level.points):
-            self._tally.broken(f"{where}: planned {level.plan} tests, saw {len(level.points)}")
+            self._tally.add_defect(f"{where}: planned {level.plan} tests, saw {len(level.points)}")
 
     def _record(self, points: list[_Point], above: str) -> bool:
         """Record the points; return whether one of them failed."""
@@ -202,9 +208,9 @@ class _TapReader:
         for point in points:
             id = f"{above} > {point.name}" if above else point.name
             subtests_failed = self._record(point.children, id)
-            if not point.children or (point.status.bad and not subtests_failed):
+            if not point.children or (point.status.is_failure and not subtests_failed):
                 self._tally.add(id, point.status, ms=point.ms, message=point.message)
-            has_failure = has_failure or subtests_failed or point.status.bad
+            has_failure = has_failure or subtests_failed or point.status.is_failure
         return has_failure
 
 
@@ -217,7 +223,7 @@ def _group_by_title(level: _Level) -> list[_Point]:
     tests = {title: _Point(title, TestStatus.SKIPPED) for title in level.skipped}
     for point in level.points:
         test = tests.setdefault(point.title, _Point(point.title, point.status))
-        if point.status.bad:
+        if point.status.is_failure:
             test.status = point.status
             test.message = f"{test.message}{point.name}\n{point.message}"[:MESSAGE_LIMIT]
         elif test.status is TestStatus.SKIPPED:

@@ -36,16 +36,16 @@ from proofstone.common.models import Assurance, Outcome
 
 
 @dataclass(frozen=True)
-class Accepted:
+class AcceptedFinding:
     """Findings that a user accepted when a tree was checked."""
 
-    what: str
+    rule: str
     """The rule of the accepted findings; empty for changes to tests."""
     reason: str
 
 
 @dataclass(frozen=True)
-class Seen:
+class RecordedCheck:
     """A check that is recorded in the ledger."""
 
     run_id: str
@@ -54,23 +54,23 @@ class Seen:
     outcome: str | None
     """None while the check runs, or if it was interrupted."""
     reason: str = ""
-    at: str = ""
+    recorded_at: str = ""
     """The time, as recorded in the ledger."""
     assurance: Assurance | None = None
     own_settings: bool = False
     """Whether the check used the settings of the work tree and not those of the base."""
-    accepted: tuple[Accepted, ...] = ()
+    accepted: tuple[AcceptedFinding, ...] = ()
 
     @property
-    def passed(self) -> bool:
+    def is_passed(self) -> bool:
         return self.outcome == Outcome.PASSED
 
     @property
-    def judged(self) -> bool:
+    def has_verdict(self) -> bool:
         return self.outcome in tuple(Outcome)
 
 
-class Standing(StrEnum):
+class CommitEvidence(StrEnum):
     """The evidence for a commit, as in the table above."""
 
     FIRST = "first"
@@ -84,65 +84,65 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True)
-class Ruling:
+class CommitRuling:
     """The decision about a commit."""
 
-    standing: Standing
-    seen: Seen | None = None
+    evidence: CommitEvidence
+    check: RecordedCheck | None = None
     """The check that decided, if one did."""
     is_against_parent: bool = False
     """Whether that check compared with a parent of the commit and not with an older commit."""
-    outranked: Seen | None = None
+    outranked: RecordedCheck | None = None
     """A newer check that passed against another base and does not count for that reason."""
 
     @property
-    def needed_base(self) -> str:
+    def required_base(self) -> str:
         """The parent that a new check must compare with to cancel a failure; empty if any counting base will do."""
-        is_failure = self.standing is Standing.REFUSED and self.is_against_parent
-        return self.seen.base_commit if is_failure and self.seen is not None else ""
+        is_failure = self.evidence is CommitEvidence.REFUSED and self.is_against_parent
+        return self.check.base_commit if is_failure and self.check is not None else ""
 
     @property
-    def accepted(self) -> bool:
-        return self.standing in (Standing.FIRST, Standing.UNCHANGED, Standing.PASSED)
+    def is_accepted(self) -> bool:
+        return self.evidence in (CommitEvidence.FIRST, CommitEvidence.UNCHANGED, CommitEvidence.PASSED)
 
 
-def rule(
+def rule_on_commit(
     tree: str,
-    seen: Sequence[Seen],
+    seen: Sequence[RecordedCheck],
     *,
     parent_trees: Collection[str],
     counting: Collection[str] | None,
     parents: Collection[str] = (),
     first: bool = False,
-) -> Ruling:
+) -> CommitRuling:
     """Decide about a commit. `seen` are the recorded checks of any tree, newest first. `counting` are those of their
     bases that count, or None if all do. `parents` are the parents of the commit. `first` means that the repository has
     no commit yet."""
     if first:
-        return Ruling(Standing.FIRST)
+        return CommitRuling(CommitEvidence.FIRST)
     if tree in parent_trees:
-        return Ruling(Standing.UNCHANGED)
+        return CommitRuling(CommitEvidence.UNCHANGED)
     same_tree = [check for check in seen if check.tree == tree]
-    checks_with_verdict = [check for check in same_tree if check.judged]
+    checks_with_verdict = [check for check in same_tree if check.has_verdict]
     counting_checks = [check for check in checks_with_verdict if counting is None or check.base_commit in counting]
     by_base_settings = [check for check in counting_checks if not check.own_settings]
     if by_base_settings:
         return _rule_by_newest(by_base_settings, parents)
     if counting_checks:
-        return Ruling(Standing.OWN_SETTINGS, counting_checks[0])
+        return CommitRuling(CommitEvidence.OWN_SETTINGS, counting_checks[0])
     if checks_with_verdict:
-        return Ruling(Standing.OTHER_BASE, checks_with_verdict[0])
-    return Ruling(Standing.UNFINISHED, same_tree[0]) if same_tree else Ruling(Standing.NONE)
+        return CommitRuling(CommitEvidence.OTHER_BASE, checks_with_verdict[0])
+    return CommitRuling(CommitEvidence.UNFINISHED, same_tree[0]) if same_tree else CommitRuling(CommitEvidence.NONE)
 
 
-def _rule_by_newest(checks: Sequence[Seen], parents: Collection[str]) -> Ruling:
+def _rule_by_newest(checks: Sequence[RecordedCheck], parents: Collection[str]) -> CommitRuling:
     """Decide by checks that count, newest first. The newest decides, unless the last one against a parent did not
     pass."""
     newest = checks[0]
     last_by_parent = {check.base_commit: check for check in reversed(checks) if check.base_commit in parents}
-    failed = [check for check in checks if check in last_by_parent.values() and not check.passed]
+    failed = [check for check in checks if check in last_by_parent.values() and not check.is_passed]
     if failed:
-        outranked = newest if newest.passed else None
-        return Ruling(Standing.REFUSED, failed[0], is_against_parent=True, outranked=outranked)
-    standing = Standing.PASSED if newest.passed else Standing.REFUSED
-    return Ruling(standing, newest, is_against_parent=newest.base_commit in parents)
+        outranked = newest if newest.is_passed else None
+        return CommitRuling(CommitEvidence.REFUSED, failed[0], is_against_parent=True, outranked=outranked)
+    standing = CommitEvidence.PASSED if newest.is_passed else CommitEvidence.REFUSED
+    return CommitRuling(standing, newest, is_against_parent=newest.base_commit in parents)

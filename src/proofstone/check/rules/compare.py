@@ -21,11 +21,11 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from difflib import SequenceMatcher, get_close_matches
 
 from proofstone.check.models import CheckResult, ReportFormat, TestReport, TestResult, TestStatus
-from proofstone.check.rules.outcome import Layer
-from proofstone.common.models import Contract, Diagnostic, Finding, Severity, Verdict
+from proofstone.check.rules.outcome import EvidenceLayer
+from proofstone.common.models import Diagnostic, Finding, FrozenModel, Severity, Verdict
 
 
-class Comparison(Contract):
+class TestComparison(FrozenModel):
     """Test ids, sorted, each in one list only."""
 
     fixed: tuple[str, ...] = ()
@@ -44,11 +44,11 @@ class Comparison(Contract):
     """New tests that pass."""
 
     @property
-    def lost(self) -> tuple[str, ...]:
+    def lost_tests(self) -> tuple[str, ...]:
         return tuple(sorted((*self.vanished, *self.newly_skipped)))
 
 
-def together(reports: Sequence[TestReport]) -> TestReport | None:
+def merge_test_reports(reports: Sequence[TestReport]) -> TestReport | None:
     """Merge the reports of several runners of one command. Single tests of a mixed report cannot be rerun, so it has no
     runner's name."""
     if len(reports) <= 1:
@@ -65,33 +65,33 @@ def together(reports: Sequence[TestReport]) -> TestReport | None:
     )
 
 
-def compare(before: TestReport, after: TestReport) -> Comparison:
+def compare_reports(before: TestReport, after: TestReport) -> TestComparison:
     """Compare two test reports by id."""
     old, new = before.by_id, after.by_id
-    lists: dict[str, list[str]] = {name: [] for name in Comparison.model_fields}
+    lists: dict[str, list[str]] = {name: [] for name in TestComparison.model_fields}
     for test, result in new.items():
         previous = old[test].status if test in old else None
         if name := _classify(previous, result.status):
             lists[name].append(test)
     for test, result in old.items():
-        has_vanished = test not in new and result.status.executed
+        has_vanished = test not in new and result.status.is_executed
         if has_vanished and not (result.status is TestStatus.ERROR and _is_container(test, new)):
             lists["vanished"].append(test)
-    return Comparison(**{name: tuple(sorted(ids)) for name, ids in lists.items()})
+    return TestComparison(**{name: tuple(sorted(ids)) for name, ids in lists.items()})
 
 
 def _classify(before: TestStatus | None, after: TestStatus) -> str | None:
     """Return the list that a test belongs to; None if nothing about it changed."""
-    if after.bad:
+    if after.is_failure:
         if before is None:
             return "new_failures"
-        return "standing" if before.bad else "regressions"
+        return "standing" if before.is_failure else "regressions"
     if before is None:
-        return "added" if after.executed else None
+        return "added" if after.is_executed else None
     expected_to_fail = after is TestStatus.XFAILED and before is not TestStatus.XFAILED
-    if before.executed and (not after.executed or expected_to_fail):
+    if before.is_executed and (not after.is_executed or expected_to_fail):
         return "newly_skipped"
-    return "fixed" if before.bad else None
+    return "fixed" if before.is_failure else None
 
 
 def _is_container(test: str, new: Mapping[str, TestResult]) -> bool:
@@ -100,7 +100,7 @@ def _is_container(test: str, new: Mapping[str, TestResult]) -> bool:
     return any(other.startswith((f"{test}::", f"{test} > ", f"{test}/")) for other in new)
 
 
-def new_complaints(before: Sequence[Diagnostic], after: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+def find_new_diagnostics(before: Sequence[Diagnostic], after: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Return the complaints that `after` has more often than `before`, in the order of `after`."""
     remaining = Counter(map(_identity, before))
     known_lines: defaultdict[tuple[str, str, str], set[int | None]] = defaultdict(set)
@@ -125,7 +125,7 @@ def _identity(diagnostic: Diagnostic) -> tuple[str, str, str]:
     return (path, code, re.sub(r"\bline \d+", "line", message))
 
 
-def in_new_names(result: CheckResult, renames: Mapping[str, str]) -> CheckResult:
+def apply_renames(result: CheckResult, renames: Mapping[str, str]) -> CheckResult:
     """Return `result` as if the files had their new names already (old path → new path)."""
     if not renames:
         return result
@@ -154,15 +154,13 @@ def _rename_test(result: TestResult, renames: Mapping[str, str]) -> TestResult:
     return result.model_copy(update={"path": new, "id": new + rest if is_path_prefix else result.id})
 
 
-def must_pass_findings(
-    names: Sequence[str], reports: Sequence[TestReport], *, all_measured: bool = True
-) -> list[Finding]:
+def check_must_pass(names: Sequence[str], reports: Sequence[TestReport], *, all_measured: bool = True) -> list[Finding]:
     """Return a finding for each named test that was not executed or does not pass. Unless `all_measured`, a test that
     is in no report may have been executed."""
     results = {result.id: result for report in reports for result in report.results}
     findings: list[Finding] = []
     for name in names:
-        matches = matching(name, results.values())
+        matches = find_matching_tests(name, results.values())
         if not matches and all_measured:
             hint = _suggest_nearest(name, list(results))
             findings.append(_build_must_pass_finding(name, "was not executed", hint, None))
@@ -181,7 +179,7 @@ def _suggest_nearest(name: str, ids: Sequence[str]) -> str:
     return f"the nearest test is {ends[near[0]]}" if near else "name a test id as the runner prints it"
 
 
-def matching(name: str, results: Iterable[TestResult]) -> list[TestResult]:
+def find_matching_tests(name: str, results: Iterable[TestResult]) -> list[TestResult]:
     """Return the tests that `name` means: an id, the end of ids (`test_x`, `Class::test_x`), or all parameters of a
     test."""
     return [result for result in results if _is_meant(name, result.id)]
@@ -201,26 +199,26 @@ def _build_must_pass_finding(test: str, detail: str, fix: str, path: str | None)
 _ACCEPT_HINT = "if the old test was wrong, use --accept-test-changes"
 
 
-def edited_expectations(old_tests: TestReport, new_tests: TestReport, known: Set[str]) -> tuple[str, ...]:
+def find_edited_expectations(old_tests: TestReport, new_tests: TestReport, known: Set[str]) -> tuple[str, ...]:
     """Return tests whose old version fails and whose new version passes. `known` are the base's tests: a new test may
     need a new fixture that is missing when the old tests run."""
-    passing = {result.id for result in new_tests.results if result.status.executed and not result.status.bad}
-    failing = {result.id for result in old_tests.results if result.status.bad}
+    passing = {result.id for result in new_tests.results if result.status.is_executed and not result.status.is_failure}
+    failing = {result.id for result in old_tests.results if result.status.is_failure}
     return tuple(sorted(failing & passing & known))
 
 
-def unrunnable(old: CheckResult, before: TestReport, edited: Sequence[str]) -> str:
+def explain_unrunnable(old: CheckResult, before: TestReport, edited: Sequence[str]) -> str:
     """Return why the base's tests say nothing about the change; empty if they were run."""
-    broken_before = {result.id for result in before.results if result.status.bad}
+    broken_before = {result.id for result in before.results if result.status.is_failure}
     for result in old.report.results if old.report else ():
         if result.status is TestStatus.ERROR and result.id in edited and result.id not in broken_before:
-            return result.told(f"{result.id} can no longer be loaded")
+            return result.describe_failure(f"{result.id} can no longer be loaded")
     if old.report is None or not old.report.complete:
         return old.reason or "their run ended early"
     return ""
 
 
-def expectation_findings(tests: Sequence[str], old: CheckResult, *, accepted: bool) -> list[Finding]:
+def build_expectation_findings(tests: Sequence[str], old: CheckResult, *, accepted: bool) -> list[Finding]:
     """Return a finding for each test whose expectation was edited."""
     old_results = old.report.by_id if old.report else {}
     message = "passes only because the test was edited; the base's version of the test fails"
@@ -228,7 +226,7 @@ def expectation_findings(tests: Sequence[str], old: CheckResult, *, accepted: bo
         _build_old_tests_finding(
             old,
             "edited-expectation",
-            old_results[test].told(f"{test}: {message}"),
+            old_results[test].describe_failure(f"{test}: {message}"),
             f"change the source, not the test; {_ACCEPT_HINT}",
             accepted=accepted,
             path=old_results[test].path,
@@ -237,19 +235,19 @@ def expectation_findings(tests: Sequence[str], old: CheckResult, *, accepted: bo
     ]
 
 
-def unrunnable_finding(old: CheckResult, why: str, *, accepted: bool) -> Finding:
+def build_unrunnable_finding(old: CheckResult, why: str, *, accepted: bool) -> Finding:
     detail = f"the change edits tests, and the base's versions of them cannot run on the changed source: {why}"
     return _build_old_tests_finding(
         old, "old-tests-unrunnable", detail, f"keep what the old tests use; {_ACCEPT_HINT}", accepted=accepted
     )
 
 
-def edited_check(old: CheckResult) -> bool:
+def is_edited_check(old: CheckResult) -> bool:
     """Return whether the base's version of a check without ids fails on the changed source."""
     return old.verdict is Verdict.FAIL
 
 
-def edited_check_finding(old: CheckResult, *, accepted: bool) -> Finding:
+def build_edited_check_finding(old: CheckResult, *, accepted: bool) -> Finding:
     detail = (
         f"the check passes only because its tests or its command were edited; the base's version gives: {old.reason}"
     )
@@ -263,7 +261,7 @@ def _build_old_tests_finding(
 ) -> Finding:
     severity = Severity.MINOR if accepted else Severity.CRITICAL
     return Finding(
-        layer=Layer.PROTECTED_FILES,
+        layer=EvidenceLayer.PROTECTED_FILES,
         rule=rule,
         severity=severity,
         path=path,
@@ -278,7 +276,7 @@ _MAX_LINES = 6
 """Maximum number of lines to show of each side."""
 
 
-def edited_lines(old: str, new: str, name: str) -> tuple[str, str]:
+def diff_test_lines(old: str, new: str, name: str) -> tuple[str, str]:
     """Return the lines that differ inside the test called `name` (its own name, without file and parameters). If the
     test itself is unchanged, something next to it was edited: then return those of the whole file."""
     own_name = name.rpartition(".")[2].rpartition(" > ")[2]

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from posixpath import basename, dirname, join
 from typing import Final
 
-from proofstone.check.rules.protected import Role, roles
+from proofstone.check.rules.protected import ProtectedRole, find_roles
 from proofstone.common.globs import matches
 
 _LOCK_FILES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -36,7 +36,7 @@ _LOCK_FILES: Final[Mapping[str, tuple[str, ...]]] = {
 _SNAPSHOT_FOLDER: Final = "__snapshots__"
 
 
-def granted(requested: Sequence[str], declared: Sequence[str]) -> tuple[str, ...]:
+def grant_files(requested: Sequence[str], declared: Sequence[str]) -> tuple[str, ...]:
     """Return those of the requested files that the executor may change."""
     paths = dict.fromkeys(path.removeprefix("./") for path in requested)
     return tuple(path for path in paths if _is_plain_path(path) and _is_covered_by(path, declared))
@@ -53,5 +53,5 @@ def _is_covered_by(path: str, declared: Sequence[str]) -> bool:
     if name == "__init__.py":
         return any(dirname(pattern) == folder for pattern in declared)
     if basename(folder) == _SNAPSHOT_FOLDER and name.endswith((".snap", ".ambr")):
-        return any(dirname(path) == dirname(folder) and Role.TESTS in roles(path) for path in declared)
+        return any(dirname(path) == dirname(folder) and ProtectedRole.TESTS in find_roles(path) for path in declared)
     return False

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proofstone.check.models import CheckKind, CheckResult, DeathCause, TestReport
-from proofstone.check.rules.compare import Comparison, compare, new_complaints
-from proofstone.check.rules.outcome import Layer
-from proofstone.common.models import Contract, Finding, Severity, Verdict
+from proofstone.check.rules.compare import TestComparison, compare_reports, find_new_diagnostics
+from proofstone.check.rules.outcome import EvidenceLayer
+from proofstone.common.models import Finding, FrozenModel, Severity, Verdict
 
 
-class Excuses(Contract):
+class RerunFindings(FrozenModel):
     """What reruns of single tests showed."""
 
     flaky: tuple[str, ...] = ()
@@ -34,17 +34,17 @@ class Excuses(Contract):
     """Whether the user accepted that tests are gone or skipped."""
 
 
-class Judgement(Contract):
+class CheckJudgement(FrozenModel):
     """The verdict on one check, with its findings."""
 
     verdict: Verdict
     reason: str = ""
     findings: tuple[Finding, ...] = ()
-    comparison: Comparison = Comparison()
+    comparison: TestComparison = TestComparison()
 
-    def examined(
+    def add_layer_findings(
         self, findings: Sequence[Finding], edited: Sequence[str] = (), not_measured: Sequence[str] = ()
-    ) -> Judgement:
+    ) -> CheckJudgement:
         """Return the judgement after the layers examined the check. Their serious findings make it fail, edited tests
         are no repair, and whatever a layer could not measure (`not_measured`) makes it unverifiable."""
         fixed = tuple(test for test in self.comparison.fixed if test not in edited)
@@ -64,15 +64,15 @@ class Judgement(Contract):
         return self.model_copy(update=update)
 
 
-def judge(before: CheckResult | None, after: CheckResult, excuses: Excuses | None = None) -> Judgement:
+def judge_check(before: CheckResult | None, after: CheckResult, excuses: RerunFindings | None = None) -> CheckJudgement:
     """Return the verdict on `after`, given the same check on the base."""
     if after.verdict is Verdict.UNVERIFIABLE:
         # The check never ran, died, or proves nothing.
         if _has_false_success(after) and _is_finished(before):
             reason = "the test run ended before it was finished; on the base it finishes"
-            return Judgement(verdict=Verdict.FAIL, reason=reason, findings=(_build_unfinished_finding(after),))
-        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=after.reason, findings=_build_limit_findings(after))
-    excuses = excuses or Excuses()
+            return CheckJudgement(verdict=Verdict.FAIL, reason=reason, findings=(_build_unfinished_finding(after),))
+        return CheckJudgement(verdict=Verdict.UNVERIFIABLE, reason=after.reason, findings=_build_limit_findings(after))
+    excuses = excuses or RerunFindings()
     judgement = _judge_measured(before, after, excuses)
     if judgement.verdict is Verdict.PASS and excuses.not_measured:
         update = {"verdict": Verdict.UNVERIFIABLE, "reason": excuses.not_measured[0]}
@@ -80,11 +80,11 @@ def judge(before: CheckResult | None, after: CheckResult, excuses: Excuses | Non
     return judgement
 
 
-def _judge_measured(before: CheckResult | None, after: CheckResult, excuses: Excuses) -> Judgement:
+def _judge_measured(before: CheckResult | None, after: CheckResult, excuses: RerunFindings) -> CheckJudgement:
     """Return the verdict on a run that ended by itself."""
-    if after.kind.exercises and after.report is not None:
+    if after.kind.executes_change and after.report is not None:
         return _judge_tests(before, after, after.report, excuses)
-    if after.kind.complains:
+    if after.kind.reports_diagnostics:
         return _judge_diagnostics(before, after)
     if after.kind is CheckKind.HELD_OUT:
         return _judge_held_out(after)
@@ -108,7 +108,7 @@ def _build_limit_findings(after: CheckResult) -> tuple[Finding, ...]:
     fix = f"find out what needs so much time or memory; if it is intended, {_advise_raising(setting)}"
     return (
         _build_run_finding(
-            after, Layer.SANDBOX, "limit", f"{after.name} was ended at {after.ended_by}", fix, Severity.MINOR
+            after, EvidenceLayer.SANDBOX, "limit", f"{after.name} was ended at {after.ended_by}", fix, Severity.MINOR
         ),
     )
 
@@ -121,19 +121,19 @@ def _advise_raising(setting: str) -> str:
     )
 
 
-def _judge_held_out(after: CheckResult) -> Judgement:
+def _judge_held_out(after: CheckResult) -> CheckJudgement:
     """Judge a held-out check without revealing the command or its output, because the author of the change may read
     this."""
     if after.verdict is Verdict.PASS:
-        return Judgement(verdict=Verdict.PASS)
+        return CheckJudgement(verdict=Verdict.PASS)
     detail = f"{after.name} fails: the change meets only the checks that its author knew"
     fix = "make the code correct for every input, not only for those in the known tests"
-    finding = _build_run_finding(after, Layer.HELD_OUT, "heldout", detail, fix, Severity.CRITICAL)
-    return Judgement(verdict=Verdict.FAIL, reason="a held-out check fails", findings=(finding,))
+    finding = _build_run_finding(after, EvidenceLayer.HELD_OUT, "heldout", detail, fix, Severity.CRITICAL)
+    return CheckJudgement(verdict=Verdict.FAIL, reason="a held-out check fails", findings=(finding,))
 
 
 def _build_run_finding(
-    after: CheckResult, layer: Layer, rule: str, detail: str, fix: str, severity: Severity = Severity.CRITICAL
+    after: CheckResult, layer: EvidenceLayer, rule: str, detail: str, fix: str, severity: Severity = Severity.CRITICAL
 ) -> Finding:
     """Return a finding about a run as a whole, with its output as the evidence."""
     return Finding(
@@ -147,38 +147,40 @@ def _build_run_finding(
     )
 
 
-def _judge_exit_code(before: CheckResult | None, after: CheckResult, excuses: Excuses) -> Judgement:
+def _judge_exit_code(before: CheckResult | None, after: CheckResult, excuses: RerunFindings) -> CheckJudgement:
     if after.verdict is not Verdict.FAIL:
-        return Judgement(verdict=after.verdict, reason=after.reason)
+        return CheckJudgement(verdict=after.verdict, reason=after.reason)
     if after.name in excuses.flaky:
         detail = f"{after.name} failed, then passed, on the same tree"
-        finding = _build_run_finding(after, Layer.TEST_IDENTITY, "flaky", detail, "make it deterministic")
+        finding = _build_run_finding(after, EvidenceLayer.TEST_IDENTITY, "flaky", detail, "make it deterministic")
         if after.name in excuses.allowed_flaky:
             minor = finding.model_copy(update={"severity": Severity.MINOR})
-            return Judgement(verdict=Verdict.PASS, reason="flaky, which is allowed", findings=(minor,))
-        return Judgement(verdict=Verdict.FAIL, reason=f"{detail}: it is flaky", findings=(finding,))
+            return CheckJudgement(verdict=Verdict.PASS, reason="flaky, which is allowed", findings=(minor,))
+        return CheckJudgement(verdict=Verdict.FAIL, reason=f"{detail}: it is flaky", findings=(finding,))
     if before is not None and before.death is not None and after.kind is not CheckKind.VERIFY:
-        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=_describe_unmeasured(before))
+        return CheckJudgement(verdict=Verdict.UNVERIFIABLE, reason=_describe_unmeasured(before))
     fails_on_base = before is not None and before.verdict is Verdict.FAIL
     if fails_on_base and after.kind is not CheckKind.VERIFY:
-        return Judgement(
+        return CheckJudgement(
             verdict=Verdict.UNVERIFIABLE,
             reason="it fails on the base too, and without results by test id the effect of the change is unknown",
         )
-    return Judgement(verdict=Verdict.FAIL, reason=after.reason or f"exit code {after.exit_code}")
+    return CheckJudgement(verdict=Verdict.FAIL, reason=after.reason or f"exit code {after.exit_code}")
 
 
-def _judge_diagnostics(before: CheckResult | None, after: CheckResult) -> Judgement:
+def _judge_diagnostics(before: CheckResult | None, after: CheckResult) -> CheckJudgement:
     """Judge linters and type checkers. Only complaints that the base does not have count against the change."""
     if after.verdict is not Verdict.FAIL:
-        return Judgement(verdict=after.verdict, reason=after.reason)
+        return CheckJudgement(verdict=after.verdict, reason=after.reason)
     if not after.diagnostics:
-        return _judge_exit_code(before, after, Excuses())
-    new = new_complaints(before.diagnostics if before else (), after.diagnostics)
+        return _judge_exit_code(before, after, RerunFindings())
+    new = find_new_diagnostics(before.diagnostics if before else (), after.diagnostics)
     if new and _describe_unmeasured(before):
-        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=_describe_unmeasured(before))
+        return CheckJudgement(verdict=Verdict.UNVERIFIABLE, reason=_describe_unmeasured(before))
     if not new:
-        return Judgement(verdict=Verdict.PASS, reason=f"{len(after.diagnostics)} complaints, all in the baseline too")
+        return CheckJudgement(
+            verdict=Verdict.PASS, reason=f"{len(after.diagnostics)} complaints, all in the baseline too"
+        )
     findings = tuple(
         Finding(
             layer="cascade",
@@ -193,14 +195,18 @@ def _judge_diagnostics(before: CheckResult | None, after: CheckResult) -> Judgem
         )
         for diagnostic in new[:50]
     )
-    return Judgement(verdict=Verdict.FAIL, reason=f"{len(new)} new complaint{'s' * (len(new) > 1)}", findings=findings)
+    return CheckJudgement(
+        verdict=Verdict.FAIL, reason=f"{len(new)} new complaint{'s' * (len(new) > 1)}", findings=findings
+    )
 
 
-def _judge_tests(before: CheckResult | None, after: CheckResult, report: TestReport, excuses: Excuses) -> Judgement:
+def _judge_tests(
+    before: CheckResult | None, after: CheckResult, report: TestReport, excuses: RerunFindings
+) -> CheckJudgement:
     base_report = (
         before.report if before and before.report else TestReport(runner=report.runner, results=(), complete=False)
     )
-    comparison = _apply_reruns(compare(base_report, report), excuses)
+    comparison = _apply_reruns(compare_reports(base_report, report), excuses)
     findings = [
         *_build_test_findings(after, report, comparison, excuses, base_report),
         *_build_whole_run_findings(before, after, report),
@@ -211,26 +217,32 @@ def _judge_tests(before: CheckResult | None, after: CheckResult, report: TestRep
     if not report.forged and before is not None and before.death is not None:
         # Without the base it is unknown which tests are gone and which failures are new.
         reason = f"the base could not be measured: {before.reason}"
-        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=reason, findings=_build_limit_findings(before))
+        return CheckJudgement(verdict=Verdict.UNVERIFIABLE, reason=reason, findings=_build_limit_findings(before))
     if failing and _describe_unmeasured(before):
-        return Judgement(verdict=Verdict.UNVERIFIABLE, reason=_describe_unmeasured(before))
+        return CheckJudgement(verdict=Verdict.UNVERIFIABLE, reason=_describe_unmeasured(before))
     if failing:
-        return Judgement(
+        return CheckJudgement(
             verdict=Verdict.FAIL,
             reason=_count_tests(failing, "now fails that did not fail before", "now fail that did not fail before"),
             **details,
         )
     if still_flaky:
-        return Judgement(verdict=Verdict.FAIL, reason=_count_tests(still_flaky, "is flaky", "are flaky"), **details)
-    if comparison.lost and not excuses.losses_accepted:
-        reason = _count_tests(comparison.lost, "ran before and does not run now", "ran before and do not run now")
-        return Judgement(verdict=Verdict.FAIL, reason=reason, **details)
+        return CheckJudgement(
+            verdict=Verdict.FAIL, reason=_count_tests(still_flaky, "is flaky", "are flaky"), **details
+        )
+    if comparison.lost_tests and not excuses.losses_accepted:
+        reason = _count_tests(comparison.lost_tests, "ran before and does not run now", "ran before and do not run now")
+        return CheckJudgement(verdict=Verdict.FAIL, reason=reason, **details)
     verdict, reason = _judge_whole_run(before, after, report, comparison, excuses)
-    return Judgement(verdict=verdict, reason=reason, **details)
+    return CheckJudgement(verdict=verdict, reason=reason, **details)
 
 
 def _judge_whole_run(
-    before: CheckResult | None, after: CheckResult, report: TestReport, comparison: Comparison, excuses: Excuses
+    before: CheckResult | None,
+    after: CheckResult,
+    report: TestReport,
+    comparison: TestComparison,
+    excuses: RerunFindings,
 ) -> tuple[Verdict, str]:
     """Judge the run as a whole after no single test counts against the change."""
     if report.forged:
@@ -239,11 +251,11 @@ def _judge_whole_run(
         if before and before.report and before.report.complete:
             return Verdict.FAIL, "the test run ended before it was finished; on the base it finishes"
         return Verdict.UNVERIFIABLE, _first_or(report.problems, "the test run ended before it was finished")
-    if report.executed == 0:
+    if report.executed_count == 0:
         return Verdict.UNVERIFIABLE, "no test was executed"
-    executed = [result for result in report.results if result.status.executed]
-    if all(result.status.bad and result.id not in excuses.flaky for result in executed):
-        return Verdict.UNVERIFIABLE, executed[-1].told("no test passes, neither here nor on the base")
+    executed = [result for result in report.results if result.status.is_executed]
+    if all(result.status.is_failure and result.id not in excuses.flaky for result in executed):
+        return Verdict.UNVERIFIABLE, executed[-1].describe_failure("no test passes, neither here nor on the base")
     if excuses.blocking:
         many = _count_tests(excuses.blocking, "cannot be verified", "cannot be verified")
         return Verdict.UNVERIFIABLE, f"{many} in the sandbox, because a service or the network is missing there"
@@ -257,38 +269,42 @@ def _build_whole_run_findings(before: CheckResult | None, after: CheckResult, re
         detail = f"{after.name}: {report.forged}: something other than the runner wrote results"
         return [
             _build_run_finding(
-                after, Layer.TEST_IDENTITY, "report-forged", detail, "leave reporting to the test runner"
+                after, EvidenceLayer.TEST_IDENTITY, "report-forged", detail, "leave reporting to the test runner"
             )
         ]
     if not report.complete and _is_finished(before):
         return [_build_unfinished_finding(after)]
-    if report.complete and report.executed == 0 and before and before.report and before.report.executed:
-        detail = f"{after.name}: no test was executed; on the base {before.report.executed} are"
-        return [_build_run_finding(after, Layer.TEST_IDENTITY, "no-tests", detail, "make the tests run")]
+    if report.complete and report.executed_count == 0 and before and before.report and before.report.executed_count:
+        detail = f"{after.name}: no test was executed; on the base {before.report.executed_count} are"
+        return [_build_run_finding(after, EvidenceLayer.TEST_IDENTITY, "no-tests", detail, "make the tests run")]
     return []
 
 
 def _build_unfinished_finding(after: CheckResult) -> Finding:
     detail = f"{after.name}: the run ended before it was finished; on the base it finishes"
     fix = "let the test runner finish"
-    return _build_run_finding(after, Layer.TEST_IDENTITY, "unfinished-run", detail, fix)
+    return _build_run_finding(after, EvidenceLayer.TEST_IDENTITY, "unfinished-run", detail, fix)
 
 
 def _judge_exit_code_0(after: CheckResult, report: TestReport) -> tuple[Verdict, str]:
     """Judge exit code 0. A user's command passes only if its own tests agree: failures on the base do not excuse exit
     code 0."""
-    failing = [result.id for result in report.results if result.status.bad]
+    failing = [result.id for result in report.results if result.status.is_failure]
     if after.kind is CheckKind.VERIFY and failing:
         return Verdict.FAIL, f"exit code 0, although {_count_tests(failing, 'fails', 'fail')} in it"
     return Verdict.PASS, ""
 
 
 def _judge_other_exit_code(
-    before: CheckResult | None, after: CheckResult, report: TestReport, comparison: Comparison, excuses: Excuses
+    before: CheckResult | None,
+    after: CheckResult,
+    report: TestReport,
+    comparison: TestComparison,
+    excuses: RerunFindings,
 ) -> tuple[Verdict, str]:
     """Judge an exit code other than 0 although no test counts against the change. It is excused only if excused tests
     explain it."""
-    failing = sum(result.status.bad for result in report.results)
+    failing = sum(result.status.is_failure for result in report.results)
     is_same_as_base = before is not None and before.exit_code == after.exit_code
     # Runners exit with 1 if tests fail; some (mocha, tap) exit with the number of failed tests.
     is_failure_count = after.exit_code == failing and after.kind is CheckKind.TESTS
@@ -318,7 +334,7 @@ def _describe_unmeasured(before: CheckResult | None) -> str:
     return f"it fails now, but the base could not be measured: {before.reason}"
 
 
-def _apply_reruns(comparison: Comparison, excuses: Excuses) -> Comparison:
+def _apply_reruns(comparison: TestComparison, excuses: RerunFindings) -> TestComparison:
     """Return the comparison after reruns: flaky tests are no regressions, and tests that pass on the base now are no
     excuse."""
     excused = {*excuses.flaky, *excuses.sandbox_only}
@@ -344,7 +360,7 @@ _FIX = {
 
 
 def _build_test_findings(
-    after: CheckResult, report: TestReport, comparison: Comparison, excuses: Excuses, base_report: TestReport
+    after: CheckResult, report: TestReport, comparison: TestComparison, excuses: RerunFindings, base_report: TestReport
 ) -> list[Finding]:
     """Return a finding for each test that counts against the change, with its evidence."""
     results = {**base_report.by_id, **report.by_id}
@@ -362,11 +378,11 @@ def _build_test_findings(
     rows += [(test, "sandbox-failure", Severity.MINOR, missing_service) for test in excuses.sandbox_only]
     return [
         Finding(
-            layer=Layer.TEST_IDENTITY,
+            layer=EvidenceLayer.TEST_IDENTITY,
             rule=rule,
             severity=severity,
             path=results[test].path,
-            detail=f"{test}: {results[test].told(detail) if rule in _WITH_MESSAGE else detail}",
+            detail=f"{test}: {results[test].describe_failure(detail) if rule in _WITH_MESSAGE else detail}",
             fix=_FIX[rule],
             check=after.name,
             artifact=after.artifact,
@@ -375,7 +391,7 @@ def _build_test_findings(
     ]
 
 
-def _describe_flakiness(test: str, excuses: Excuses) -> tuple[Severity, str]:
+def _describe_flakiness(test: str, excuses: RerunFindings) -> tuple[Severity, str]:
     is_tolerated = test in (*excuses.flaky_before, *excuses.allowed_flaky)
     also = " (on the base too)" if test in excuses.flaky_before else ""
     return Severity.MINOR if is_tolerated else Severity.MAJOR, f"failed, then passed on the same tree{also}"

@@ -19,22 +19,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
-from proofstone.check.models import CheckResult, Examined, TestReport, TestResult, TestStatus
-from proofstone.check.rules.outcome import Layer
-from proofstone.common.models import Contract, Finding, Severity
+from proofstone.check.models import CheckResult, LayerResult, TestReport, TestResult, TestStatus
+from proofstone.check.rules.outcome import EvidenceLayer
+from proofstone.common.models import Finding, FrozenModel, Severity
 
 
-class Kind(StrEnum):
+class PlantedKind(StrEnum):
     """The kinds of planted tests."""
 
     CANARY = "canary"
     EXPECTATION = "expectation"
 
 
-class Planted(Contract):
+class PlantedTest(FrozenModel):
     """One planted test that must fail."""
 
-    kind: Kind
+    kind: PlantedKind
     path: str
     name: str
     """For a canary, a part of its id. For a changed expectation, the test's own name, with its class before a dot."""
@@ -42,7 +42,7 @@ class Planted(Contract):
     """Whether the verdict relies on this very test: the task names it, or it failed on the base."""
 
 
-class Fate(StrEnum):
+class PlantedFate(StrEnum):
     """What happened to a planted test."""
 
     FAILED = "failed"
@@ -52,30 +52,30 @@ class Fate(StrEnum):
     """The test was skipped or not loaded, or the run did not finish."""
 
 
-def fate(planted: Planted, report: TestReport | None) -> Fate:
+def find_fate(planted: PlantedTest, report: TestReport | None) -> PlantedFate:
     """Return what happened to a planted test, according to the report."""
     if report is None:
-        return Fate.UNKNOWN
+        return PlantedFate.UNKNOWN
     matches = [
         result for result in report.results if result.path in (planted.path, None) and _is_same_test(planted, result.id)
     ]
-    if any(result.status.bad for result in matches):
-        return Fate.FAILED
+    if any(result.status.is_failure for result in matches):
+        return PlantedFate.FAILED
     if any(result.status in (TestStatus.PASSED, TestStatus.XPASSED) for result in matches):
-        return Fate.PASSED
+        return PlantedFate.PASSED
     broken = any(result.path == planted.path and result.status is TestStatus.ERROR for result in report.results)
-    lost = not matches and report.complete and not broken and planted.kind is Kind.CANARY
-    return Fate.MISSING if lost else Fate.UNKNOWN
+    lost = not matches and report.complete and not broken and planted.kind is PlantedKind.CANARY
+    return PlantedFate.MISSING if lost else PlantedFate.UNKNOWN
 
 
-def _is_same_test(planted: Planted, id: str) -> bool:
-    if planted.kind is Kind.CANARY:
+def _is_same_test(planted: PlantedTest, id: str) -> bool:
+    if planted.kind is PlantedKind.CANARY:
         return planted.name in id
-    name = own_name(id, planted.path)
+    name = strip_test_id(id, planted.path)
     return name == planted.name or name.endswith((f".{planted.name}", f" > {planted.name}"))
 
 
-def own_name(id: str, path: str | None) -> str:
+def strip_test_id(id: str, path: str | None) -> str:
     """Return the name of a test without its file and parameters: `Class.test_x`, `describe > title`."""
     if path and id.startswith(path):
         rest = id.removeprefix(path).removeprefix("::").removeprefix(" > ")
@@ -83,13 +83,13 @@ def own_name(id: str, path: str | None) -> str:
     return id
 
 
-def accused(planted: Sequence[Planted], report: TestReport | None) -> list[Planted]:
+def find_accused(planted: Sequence[PlantedTest], report: TestReport | None) -> list[PlantedTest]:
     """Return the planted tests that did not fail."""
-    return [test for test in planted if fate(test, report) in (Fate.PASSED, Fate.MISSING)]
+    return [test for test in planted if find_fate(test, report) in (PlantedFate.PASSED, PlantedFate.MISSING)]
 
 
-def findings(
-    planted: Iterable[Planted],
+def judge_planted(
+    planted: Iterable[PlantedTest],
     run: CheckResult,
     base: TestReport | None,
     *,
@@ -100,20 +100,20 @@ def findings(
     results: list[Finding] = []
     caps: list[str] = []
     for test in planted:
-        change_fate, base_fate = fate(test, run.report), fate(test, base)
-        if test.kind is Kind.EXPECTATION:
-            if change_fate is Fate.PASSED and (test.relied_on or base_fate is Fate.FAILED):
+        change_fate, base_fate = find_fate(test, run.report), find_fate(test, base)
+        if test.kind is PlantedKind.EXPECTATION:
+            if change_fate is PlantedFate.PASSED and (test.relied_on or base_fate is PlantedFate.FAILED):
                 results.append(_build_unfailing_finding(test, run, check))
-        elif change_fate is Fate.PASSED:
-            results.append(_build_canary_passed_finding(test, run, check, also=base_fate is Fate.PASSED))
-        elif change_fate is Fate.MISSING and base_fate is Fate.FAILED:
+        elif change_fate is PlantedFate.PASSED:
+            results.append(_build_canary_passed_finding(test, run, check, also=base_fate is PlantedFate.PASSED))
+        elif change_fate is PlantedFate.MISSING and base_fate is PlantedFate.FAILED:
             results.append(_build_canary_missing_finding(test, run, check))
-        elif change_fate in (Fate.MISSING, Fate.UNKNOWN):
+        elif change_fate in (PlantedFate.MISSING, PlantedFate.UNKNOWN):
             caps.append(f"{check}: a planted test did not run, so it is unknown whether the report can be trusted")
     return results, list(dict.fromkeys(caps))
 
 
-def _build_canary_passed_finding(test: Planted, run: CheckResult, check: str, *, also: bool) -> Finding:
+def _build_canary_passed_finding(test: PlantedTest, run: CheckResult, check: str, *, also: bool) -> Finding:
     where = " (on the base too: the environment itself falsifies results)" if also else ""
     return _build_finding(
         test,
@@ -125,7 +125,7 @@ def _build_canary_passed_finding(test: Planted, run: CheckResult, check: str, *,
     )
 
 
-def _build_canary_missing_finding(test: Planted, run: CheckResult, check: str) -> Finding:
+def _build_canary_missing_finding(test: PlantedTest, run: CheckResult, check: str) -> Finding:
     return _build_finding(
         test,
         run,
@@ -136,7 +136,7 @@ def _build_canary_missing_finding(test: Planted, run: CheckResult, check: str) -
     )
 
 
-def _build_unfailing_finding(test: Planted, run: CheckResult, check: str) -> Finding:
+def _build_unfailing_finding(test: PlantedTest, run: CheckResult, check: str) -> Finding:
     return _build_finding(
         test,
         run,
@@ -147,10 +147,10 @@ def _build_unfailing_finding(test: Planted, run: CheckResult, check: str) -> Fin
     )
 
 
-def _build_finding(test: Planted, run: CheckResult, check: str, rule: str, detail: str, fix: str) -> Finding:
-    is_canary = test.kind is Kind.CANARY
+def _build_finding(test: PlantedTest, run: CheckResult, check: str, rule: str, detail: str, fix: str) -> Finding:
+    is_canary = test.kind is PlantedKind.CANARY
     return Finding(
-        layer=Layer.CANARY if is_canary else Layer.SENSITIVITY,
+        layer=EvidenceLayer.CANARY if is_canary else EvidenceLayer.SENSITIVITY,
         rule=rule,
         severity=Severity.BLOCKER if is_canary else Severity.CRITICAL,
         path=test.path,
@@ -161,7 +161,7 @@ def _build_finding(test: Planted, run: CheckResult, check: str, rule: str, detai
     )
 
 
-def by_path(results: Iterable[TestResult]) -> Mapping[str, list[TestResult]]:
+def group_by_path(results: Iterable[TestResult]) -> Mapping[str, list[TestResult]]:
     """Group the results by file. Results without a file are left out."""
     files: dict[str, list[TestResult]] = {}
     for result in results:
@@ -170,7 +170,7 @@ def by_path(results: Iterable[TestResult]) -> Mapping[str, list[TestResult]]:
     return files
 
 
-class Asked(Contract):
+class SensitivityEvidence(FrozenModel):
     """The reports of two runs without the change. A report is None if that run was not made."""
 
     put_back: TestReport | None = None
@@ -179,7 +179,7 @@ class Asked(Contract):
     """Whether everything that changed was sabotaged."""
 
 
-def depends(test: str, evidence: Asked) -> bool | None:
+def depends_on_change(test: str, evidence: SensitivityEvidence) -> bool | None:
     """Return whether the test depends on the change; None if that is unknown."""
     answers = (_depends_when_reverted(test, evidence.put_back), _depends_when_sabotaged(test, evidence))
     if False in answers:
@@ -194,14 +194,14 @@ def _depends_when_reverted(test: str, report: TestReport | None) -> bool | None:
     return False if status in (TestStatus.PASSED, TestStatus.XPASSED) else None
 
 
-def _depends_when_sabotaged(test: str, evidence: Asked) -> bool | None:
+def _depends_when_sabotaged(test: str, evidence: SensitivityEvidence) -> bool | None:
     status = _find_status(test, evidence.sabotaged)
     if evidence.sabotaged is None:
         return None
     if status in (TestStatus.PASSED, TestStatus.XPASSED):
         return False if evidence.whole else None
     # The test failed, or its file could not be loaded: either way it needs what was sabotaged.
-    return True if status is None or status.bad else None
+    return True if status is None or status.is_failure else None
 
 
 def _find_status(test: str, report: TestReport | None) -> TestStatus | None:
@@ -209,22 +209,22 @@ def _find_status(test: str, report: TestReport | None) -> TestStatus | None:
     return result.status if result else None
 
 
-def examine(
+def examine_sensitivity(
     tests: Sequence[str],
     relied_on: Iterable[str],
-    evidence: Asked,
+    evidence: SensitivityEvidence,
     results: Mapping[str, TestResult],
     *,
     run: CheckResult | None,
     check: str,
     accepted: bool,
-) -> Examined:
+) -> LayerResult:
     """Examine tests that are new or went from fail to pass. All tests in `relied_on` must depend on the change."""
-    answers = {test: depends(test, evidence) for test in tests}
+    answers = {test: depends_on_change(test, evidence) for test in tests}
     sensitive = tuple(test for test, answer in answers.items() if answer)
     refused = [test for test in relied_on if answers.get(test) is False]
     caps = [] if sensitive or not tests else [f"{check}: no new or repaired test fails without the change"]
-    return Examined(
+    return LayerResult(
         findings=tuple(_build_insensitive_finding(results[test], run, check, accepted) for test in refused),
         sensitive=sensitive,
         caps=tuple(caps),
@@ -233,7 +233,7 @@ def examine(
 
 def _build_insensitive_finding(test: TestResult, run: CheckResult | None, check: str, accepted: bool) -> Finding:
     return Finding(
-        layer=Layer.SENSITIVITY,
+        layer=EvidenceLayer.SENSITIVITY,
         rule="insensitive-test",
         severity=Severity.MINOR if accepted else Severity.CRITICAL,
         path=test.path,
@@ -245,12 +245,12 @@ def _build_insensitive_finding(test: TestResult, run: CheckResult | None, check:
     )
 
 
-def noticed(sabotaged: TestReport, after: TestReport) -> tuple[str, ...]:
+def find_sensitive_tests(sabotaged: TestReport, after: TestReport) -> tuple[str, ...]:
     """Return the tests that pass on the change and fail, or cannot be loaded, when it is sabotaged."""
     sabotaged_results, passing = (
         sabotaged.by_id,
         [result.id for result in after.results if result.status is TestStatus.PASSED],
     )
     return tuple(
-        sorted(test for test in passing if test not in sabotaged_results or sabotaged_results[test].status.bad)
+        sorted(test for test in passing if test not in sabotaged_results or sabotaged_results[test].status.is_failure)
     )

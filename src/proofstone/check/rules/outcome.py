@@ -39,7 +39,7 @@ _HARMLESS_PREFIXES = ("--tb=", "-r", "--color=", "--durations=", "--verbosity=")
 _OPTIONAL = {"required": False, "decides": False}
 
 
-def combined(after: Iterable[CheckSpec], before: Iterable[CheckSpec]) -> tuple[CheckSpec, ...]:
+def combine_specs(after: Iterable[CheckSpec], before: Iterable[CheckSpec]) -> tuple[CheckSpec, ...]:
     """Return the checks of the changed tree, and the tests of the base that it no longer mentions.
 
     A change that removes the configuration of the tests does not remove the tests.
@@ -51,21 +51,25 @@ def combined(after: Iterable[CheckSpec], before: Iterable[CheckSpec]) -> tuple[C
     return tuple(specs.values())
 
 
-def chosen(
+def choose_specs(
     specs: Sequence[CheckSpec], verify: Sequence[str], *, disable: Sequence[str], optional: Sequence[str]
 ) -> tuple[CheckSpec, ...]:
     """Return all checks to run: discovered checks that are neither disabled nor repeated by a verify command, then the
     user's own commands."""
     verify_specs = tuple(
         CheckSpec(
-            name=verify_name(command, number, len(verify)), kind=CheckKind.VERIFY, tier=2, tool="sh", shell=command
+            name=build_verify_name(command, number, len(verify)),
+            kind=CheckKind.VERIFY,
+            tier=2,
+            tool="sh",
+            shell=command,
         )
         for number, command in enumerate(verify, start=1)
     )
     discovered = [
         spec.model_copy(update=_OPTIONAL if _matches(spec.name, optional) else {})
         for spec in specs
-        if not _matches(spec.name, disable) and not any(same_tests(command, spec) for command in verify)
+        if not _matches(spec.name, disable) and not any(is_same_test_command(command, spec) for command in verify)
     ]
     present = {spec.name for spec in discovered}
     return tuple(
@@ -74,11 +78,11 @@ def chosen(
     )
 
 
-def verify_name(command: str, number: int, count: int) -> str:
+def build_verify_name(command: str, number: int, count: int) -> str:
     return "verify" if count == 1 else f"verify-{number}"
 
 
-def same_tests(command: str, spec: CheckSpec) -> bool:
+def is_same_test_command(command: str, spec: CheckSpec) -> bool:
     """Return whether a user's command runs exactly what the discovered check would run. Then once is enough."""
     if spec.kind is not CheckKind.TESTS or spec.report is not ReportFormat.PYTEST or spec.cwd != ".":
         return False
@@ -103,7 +107,7 @@ def _matches(name: str, globs: Sequence[str]) -> bool:
     return any(fnmatchcase(name, glob) for glob in globs)
 
 
-def waves(specs: Sequence[CheckSpec]) -> list[list[CheckSpec]]:
+def order_in_waves(specs: Sequence[CheckSpec]) -> list[list[CheckSpec]]:
     """Group the checks into waves that may run at the same time, in order. `needs` never form a cycle: discovery writes
     them, and a build needs nothing."""
     remaining, done, order = list(specs), set[str](), []
@@ -115,7 +119,7 @@ def waves(specs: Sequence[CheckSpec]) -> list[list[CheckSpec]]:
     return order
 
 
-def runtime_signal(specs: Sequence[CheckSpec]) -> bool:
+def has_runtime_check(specs: Sequence[CheckSpec]) -> bool:
     """Return whether tiers 1 and 2 execute anything of the project. If not, tier 3 must."""
     return any(spec.kind in _RUNTIME for spec in specs)
 
@@ -124,7 +128,7 @@ _PROOF = (CheckKind.TESTS, CheckKind.VERIFY, CheckKind.HELD_OUT)
 _STRONGEST_FIRST = (Assurance.BUBBLEWRAP, Assurance.LANDLOCK, Assurance.PLAIN)
 
 
-def decide(
+def decide_outcome(
     checks: Sequence[CheckLine], findings: Sequence[Finding], *, documentation_only: bool
 ) -> tuple[Outcome, str]:
     """Return the outcome, and why it is not `passed`."""
@@ -149,7 +153,7 @@ def decide(
     return Outcome.PASSED, ""
 
 
-def weakest(levels: Sequence[Assurance | None]) -> Assurance:
+def find_weakest_level(levels: Sequence[Assurance | None]) -> Assurance:
     """Return the weakest level of all runs. If nothing ran, nothing is assured."""
     levels_run = [level for level in levels if level is not None]
     return max(levels_run, key=_STRONGEST_FIRST.index, default=Assurance.PLAIN)
@@ -159,7 +163,7 @@ _CAPPING = frozenset(("flaky", "sandbox-failure", "check-dropped", "submodule-di
 """Rules of findings that leave something unproven although they refuse nothing."""
 
 
-def rate(
+def rate_check_confidence(
     outcome: Outcome,
     reason: str,
     assurance: Assurance,
@@ -181,12 +185,12 @@ def rate(
     return (Confidence.MEDIUM, tuple(all_caps)) if all_caps else (Confidence.HIGH, ())
 
 
-TEST_CHANGES: Final = frozenset(
+TEST_CHANGE_RULES: Final = frozenset(
     ("edited-expectation", "old-tests-unrunnable", "edited-check", "test-vanished", "test-skipped")
 )
 """Rules of findings that `--accept-test-changes` accepts."""
 
-ACCEPTABLE: Final = TEST_CHANGES | frozenset(
+ACCEPTABLE_RULES: Final = TEST_CHANGE_RULES | frozenset(
     (
         "weakened-configuration",
         "weakened-settings",
@@ -215,17 +219,17 @@ ACCEPTABLE: Final = TEST_CHANGES | frozenset(
 """Rules of findings that a user may accept."""
 
 
-def softened(findings: Iterable[Finding], rules: Collection[str]) -> list[Finding]:
+def downgrade_accepted(findings: Iterable[Finding], rules: Collection[str]) -> list[Finding]:
     """Return the findings, with those whose rule a user accepted downgraded to `minor`."""
     return [
         finding.model_copy(update={"severity": Severity.MINOR})
-        if finding.rule in rules and finding.rule in ACCEPTABLE
+        if finding.rule in rules and finding.rule in ACCEPTABLE_RULES
         else finding
         for finding in findings
     ]
 
 
-class Layer(StrEnum):
+class EvidenceLayer(StrEnum):
     """The layers of evidence. Each finding names the layer that found it."""
 
     FROZEN_TREE = "L1"
@@ -239,14 +243,14 @@ class Layer(StrEnum):
     HELD_OUT = "L9"
 
 
-TITLES: Final[dict[Layer, str]] = {
-    Layer.FROZEN_TREE: "frozen tree",
-    Layer.PROTECTED_FILES: "protected files",
-    Layer.TEST_IDENTITY: "test identity",
-    Layer.CANARY: "canary",
-    Layer.SENSITIVITY: "sensitivity",
-    Layer.STATIC_SCAN: "static scan",
-    Layer.SANDBOX: "sandbox and environment",
-    Layer.REVIEW: "independent review",
-    Layer.HELD_OUT: "held-out checks",
+LAYER_TITLES: Final[dict[EvidenceLayer, str]] = {
+    EvidenceLayer.FROZEN_TREE: "frozen tree",
+    EvidenceLayer.PROTECTED_FILES: "protected files",
+    EvidenceLayer.TEST_IDENTITY: "test identity",
+    EvidenceLayer.CANARY: "canary",
+    EvidenceLayer.SENSITIVITY: "sensitivity",
+    EvidenceLayer.STATIC_SCAN: "static scan",
+    EvidenceLayer.SANDBOX: "sandbox and environment",
+    EvidenceLayer.REVIEW: "independent review",
+    EvidenceLayer.HELD_OUT: "held-out checks",
 }

@@ -21,10 +21,10 @@ from fnmatch import fnmatchcase, translate
 from typing import Final
 
 from proofstone.common.parsing import parse_ini
-from proofstone.common.risk import is_test
+from proofstone.common.risk import is_test_path
 
 
-class Role(StrEnum):
+class ProtectedRole(StrEnum):
     """What a protected file decides."""
 
     TESTS = "tests"
@@ -43,11 +43,11 @@ class Role(StrEnum):
     """How Proofstone itself works."""
 
 
-NAMES: Final[Mapping[Role, tuple[str, ...]]] = {
-    Role.TESTS: (
+PROTECTED_NAMES: Final[Mapping[ProtectedRole, tuple[str, ...]]] = {
+    ProtectedRole.TESTS: (
         "*.snap", "*.ambr", "*.feature", "*.bats",
     ),
-    Role.RUNNER: (
+    ProtectedRole.RUNNER: (
         # Python
         "conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.toml", ".coveragerc",
         ".coveragerc.toml", "unittest.cfg", "nose2.cfg", ".noserc", ".stestr.conf", ".testr.conf",
@@ -63,7 +63,7 @@ NAMES: Final[Mapping[Role, tuple[str, ...]]] = {
         "nextest.toml", "phpunit.xml*", "phpunit.dist.xml", "codeception*.yml", ".rspec", ".simplecov", "cucumber.yml",
         "*.runsettings", "xunit.runner.json", "junit-platform.properties", "dart_test.yaml",
     ),
-    Role.LINT: (
+    ProtectedRole.LINT: (
         # Python
         "ruff.toml", ".ruff.toml", ".flake8", "mypy.ini", ".mypy.ini", "pyrightconfig.json", "pylintrc", ".pylintrc",
         "pylintrc.toml", ".pylintrc.toml", ".pydocstyle*", ".pycodestyle", ".isort.cfg", ".style.yapf", ".bandit",
@@ -81,7 +81,7 @@ NAMES: Final[Mapping[Role, tuple[str, ...]]] = {
         "analysis_options.yaml", ".credo.exs", ".formatter.exs", ".scalafix.conf", ".scalafmt.conf", ".codespellrc",
         ".yamllint*", ".markdownlint*", ".hadolint.y*ml", ".shellcheckrc", ".sqlfluff",
     ),
-    Role.BUILD: (
+    ProtectedRole.BUILD: (
         "makefile", "gnumakefile", "makefile.*", "*.mk", "justfile", ".justfile", "*.just", "taskfile*.y*ml",
         "noxfile.py", "dodo.py", "earthfile", "turbo.json", "nx.json", "lerna.json", ".npmrc", ".yarnrc*",
         ".pnpmfile.cjs", "vite.config.*", "rakefile", "*.rake", "build.gradle*", "settings.gradle*",
@@ -90,23 +90,23 @@ NAMES: Final[Mapping[Role, tuple[str, ...]]] = {
         "*.cmake", "meson.build", "meson.options", "meson_options.txt", "configure.ac", "sconstruct", "wscript",
         "build.bazel", "workspace.bazel", "module.bazel", ".bazelrc",
     ),
-    Role.CI: (
+    ProtectedRole.CI: (
         ".gitlab-ci.yml", "jenkinsfile*", "azure-pipelines*.y*ml", ".travis.yml", "appveyor.yml", ".appveyor.yml",
         "bitbucket-pipelines.yml", ".drone.*", ".woodpecker.y*ml", ".cirrus.*", "cloudbuild.y*ml", "buildspec.y*ml",
         ".pre-commit-config.y*ml", ".pre-commit-hooks.y*ml", "lefthook.y*ml", ".lefthook.y*ml", ".lintstagedrc*",
         "lint-staged.config.*", "codecov.y*ml", ".codecov.y*ml", ".coveralls.yml", "sonar-project.properties",
     ),
-    Role.GIT: (".gitattributes", ".gitignore", ".gitmodules"),
-    Role.SETTINGS: ("proofstone.toml",),
+    ProtectedRole.GIT: (".gitattributes", ".gitignore", ".gitmodules"),
+    ProtectedRole.SETTINGS: ("proofstone.toml",),
 }  # fmt: skip
 """Base names as patterns, in lower case."""
 
-AT_ROOT: Final[Mapping[Role, tuple[str, ...]]] = {
-    Role.RUNNER: (".config/nextest.toml", ".cargo/config", ".cargo/config.toml"),
+PROTECTED_ROOT_PATHS: Final[Mapping[ProtectedRole, tuple[str, ...]]] = {
+    ProtectedRole.RUNNER: (".config/nextest.toml", ".cargo/config", ".cargo/config.toml"),
     # In other folders `tasks.py` and `build.rs` are usually production modules.
-    Role.BUILD: ("tasks.py", "build.rs", ".cargo/config", ".cargo/config.toml", ".mvn/*", ".yarn/releases/*",
+    ProtectedRole.BUILD: ("tasks.py", "build.rs", ".cargo/config", ".cargo/config.toml", ".mvn/*", ".yarn/releases/*",
                  ".yarn/plugins/*", "gradle/wrapper/*"),
-    Role.CI: (".github/*", ".gitlab/*", ".circleci/*", ".azure-pipelines/*", ".buildkite/*", ".woodpecker/*",
+    ProtectedRole.CI: (".github/*", ".gitlab/*", ".circleci/*", ".azure-pipelines/*", ".buildkite/*", ".woodpecker/*",
               ".semaphore/*", ".teamcity/*", ".forgejo/*", ".gitea/*", ".husky/*", ".githooks/*"),
 }  # fmt: skip
 """Whole paths as patterns, in lower case; `*` also matches folders."""
@@ -120,18 +120,20 @@ code."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ProtectedSection:
     """A section of a mixed file that has roles."""
 
     keys: str
     """Patterns of the keys from the top, separated by `/`."""
-    roles: frozenset[Role]
+    roles: frozenset[ProtectedRole]
     without: frozenset[str] = frozenset()
     """Keys below the section that do not count."""
 
 
-def _build_parts(roles: Sequence[Role], *keys: str, without: Sequence[str] = ()) -> tuple[Part, ...]:
-    return tuple(Part(key, frozenset(roles), frozenset(without)) for key in keys)
+def _build_parts(
+    roles: Sequence[ProtectedRole], *keys: str, without: Sequence[str] = ()
+) -> tuple[ProtectedSection, ...]:
+    return tuple(ProtectedSection(key, frozenset(roles), frozenset(without)) for key in keys)
 
 
 _LINTERS = (
@@ -142,51 +144,53 @@ _LINTERS = (
 )  # fmt: skip
 _DEPENDENCIES = ("dependencies", "extra-dependencies", "features", "deps", "extras")
 _INI = (
-    *_build_parts([Role.RUNNER], "pytest", "tool:pytest", "coverage:*", "nosetests", "unittest", "hypothesis"),
-    *_build_parts([Role.RUNNER], "options.entry_points/pytest11"),
-    *_build_parts([Role.LINT], *_LINTERS, *(f"tool:{name}" for name in _LINTERS)),
-    *_build_parts([Role.BUILD], "tox", "tox:*", "testenv*", without=_DEPENDENCIES),
-    *_build_parts([Role.BUILD], "aliases"),
+    *_build_parts([ProtectedRole.RUNNER], "pytest", "tool:pytest", "coverage:*", "nosetests", "unittest", "hypothesis"),
+    *_build_parts([ProtectedRole.RUNNER], "options.entry_points/pytest11"),
+    *_build_parts([ProtectedRole.LINT], *_LINTERS, *(f"tool:{name}" for name in _LINTERS)),
+    *_build_parts([ProtectedRole.BUILD], "tox", "tox:*", "testenv*", without=_DEPENDENCIES),
+    *_build_parts([ProtectedRole.BUILD], "aliases"),
 )
 _DENO = (
-    *_build_parts([Role.BUILD, Role.RUNNER], "tasks"),
-    *_build_parts([Role.RUNNER], "test", "bench"),
-    *_build_parts([Role.LINT], "lint", "fmt", "compilerOptions"),
+    *_build_parts([ProtectedRole.BUILD, ProtectedRole.RUNNER], "tasks"),
+    *_build_parts([ProtectedRole.RUNNER], "test", "bench"),
+    *_build_parts([ProtectedRole.LINT], "lint", "fmt", "compilerOptions"),
 )
 
-MIXED: Final[Mapping[str, tuple[Part, ...]]] = {
+MIXED_FILES: Final[Mapping[str, tuple[ProtectedSection, ...]]] = {
     "pyproject.toml": (
-        *_build_parts([Role.RUNNER], "tool/pytest*", "tool/coverage", "tool/nose2", "tool/hypothesis"),
+        *_build_parts([ProtectedRole.RUNNER], "tool/pytest*", "tool/coverage", "tool/nose2", "tool/hypothesis"),
         # A pytest plug-in that the project itself registers.
-        *_build_parts([Role.RUNNER], "project/entry-points/pytest11", "tool/poetry/plugins/pytest11"),
-        *_build_parts([Role.LINT], *(f"tool/{name}" for name in _LINTERS)),
-        *_build_parts([Role.BUILD], "tool/tox", "tool/nox", "tool/hatch/envs", without=_DEPENDENCIES),
-        *_build_parts([Role.BUILD], "tool/poe", "tool/taskipy", "tool/pdm/scripts", "tool/rye/scripts", "tool/doit"),
-        *_build_parts([Role.BUILD], "tool/pixi/tasks", "tool/pixi/feature/*/tasks"),
-        *_build_parts([Role.CI], "tool/cibuildwheel"),
-        *_build_parts([Role.SETTINGS], "tool/proofstone"),
+        *_build_parts([ProtectedRole.RUNNER], "project/entry-points/pytest11", "tool/poetry/plugins/pytest11"),
+        *_build_parts([ProtectedRole.LINT], *(f"tool/{name}" for name in _LINTERS)),
+        *_build_parts([ProtectedRole.BUILD], "tool/tox", "tool/nox", "tool/hatch/envs", without=_DEPENDENCIES),
+        *_build_parts(
+            [ProtectedRole.BUILD], "tool/poe", "tool/taskipy", "tool/pdm/scripts", "tool/rye/scripts", "tool/doit"
+        ),
+        *_build_parts([ProtectedRole.BUILD], "tool/pixi/tasks", "tool/pixi/feature/*/tasks"),
+        *_build_parts([ProtectedRole.CI], "tool/cibuildwheel"),
+        *_build_parts([ProtectedRole.SETTINGS], "tool/proofstone"),
     ),
     "setup.cfg": _INI,
     "tox.ini": _INI,
     "package.json": (
-        *_build_parts([Role.BUILD, Role.RUNNER], "scripts"),
-        *_build_parts([Role.BUILD], "config", "wireit", "nx", "turbo"),
+        *_build_parts([ProtectedRole.BUILD, ProtectedRole.RUNNER], "scripts"),
+        *_build_parts([ProtectedRole.BUILD], "config", "wireit", "nx", "turbo"),
         *_build_parts(
-            [Role.RUNNER], "jest", "mocha", "ava", "nyc", "c8", "vitest", "tap", "babel", "cypress", "jasmine"
+            [ProtectedRole.RUNNER], "jest", "mocha", "ava", "nyc", "c8", "vitest", "tap", "babel", "cypress", "jasmine"
         ),
-        *_build_parts([Role.LINT], "eslintConfig", "eslintIgnore", "prettier", "stylelint", "xo", "standard"),
-        *_build_parts([Role.CI], "husky", "lint-staged", "pre-commit", "simple-git-hooks"),
+        *_build_parts([ProtectedRole.LINT], "eslintConfig", "eslintIgnore", "prettier", "stylelint", "xo", "standard"),
+        *_build_parts([ProtectedRole.CI], "husky", "lint-staged", "pre-commit", "simple-git-hooks"),
     ),
-    "composer.json": _build_parts([Role.BUILD, Role.RUNNER], "scripts"),
+    "composer.json": _build_parts([ProtectedRole.BUILD, ProtectedRole.RUNNER], "scripts"),
     "deno.json": _DENO,
     "deno.jsonc": _DENO,
-    "bunfig.toml": _build_parts([Role.RUNNER], "test", "preload"),
+    "bunfig.toml": _build_parts([ProtectedRole.RUNNER], "test", "preload"),
     "cargo.toml": (
         # Assertions and overflow checks of the tests depend on their profile.
-        *_build_parts([Role.RUNNER], "test", "profile/test", "profile/dev", "package/autotests"),
-        *_build_parts([Role.RUNNER], "lib/test", "lib/doctest", "lib/harness"),
-        *_build_parts([Role.LINT], "lints", "workspace/lints"),
-        *_build_parts([Role.BUILD], "package/build"),
+        *_build_parts([ProtectedRole.RUNNER], "test", "profile/test", "profile/dev", "package/autotests"),
+        *_build_parts([ProtectedRole.RUNNER], "lib/test", "lib/doctest", "lib/harness"),
+        *_build_parts([ProtectedRole.LINT], "lints", "workspace/lints"),
+        *_build_parts([ProtectedRole.BUILD], "package/build"),
     ),
 }
 """Files of which only some sections count, by base name in lower case."""
@@ -196,27 +200,27 @@ def _compile_patterns(patterns: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(translate(pattern) for pattern in patterns))
 
 
-_BY_NAME = {role: _compile_patterns(names) for role, names in NAMES.items()}
-_BY_PATH = {role: _compile_patterns(paths) for role, paths in AT_ROOT.items()}
+_BY_NAME = {role: _compile_patterns(names) for role, names in PROTECTED_NAMES.items()}
+_BY_PATH = {role: _compile_patterns(paths) for role, paths in PROTECTED_ROOT_PATHS.items()}
 
 
-def roles(path: str) -> frozenset[Role]:
+def find_roles(path: str) -> frozenset[ProtectedRole]:
     """Return what a file may decide, from its path in the repository."""
-    sections = (part.roles for part in MIXED.get(_base_name(path), ()))
+    sections = (part.roles for part in MIXED_FILES.get(_base_name(path), ()))
     return _find_whole_roles(path).union(*sections)
 
 
-def changed_roles(path: str, old: bytes | None, new: bytes | None) -> frozenset[Role]:
+def find_changed_roles(path: str, old: bytes | None, new: bytes | None) -> frozenset[ProtectedRole]:
     """Return the roles whose part of the file differs. None stands for a file that does not exist."""
     if old == new:
         return frozenset()
-    parts = MIXED.get(_base_name(path))
+    parts = MIXED_FILES.get(_base_name(path))
     if parts is None:
-        return roles(path)
+        return find_roles(path)
     try:
         before, after = (_read_sections(_base_name(path), content, parts) for content in (old, new))
     except (ValueError, RecursionError, configparser.Error):  # unreadable, so the whole file counts
-        return roles(path)
+        return find_roles(path)
     differing = (part.roles for part in parts if before.get(part) != after.get(part))
     return _find_whole_roles(path).union(*differing)
 
@@ -225,17 +229,17 @@ def _base_name(path: str) -> str:
     return path.rpartition("/")[2].lower()
 
 
-def _find_whole_roles(path: str) -> frozenset[Role]:
+def _find_whole_roles(path: str) -> frozenset[ProtectedRole]:
     """Return the roles that any edit of the file touches."""
     lower, name = path.lower(), _base_name(path)
     matched = {role for role, pattern in _BY_NAME.items() if pattern.match(name)}
     matched |= {role for role, pattern in _BY_PATH.items() if pattern.match(lower)}
-    if is_test(path) or TEST_FOLDERS.search(lower):
-        matched.add(Role.TESTS)
+    if is_test_path(path) or TEST_FOLDERS.search(lower):
+        matched.add(ProtectedRole.TESTS)
     return frozenset(matched)
 
 
-def _read_sections(name: str, content: bytes | None, parts: Sequence[Part]) -> dict[Part, str]:
+def _read_sections(name: str, content: bytes | None, parts: Sequence[ProtectedSection]) -> dict[ProtectedSection, str]:
     """Return each part that the file has, in a normalised form."""
     if content is None:
         return {}

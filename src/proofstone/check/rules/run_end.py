@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from proofstone.check.models import CheckLine, CheckReport, Death, DeathCause, TestReport
+from proofstone.check.models import CheckLine, CheckReport, DeathCause, RunDeath, TestReport
 from proofstone.common.models import Finding, Severity, Verdict
 
 _SHELL_OFFSET: Final = 128
@@ -64,27 +64,27 @@ class RunEnd:
     setup_error: str = ""
 
 
-def find_death(end: RunEnd, report: TestReport | None) -> Death | None:
+def find_death(end: RunEnd, report: TestReport | None) -> RunDeath | None:
     """Return why the run measured nothing; None if it was measured."""
     if end.setup_error:
-        return Death(cause=DeathCause.SANDBOX, detail=f"the sandbox could not start it: {end.setup_error}")
+        return RunDeath(cause=DeathCause.SANDBOX, detail=f"the sandbox could not start it: {end.setup_error}")
     if end.cancelled:
-        return Death(cause=DeathCause.CANCELLED, detail="interrupted")
+        return RunDeath(cause=DeathCause.CANCELLED, detail="interrupted")
     if end.timed_out:
         detail = f"not finished after {end.seconds:.0f} s, and ended there"
-        return Death(cause=DeathCause.DEADLINE, detail=detail, setting=end.deadline_setting)
+        return RunDeath(cause=DeathCause.DEADLINE, detail=detail, setting=end.deadline_setting)
     if end.limit:
         setting = next((name for word, name in _LIMIT_SETTINGS.items() if word in end.limit), "")
-        return Death(cause=DeathCause.LIMIT, detail=f"ended at {end.limit}", setting=setting)
-    if (name := signal_name(end.exit_code)) and not _counts_failures(end.exit_code, report):
-        return Death(cause=DeathCause.SIGNAL, detail=f"{_UNFINISHED}: {name} killed it (exit code {end.exit_code})")
+        return RunDeath(cause=DeathCause.LIMIT, detail=f"ended at {end.limit}", setting=setting)
+    if (name := find_signal_name(end.exit_code)) and not _counts_failures(end.exit_code, report):
+        return RunDeath(cause=DeathCause.SIGNAL, detail=f"{_UNFINISHED}: {name} killed it (exit code {end.exit_code})")
     if report is not None and report.began and not report.complete:
         problem = f": {report.problems[0]}" if report.problems else ""
-        return Death(cause=DeathCause.UNFINISHED, detail=f"{_UNFINISHED}{problem} (exit code {end.exit_code})")
+        return RunDeath(cause=DeathCause.UNFINISHED, detail=f"{_UNFINISHED}{problem} (exit code {end.exit_code})")
     return None
 
 
-def signal_name(exit_code: int | None) -> str:
+def find_signal_name(exit_code: int | None) -> str:
     """Return the signal that an exit status stands for; empty if none."""
     if exit_code is None:
         return ""
@@ -92,13 +92,13 @@ def signal_name(exit_code: int | None) -> str:
     return signal.Signals(number).name if number in _FATAL else ""
 
 
-def is_worth_repeating(death: Death) -> bool:
+def is_worth_repeating(death: RunDeath) -> bool:
     """Return whether a run that died is repeated. An interrupted run is no longer wanted, and a run that reached its
     deadline had all the time that the settings give it."""
     return death.cause not in (DeathCause.CANCELLED, DeathCause.DEADLINE)
 
 
-def describe_deaths(first: Death, second: Death) -> Death:
+def describe_deaths(first: RunDeath, second: RunDeath) -> RunDeath:
     """Return the second death with the cause of the first one."""
     if first.detail == second.detail:
         return second.model_copy(update={"detail": f"{second.detail}, twice in a row"})
@@ -107,10 +107,12 @@ def describe_deaths(first: Death, second: Death) -> Death:
 
 def _counts_failures(exit_code: int | None, report: TestReport | None) -> bool:
     """Return whether the exit code is the number of failed tests, as with mocha: 137 failures are no signal."""
-    return report is not None and report.complete and sum(test.status.bad for test in report.results) == exit_code
+    return (
+        report is not None and report.complete and sum(test.status.is_failure for test in report.results) == exit_code
+    )
 
 
-MOST_ROUNDS: Final = 3
+MAX_FEEDBACK_ROUNDS: Final = 3
 """How often an agent is sent back before it may stop anyway."""
 
 _MAX_ENTRIES: Final = 10
@@ -118,7 +120,7 @@ _MAX_CHARS: Final = 400
 """Characters of one entry. The agent can read the file itself."""
 
 
-def feedback(report: CheckReport) -> str:
+def write_feedback(report: CheckReport) -> str:
     """Return the feedback for an agent whose work does not pass."""
     return "\n".join(_feedback_lines(report))
 

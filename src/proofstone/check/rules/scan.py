@@ -16,33 +16,39 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-from proofstone.check.rules.scan_paths import path_hits
-from proofstone.check.rules.scan_rule import NAMES, SAYINGS, Hit, Line, Rule, Weight
-from proofstone.check.rules.scan_rules import RULES, SUPPORT, Suppression, suppressions, without_suppressions
+from proofstone.check.rules.scan_paths import scan_path
+from proofstone.check.rules.scan_rule import NAMES_PLACEHOLDER, RULE_MESSAGES, RuleWeight, ScanHit, ScanLine, ScanRule
+from proofstone.check.rules.scan_rules import (
+    SCAN_RULES,
+    SUPPORT_FILES,
+    Suppression,
+    find_suppressions,
+    remove_suppressions,
+)
 
-__all__ = ["Hit", "Line", "Suppression", "path_hits", "scan", "suppressions", "without_suppressions"]
+__all__ = ["ScanHit", "ScanLine", "Suppression", "find_suppressions", "remove_suppressions", "scan_lines", "scan_path"]
 
 _MAX_EXCERPT = 80
 _ORDINARY_LENGTH = 120
 
 
-def scan(
+def scan_lines(
     path: str,
     language: str,
-    lines: Sequence[Line],
+    lines: Sequence[ScanLine],
     added: Container[int],
-    old: Sequence[Line],
+    old: Sequence[ScanLine],
     *,
     test_file: bool,
     new_file: bool,
-) -> list[Hit]:
+) -> list[ScanHit]:
     """Scan the added lines of one file. `old` is the file before the change, under its old name if it moved."""
     if not any(line.number in added for line in lines):
         return []
     after, before = _Text(lines), _Text(old)
-    supports = bool(SUPPORT.search(path))
-    hits: dict[tuple[str, int], Hit] = {}
-    for rule in RULES:
+    supports = bool(SUPPORT_FILES.search(path))
+    hits: dict[tuple[str, int], ScanHit] = {}
+    for rule in SCAN_RULES:
         weight = rule.tests if test_file else rule.production
         if weight is None or (rule.languages and language not in rule.languages):
             continue
@@ -55,7 +61,7 @@ def scan(
                 hits[hit.rule, hit.line] = hit
     suppression_hits = [
         _build_hit("suppression", suppression.line, suppression.text, strict=False)
-        for suppression in suppressions(lines, added, old)
+        for suppression in find_suppressions(lines, added, old)
     ]
     return sorted([*hits.values(), *suppression_hits], key=lambda hit: (hit.line, hit.rule))
 
@@ -68,7 +74,7 @@ _IMPORT = "test-framework-import"
 class _Text:
     """A file as whole texts, so that patterns can span lines."""
 
-    lines: Sequence[Line]
+    lines: Sequence[ScanLine]
 
     @cached_property
     def code(self) -> str:
@@ -109,7 +115,7 @@ class _Text:
             if not self.code[offset].isspace()
         )
 
-    def matches(self, rule: Rule) -> Iterator[re.Match[str]]:
+    def matches(self, rule: ScanRule) -> Iterator[re.Match[str]]:
         pattern = _bind_names(rule, self.text) if rule.binds else rule.pattern
         if pattern is None:
             return
@@ -120,8 +126,8 @@ class _Text:
 
 
 def _apply_rule(
-    rule: Rule, weight: Weight, after: _Text, added: Container[int], before: _Text, *, lenient: bool
-) -> Iterator[Hit]:
+    rule: ScanRule, weight: RuleWeight, after: _Text, added: Container[int], before: _Text, *, lenient: bool
+) -> Iterator[ScanHit]:
     matches = _find_matches(rule, after, added)
     if not matches:
         return
@@ -133,7 +139,7 @@ def _apply_rule(
             yield _build_hit(rule.name, after.line(match.start()), _normalize(match), strict=strict)
 
 
-def _find_matches(rule: Rule, text: _Text, numbers: Container[int]) -> list[re.Match[str]]:
+def _find_matches(rule: ScanRule, text: _Text, numbers: Container[int]) -> list[re.Match[str]]:
     """Return the matches of the rule on the given lines."""
     matches = [match for match in text.matches(rule) if _touches_lines(match, text, numbers)]
     if not matches or rule.near is None:
@@ -148,7 +154,7 @@ def _touches_lines(match: re.Match[str], text: _Text, numbers: Container[int]) -
     return any(line in numbers for line in range(text.line(match.start()), text.line(match.end() - 1) + 1))
 
 
-def _bind_names(rule: Rule, text: str) -> re.Pattern[str] | None:
+def _bind_names(rule: ScanRule, text: str) -> re.Pattern[str] | None:
     """Return the rule's pattern for the names that this file binds; None if it binds none."""
     names: set[str] = set()
     for match in rule.binds.finditer(text) if rule.binds else ():
@@ -159,14 +165,14 @@ def _bind_names(rule: Rule, text: str) -> re.Pattern[str] | None:
     if not names:
         return None
     alternatives = "|".join(sorted(map(re.escape, names)))
-    return re.compile(rule.pattern.pattern.replace(NAMES, alternatives), rule.pattern.flags)
+    return re.compile(rule.pattern.pattern.replace(NAMES_PLACEHOLDER, alternatives), rule.pattern.flags)
 
 
 def _normalize(match: re.Match[str]) -> str:
     return " ".join(match[0].split())
 
 
-def _build_hit(rule: str, line: int, excerpt: str, *, strict: bool) -> Hit:
+def _build_hit(rule: str, line: int, excerpt: str, *, strict: bool) -> ScanHit:
     text = excerpt.encode("utf-8", "replace").decode()
     text = text if len(text) <= _MAX_EXCERPT else f"{text[: _MAX_EXCERPT - 1]}…"
-    return Hit(rule, strict, line, f"{SAYINGS[rule].detail}: {text}", SAYINGS[rule].fix)
+    return ScanHit(rule, strict, line, f"{RULE_MESSAGES[rule].detail}: {text}", RULE_MESSAGES[rule].fix)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from proofstone.check.rules.scan_rule import Hit
+from proofstone.check.rules.scan_rule import ScanHit
 from proofstone.common.models import ChangeKind, Diagnostic
 
 _NEW: Final = frozenset({ChangeKind.ADDED})
@@ -100,17 +100,17 @@ _RULES: Final = (
 )
 
 
-def path_hits(path: str, kind: ChangeKind) -> list[Hit]:
+def scan_path(path: str, kind: ChangeKind) -> list[ScanHit]:
     """Return what the path alone shows: the most serious hit of each rule."""
-    hits: dict[str, Hit] = {}
+    hits: dict[str, ScanHit] = {}
     for rule in _RULES:
         if kind in rule.kinds and rule.name not in hits and rule.pattern.search(path):
-            hits[rule.name] = Hit(rule.name, rule.strict, 0, f"{path} {rule.detail}", rule.fix)
+            hits[rule.name] = ScanHit(rule.name, rule.strict, 0, f"{path} {rule.detail}", rule.fix)
     return list(hits.values())
 
 
-CONFLICT = "conflict-marker"
-SIZE = "size"
+CONFLICT_CODE = "conflict-marker"
+SIZE_CODE = "size"
 
 # Git writes exactly seven characters. The middle line of a conflict has no other text; the outer two have a label,
 # except that git itself may leave the label out.
@@ -120,7 +120,7 @@ _THEIRS = re.compile(rb">{7}(?: .*)?")
 _PROSE = (".md", ".markdown", ".rst", ".txt", ".adoc")
 
 
-def conflict_markers(path: str, old: bytes | None, new: bytes) -> tuple[Diagnostic, ...]:
+def find_conflict_markers(path: str, old: bytes | None, new: bytes) -> tuple[Diagnostic, ...]:
     """Return conflicts in `new` that `old` (None for a new file) did not have."""
     if b"\0" in new[:8192]:
         return ()
@@ -131,7 +131,7 @@ def conflict_markers(path: str, old: bytes | None, new: bytes) -> tuple[Diagnost
             before[body] -= 1
             continue
         message = "an unresolved merge conflict starts here; keep one side and delete the three markers"
-        diagnostics.append(Diagnostic(path=path, line=line, code=CONFLICT, message=message))
+        diagnostics.append(Diagnostic(path=path, line=line, code=CONFLICT_CODE, message=message))
     return tuple(diagnostics)
 
 
@@ -151,14 +151,14 @@ def _find_conflicts(path: str, content: bytes) -> Iterator[tuple[int, bytes]]:
             start, middle = 0, False
 
 
-def oversized(path: str, old_size: int | None, new_size: int, limit: int) -> tuple[Diagnostic, ...]:
+def check_size(path: str, old_size: int | None, new_size: int, limit: int) -> tuple[Diagnostic, ...]:
     """Return a diagnostic if a file exceeds the limit and is new (`old_size` None) or has grown."""
     if new_size <= limit or (old_size is not None and new_size <= old_size):
         return ()
     change = "is new" if old_size is None else f"grew from {_format_size(old_size)}"
     size, most = _format_size(new_size), _format_size(limit)
     message = f"{size} and {change}; the limit is {most}: keep it out of git or raise the limit"
-    return (Diagnostic(path=path, code=SIZE, message=message),)
+    return (Diagnostic(path=path, code=SIZE_CODE, message=message),)
 
 
 def _format_size(count: int) -> str:

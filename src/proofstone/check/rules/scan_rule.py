@@ -27,7 +27,7 @@ from typing import Final, Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ScanLine:
     """One physical line as three texts of the same length. Each has blanks where it leaves something out."""
 
     number: int
@@ -40,7 +40,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class ScanHit:
     """A place in a file that matches a rule."""
 
     rule: str
@@ -53,26 +53,26 @@ class Hit:
     """What an honest author would do."""
 
 
-View = Literal["code", "text", "anywhere", "comment"]
+ScanView = Literal["code", "text", "anywhere", "comment"]
 """The text that a pattern is applied to. A match in `text` must begin outside of strings and comments; a match
 `anywhere` may begin within a string."""
-Weight = Literal["strict", "broad"]
+RuleWeight = Literal["strict", "broad"]
 
-NAMES: Final = "NAMES"
+NAMES_PLACEHOLDER: Final = "NAMES"
 """A placeholder in a pattern for the names that the rule's `binds` finds in the file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ScanRule:
     """One rule of the static scan."""
 
     name: str
     languages: frozenset[str]
     """Empty for any file."""
     pattern: re.Pattern[str]
-    production: Weight | None = "strict"
-    tests: Weight | None = None
-    view: View = "code"
+    production: RuleWeight | None = "strict"
+    tests: RuleWeight | None = None
+    view: ScanView = "code"
     near: re.Pattern[str] | None = None
     """A pattern that must also occur in an added line, and begin outside of strings and comments."""
     within: int = 0
@@ -85,7 +85,7 @@ class Rule:
     """If true, the rule is broad in a file whose name says that it supports testing."""
 
 
-def code(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> re.Pattern[str]:
     r"""Compile a pattern. Its blanks are for reading; `\.` and `\(` allow blanks and line ends around them.
 
     No pattern may begin with one of these: blanked text has long runs of blanks, so matching would take quadratic time.
@@ -96,76 +96,78 @@ def code(pattern: str) -> re.Pattern[str]:
 
 PYTHON: Final = frozenset({"python"})
 SCRIPT: Final = frozenset({"javascript", "typescript", "tsx"})
-ANY: Final = frozenset[str]()
+ANY_LANGUAGE: Final = frozenset[str]()
 
-RUNNERS: Final = (
+RUNNER_PATTERN: Final = (
     r"(?: pytest | py\.test | unittest | nosetests? | vitest | mocha | (?<![a-z])jest(?![a-z]) | rspec | junit )"
 )
 _STRING_START = r"""(?<!["'`]) ["'`] (?!["'`]) [^"'`\n]{0,80}?"""
 """The beginning of a string. Three quotes begin a docstring or a text, which shows nothing about what code does."""
-RUNNER_SAID: Final = code(rf"{_STRING_START} {RUNNERS}")
-TEST_SAID: Final = code(
+RUNNER_STRING: Final = compile_pattern(rf"{_STRING_START} {RUNNER_PATTERN}")
+TEST_STRING: Final = compile_pattern(
     # In a regular expression of JavaScript the dot is escaped; a bare `.test(` is a call of the expression.
-    rf"""{_STRING_START} (?: {RUNNERS} | (?<![a-zA-Z]) (?:tests?|specs?) (?![a-zA-Z]) )
-    | / [^/\n]{{0,80}}? (?: {RUNNERS} | \\[.] (?:test|spec) \b | \b (?:test|spec) \\[.] )"""
+    rf"""{_STRING_START} (?: {RUNNER_PATTERN} | (?<![a-zA-Z]) (?:tests?|specs?) (?![a-zA-Z]) )
+    | / [^/\n]{{0,80}}? (?: {RUNNER_PATTERN} | \\[.] (?:test|spec) \b | \b (?:test|spec) \\[.] )"""
 )
 """A string that names tests. `latest` and `inspect` do not."""
-REPORT_SAID: Final = rf"{_STRING_START} (?: jsonl | junit | reports? \b | {RUNNERS} )"
-ASSIGNED: Final = r"\s* [-+|]? = (?!=)"
+REPORT_STRING: Final = rf"{_STRING_START} (?: jsonl | junit | reports? \b | {RUNNER_PATTERN} )"
+ASSIGNMENT: Final = r"\s* [-+|]? = (?!=)"
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
+class RuleMessage:
     """What a finding of a rule says."""
 
     detail: str
     fix: str
 
 
-SAYINGS: Final[dict[str, Saying]] = {
-    "test-framework-import": Saying(
+RULE_MESSAGES: Final[dict[str, RuleMessage]] = {
+    "test-framework-import": RuleMessage(
         "production code imports a test framework",
         "keep what tests need in the tests, or in a module named after testing",
     ),
-    "hard-exit": Saying(
+    "hard-exit": RuleMessage(
         "ends or kills the process without clean-up, so that test results get lost",
         "raise an error, or return an exit code to the caller",
     ),
-    "constant-equality": Saying(
+    "constant-equality": RuleMessage(
         "a comparison gives the same result for all values, so that any expectation is met",
         "compare the values",
     ),
-    "runner-environment": Saying(
+    "runner-environment": RuleMessage(
         "code detects whether it is under test, and so can behave differently there",
         "behave the same under test; pass what must differ as a parameter or a setting",
     ),
-    "stack-reading": Saying(
+    "stack-reading": RuleMessage(
         "code inspects its callers, and so can behave differently under test",
         "pass what the function needs as a parameter",
     ),
-    "patched-framework": Saying(
+    "patched-framework": RuleMessage(
         "replaces code that decides whether a test passes",
         "leave the test framework and the built-ins as they are",
     ),
-    "names-the-gate": Saying(
+    "names-the-gate": RuleMessage(
         "names an internal part of Proofstone",
         "remove it: no project needs to know how it is checked",
     ),
-    "report-tampering": Saying(
+    "report-tampering": RuleMessage(
         "accesses open files or memory of the running process, where results are written",
         "open the files that the code needs by name",
     ),
-    "hidden-code": Saying("hides from a reader what it does", "write it out as plain code"),
-    "skipped-test": Saying(
+    "hidden-code": RuleMessage("hides from a reader what it does", "write it out as plain code"),
+    "skipped-test": RuleMessage(
         "a test is skipped, expected to fail, or run alone", "fix the test, or explain why it cannot run"
     ),
-    "swallowed-failure": Saying("a failure is swallowed, or nothing is asserted", "let it fail; assert what matters"),
-    "dynamic-code": Saying("runs text as code", "call the code, or look it up in a table"),
-    "startup-file": Saying(
+    "swallowed-failure": RuleMessage(
+        "a failure is swallowed, or nothing is asserted", "let it fail; assert what matters"
+    ),
+    "dynamic-code": RuleMessage("runs text as code", "call the code, or look it up in a table"),
+    "startup-file": RuleMessage(
         "decides what runs when a program starts",
         "keep it out of the repository, or declare it as part of the task",
     ),
-    "suppression": Saying(
+    "suppression": RuleMessage(
         "suppresses a linter, a type checker or a coverage tool",
         "fix the complaint, or name the rule and the reason",
     ),

@@ -15,10 +15,18 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from proofstone.check.rules.scan_python import PYTHON_RULES
-from proofstone.check.rules.scan_rule import ANY, PYTHON, RUNNER_SAID, SCRIPT, Line, Rule, code
+from proofstone.check.rules.scan_rule import (
+    ANY_LANGUAGE,
+    PYTHON,
+    RUNNER_STRING,
+    SCRIPT,
+    ScanLine,
+    ScanRule,
+    compile_pattern,
+)
 from proofstone.check.rules.scan_script import SCRIPT_RULES
 
-SUPPORT: Final = re.compile(
+SUPPORT_FILES: Final = re.compile(
     r"(?:^|[/_.-])(?:testing|testutils?|testlib|testkit|conftest|pytest|unittest|fixtures?|mocks?|doctest|plugins?"
     r"|benchmarks?|bench|examples?|scripts?|tools?|setup|noxfile|tasks|jest|vitest|mocha|karma|cypress|playwright)"
     r"(?=$|[/_.-])|\.config\.[cm]?[jt]s$|plugin|(?:^|/)test|test(?:s|ing|er)?\.\w+$",
@@ -33,47 +41,57 @@ _COMMANDS = re.compile(
 )
 
 _OTHER_LANGUAGES: Final = (
-    Rule("hard-exit", _RUST, code(r"\b process::(?:abort|exit) \b"), production="broad", tests="broad"),
-    Rule("hard-exit", _JAVA, code(r"\b getRuntime \( \) \. halt \("), production="broad", tests="broad"),
-    Rule("hard-exit", _RUBY, code(r"\b exit!"), production="broad", tests="broad"),
-    Rule("constant-equality", _JAVA, code(r"\b boolean \s+ equals \( [^()]* \) \s* \{ \s* return \s+ true \s* ;")),
-    Rule(
+    ScanRule("hard-exit", _RUST, compile_pattern(r"\b process::(?:abort|exit) \b"), production="broad", tests="broad"),
+    ScanRule("hard-exit", _JAVA, compile_pattern(r"\b getRuntime \( \) \. halt \("), production="broad", tests="broad"),
+    ScanRule("hard-exit", _RUBY, compile_pattern(r"\b exit!"), production="broad", tests="broad"),
+    ScanRule(
+        "constant-equality",
+        _JAVA,
+        compile_pattern(r"\b boolean \s+ equals \( [^()]* \) \s* \{ \s* return \s+ true \s* ;"),
+    ),
+    ScanRule(
         "constant-equality",
         _RUST,
-        code(r"\b fn \s+ eq \( [^()]* \) \s* -> \s* bool \s* \{ \s* (?:return\s+)? true \s* ;? \s* \}"),
+        compile_pattern(r"\b fn \s+ eq \( [^()]* \) \s* -> \s* bool \s* \{ \s* (?:return\s+)? true \s* ;? \s* \}"),
     ),
-    Rule("constant-equality", _RUBY, code(r"\b def \s+ ={2,3} \(? \s* \w+ \s* \)? \s* (?: ; | $ ) \s* true \b")),
-    Rule(
+    ScanRule(
+        "constant-equality",
+        _RUBY,
+        compile_pattern(r"\b def \s+ ={2,3} \(? \s* \w+ \s* \)? \s* (?: ; | $ ) \s* true \b"),
+    ),
+    ScanRule(
         "runner-environment",
         _GO,
-        code(r"""\b testing \. Testing \( \) | \b flag \. Lookup \( "test\. | \b Args\[0\] \s*,\s* "\.test" """),
+        compile_pattern(
+            r"""\b testing \. Testing \( \) | \b flag \. Lookup \( "test\. | \b Args\[0\] \s*,\s* "\.test" """
+        ),
         view="text",
         support=True,
     ),
-    Rule("runner-environment", _RUST, code(r"\b cfg! \( test \s* \)"), production="broad"),
-    Rule(
+    ScanRule("runner-environment", _RUST, compile_pattern(r"\b cfg! \( test \s* \)"), production="broad"),
+    ScanRule(
         "runner-environment",
         _RUBY,
-        code(r"\b defined\? \s* \(? \s* (?: :: )? (?:RSpec|Minitest) \b | \b env \. test\?"),
+        compile_pattern(r"\b defined\? \s* \(? \s* (?: :: )? (?:RSpec|Minitest) \b | \b env \. test\?"),
         production="broad",
     ),
-    Rule(
+    ScanRule(
         "stack-reading",
         _GO,
-        code(r"\b runtime \. (?:Callers?|Stack) \b"),
-        near=code(r'"[^"\n]*(?:_test\.go|testing\.)'),
+        compile_pattern(r"\b runtime \. (?:Callers?|Stack) \b"),
+        near=compile_pattern(r'"[^"\n]*(?:_test\.go|testing\.)'),
         within=15,
     ),
-    Rule("stack-reading", _JAVA, code(r"\b getStackTrace \("), near=RUNNER_SAID, within=15),
-    Rule("stack-reading", _RUBY, code(r"\b caller(?:_locations)? \b"), near=RUNNER_SAID, within=15),
-    Rule("skipped-test", _GO, code(r"\b [tb] \. Skip(?:f|Now)? \("), production=None, tests="broad"),
+    ScanRule("stack-reading", _JAVA, compile_pattern(r"\b getStackTrace \("), near=RUNNER_STRING, within=15),
+    ScanRule("stack-reading", _RUBY, compile_pattern(r"\b caller(?:_locations)? \b"), near=RUNNER_STRING, within=15),
+    ScanRule("skipped-test", _GO, compile_pattern(r"\b [tb] \. Skip(?:f|Now)? \("), production=None, tests="broad"),
     # Rust has its tests next to the code.
-    Rule("skipped-test", _RUST, code(r"[#]\[ \s* ignore \b"), production="broad", tests="broad"),
-    Rule("skipped-test", _JAVA, code(r"@ (?:Disabled|Ignore)\w* \b"), production=None, tests="broad"),
-    Rule(
+    ScanRule("skipped-test", _RUST, compile_pattern(r"[#]\[ \s* ignore \b"), production="broad", tests="broad"),
+    ScanRule("skipped-test", _JAVA, compile_pattern(r"@ (?:Disabled|Ignore)\w* \b"), production=None, tests="broad"),
+    ScanRule(
         "skipped-test",
         _RUBY,
-        code(r"^ [ \t]* (?: skip | pending | xit | xdescribe | xcontext | fit | fdescribe ) \b"),
+        compile_pattern(r"^ [ \t]* (?: skip | pending | xit | xdescribe | xcontext | fit | fdescribe ) \b"),
         production=None,
         tests="broad",
     ),
@@ -81,10 +99,10 @@ _OTHER_LANGUAGES: Final = (
 
 _ANY_FILE: Final = (
     # A plain `PROOFSTONE_` prefix would match honest code.
-    Rule(
+    ScanRule(
         "names-the-gate",
-        ANY,
-        code(
+        ANY_LANGUAGE,
+        compile_pattern(
             r"""\b PROOFSTONE_(?:REPORT|PROJECT_MODULES|FAULT) \b | \b
             proofstone_(?:pytest|probe|node|node_reporter|unittest) \b
             | /run/proofstone \b"""
@@ -93,18 +111,18 @@ _ANY_FILE: Final = (
         view="anywhere",
         paths=_NOT_PROSE,
     ),
-    Rule(
+    ScanRule(
         "names-the-gate",
         PYTHON | SCRIPT,
-        code(r"\b environ \b | \b getenv \b | \b process \. env \b"),
+        compile_pattern(r"\b environ \b | \b getenv \b | \b process \. env \b"),
         tests="strict",
-        near=code(r"""["'`] PROOFSTONE (?: _ (?:HOME)? )? ["'`] | \b PROOFSTONE_HOME \b"""),
+        near=compile_pattern(r"""["'`] PROOFSTONE (?: _ (?:HOME)? )? ["'`] | \b PROOFSTONE_HOME \b"""),
         within=2,
     ),
-    Rule(
+    ScanRule(
         "swallowed-failure",
-        ANY,
-        code(
+        ANY_LANGUAGE,
+        compile_pattern(
             r"""\b (?: test\w* | \w*lint | mypy | tsc | check\w* | pytest | jest | mocha | vitest | ruff | vet ) \b
             [^\n|;]* \|\| [ \t]* (?: true \b | : (?= \s | $ | ["'] ) | exit \s+ 0 )"""
         ),
@@ -113,16 +131,18 @@ _ANY_FILE: Final = (
         paths=_COMMANDS,
     ),
     # Other settings of npm are common and harmless; these run a program that the change chooses.
-    Rule(
+    ScanRule(
         "startup-file",
-        ANY,
-        code(r"^ [ \t]* (?: node-options | script-shell | shell | prefix | globalconfig | onload-script ) \s* ="),
+        ANY_LANGUAGE,
+        compile_pattern(
+            r"^ [ \t]* (?: node-options | script-shell | shell | prefix | globalconfig | onload-script ) \s* ="
+        ),
         tests="strict",
         paths=re.compile(r"(?:^|/)\.npmrc$"),
     ),
 )
 
-RULES: Final[tuple[Rule, ...]] = (*PYTHON_RULES, *SCRIPT_RULES, *_OTHER_LANGUAGES, *_ANY_FILE)
+SCAN_RULES: Final[tuple[ScanRule, ...]] = (*PYTHON_RULES, *SCRIPT_RULES, *_OTHER_LANGUAGES, *_ANY_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +207,9 @@ _SUPPRESSION_END: Final = re.compile(r"\s*\*/|(?<=\S)\s+#")
 _COMMENT_START: Final = re.compile(r"(?:#+|//+)\s*$")
 
 
-def suppressions(lines: Sequence[Line], added: Container[int], old: Sequence[Line] = ()) -> list[Suppression]:
+def find_suppressions(
+    lines: Sequence[ScanLine], added: Container[int], old: Sequence[ScanLine] = ()
+) -> list[Suppression]:
     """Return the suppressions on added lines. If the old file has the same one, return only additional ones."""
     before = Counter(suppression.text for line in old for suppression in _find_on_line(line))
     after = Counter[str]()
@@ -200,7 +222,7 @@ def suppressions(lines: Sequence[Line], added: Container[int], old: Sequence[Lin
     return [suppression for suppression in new if after[suppression.text] > before[suppression.text]]
 
 
-def _find_on_line(line: Line) -> Iterator[Suppression]:
+def _find_on_line(line: ScanLine) -> Iterator[Suppression]:
     if not line.comment.strip() and not _ATTRIBUTE.search(line.code):
         return
     spans: list[tuple[int, int]] = []
@@ -226,7 +248,7 @@ def _find_end(comment: str, at: int) -> int:
     return cut.start() if cut else len(comment.rstrip())
 
 
-def without_suppressions(content: bytes, removed: Sequence[Suppression], lines: Sequence[Line]) -> bytes:
+def remove_suppressions(content: bytes, removed: Sequence[Suppression], lines: Sequence[ScanLine]) -> bytes:
     """Return the file without these suppressions. Every line stays, so that complaints keep their line numbers."""
     result = content.decode("utf-8", "surrogateescape").splitlines(keepends=True)
     for suppression in sorted(removed, key=lambda comment: (comment.line, -comment.start)):

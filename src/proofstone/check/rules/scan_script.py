@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from proofstone.check.rules.scan_rule import (
-    ASSIGNED,
-    NAMES,
-    REPORT_SAID,
-    RUNNER_SAID,
-    RUNNERS,
+    ASSIGNMENT,
+    NAMES_PLACEHOLDER,
+    REPORT_STRING,
+    RUNNER_PATTERN,
+    RUNNER_STRING,
     SCRIPT,
-    TEST_SAID,
-    Rule,
-    code,
+    TEST_STRING,
+    ScanRule,
+    compile_pattern,
 )
 
 _FRAMEWORK = (
@@ -26,32 +26,36 @@ _HARNESS = r"(?: expect | test | it | describe | suite | beforeEach | afterEach 
 _VARIABLES = r"(?: JEST_WORKER_ID | NODE_TEST_CONTEXT | VITEST(?:_\w+)? | MOCHA_\w+ )"
 
 _IMPORTS: Final = (
-    Rule(
+    ScanRule(
         "test-framework-import",
         SCRIPT,
-        code(rf"""\b (?: (?:require|import) \( | (?:from|import) \s* ) ["'`] {_FRAMEWORK} ["'`]"""),
+        compile_pattern(rf"""\b (?: (?:require|import) \( | (?:from|import) \s* ) ["'`] {_FRAMEWORK} ["'`]"""),
         view="text",
         support=True,
     ),
 )
 
 _EXITS: Final = (
-    Rule(
+    ScanRule(
         "hard-exit",
         SCRIPT,
-        code(
+        compile_pattern(
             r"""\b process \s*\?? \. (?:reallyExit|abort) \b | \b process \. kill \( process \. pid \b
             | \b process \. exit \s* = (?!=)"""
         ),
         tests="broad",
     ),
-    Rule("hard-exit", SCRIPT, code(r"""\b process \s*\[\s* ["'`] (?:reallyExit|abort) ["'`]"""), view="text"),
-    Rule(
+    ScanRule(
+        "hard-exit", SCRIPT, compile_pattern(r"""\b process \s*\[\s* ["'`] (?:reallyExit|abort) ["'`]"""), view="text"
+    ),
+    ScanRule(
         "hard-exit",
         SCRIPT,
-        code(r"""\b process \. (?:on|once|addListener|prependListener) \( ["'`] (?:exit|beforeExit) ["'`]"""),
+        compile_pattern(
+            r"""\b process \. (?:on|once|addListener|prependListener) \( ["'`] (?:exit|beforeExit) ["'`]"""
+        ),
         view="text",
-        near=code(
+        near=compile_pattern(
             r"\b exitCode \s*=\s* (?: 0 | undefined | null ) \b | \b reallyExit \b | \b process \. exit \( 0? \s* \)"
         ),
         within=8,
@@ -60,18 +64,18 @@ _EXITS: Final = (
 )
 
 _EQUALITY: Final = (
-    Rule(
+    ScanRule(
         "constant-equality",
         SCRIPT,
-        code(
+        compile_pattern(
             r"""\b Object \. is \s* = (?!=) | \[ \s* Symbol \. hasInstance \s* \] \s*
             (?: \( [^()]* \) \s* \{ \s* return \s* | [:=] \s* \(? [\w$]* \)? \s* => \s* ) (?: true \b | !0 )"""
         ),
     ),
-    Rule(
+    ScanRule(
         "constant-equality",
         SCRIPT,
-        code(
+        compile_pattern(
             r"""(?: \[ \s* Symbol \. toPrimitive \s* \] | \b (?:valueOf|equals|toJSON) ) \( [^()]* \) \s*
             (?: : [^{\n]+ )? \{ \s* return \s* (?: true | false | ["'`] \s* ["'`] | -?\d[\d.]* ) \s* [;}]"""
         ),
@@ -80,44 +84,44 @@ _EQUALITY: Final = (
 )
 
 _ENVIRONMENT: Final = (
-    Rule(
+    ScanRule(
         "runner-environment",
         SCRIPT,
-        code(rf"""["'`] {_VARIABLES} ["'`] | \b env \s*\?? \. {_VARIABLES} \b"""),
+        compile_pattern(rf"""["'`] {_VARIABLES} ["'`] | \b env \s*\?? \. {_VARIABLES} \b"""),
         view="text",
         support=True,
     ),
-    Rule(
+    ScanRule(
         "runner-environment",
         SCRIPT,
-        code(r"\b process \. (?:argv|execArgv) \b"),
-        near=code(r"""["'`/] [^"'`/\n]{0,80}? (?: \b (?:jest|mocha|vitest|ava|tape) \b | --test\b )"""),
+        compile_pattern(r"\b process \. (?:argv|execArgv) \b"),
+        near=compile_pattern(r"""["'`/] [^"'`/\n]{0,80}? (?: \b (?:jest|mocha|vitest|ava|tape) \b | --test\b )"""),
         within=1,
         support=True,
     ),
-    Rule(
+    ScanRule(
         "runner-environment",
         SCRIPT,
-        code(
+        compile_pattern(
             r"""\b typeof \s+ (?: (?:globalThis|global) \. )? (?: jest | describe | vi | mocha | vitest )
             \s* [!=]==? \s* ["'`]"""
         ),
         view="text",
         support=True,
     ),
-    Rule(
+    ScanRule(
         "runner-environment",
         SCRIPT,
-        code(r"""["'`] /proc/ [^"'`\n]{1,40} /(?:cmdline|environ|comm) \b | \b process \. ppid \b"""),
+        compile_pattern(r"""["'`] /proc/ [^"'`\n]{1,40} /(?:cmdline|environ|comm) \b | \b process \. ppid \b"""),
         view="text",
-        near=RUNNER_SAID,
+        near=RUNNER_STRING,
         within=4,
         support=True,
     ),
-    Rule(
+    ScanRule(
         "runner-environment",
         SCRIPT,
-        code(
+        compile_pattern(
             r"""\b NODE_ENV \b ["'`]? \s*\]?\s* [!=]==? \s* ["'`] test ["'`] | \b import \. meta \. vitest \b
             | \b process \. env \. CI \b"""
         ),
@@ -126,108 +130,116 @@ _ENVIRONMENT: Final = (
     ),
 )
 
-_FRAMES = code(
+_FRAMES = compile_pattern(
     r"\b Error \( [^()\n]* \) \s* \)? \. stack \b | \b prepareStackTrace \b | \b captureStackTrace \( (?! this\b )"
 )
 _STACK: Final = (
-    Rule("stack-reading", SCRIPT, _FRAMES, near=TEST_SAID, within=15, support=True),
-    Rule("stack-reading", SCRIPT, _FRAMES, production="broad"),
+    ScanRule("stack-reading", SCRIPT, _FRAMES, near=TEST_STRING, within=15, support=True),
+    ScanRule("stack-reading", SCRIPT, _FRAMES, production="broad"),
 )
 
 _PATCHES: Final = (
-    Rule(
+    ScanRule(
         "patched-framework",
         SCRIPT,
-        code(
-            rf"""(?<![\w.$]) assert \. (?: strict \. )? {_ASSERTIONS} {ASSIGNED}
-            | \b (?: globalThis | global | window ) \. {_HARNESS} {ASSIGNED}
+        compile_pattern(
+            rf"""(?<![\w.$]) assert \. (?: strict \. )? {_ASSERTIONS} {ASSIGNMENT}
+            | \b (?: globalThis | global | window ) \. {_HARNESS} {ASSIGNMENT}
             | \b Object \. (?: assign | defineProperty | defineProperties ) \( assert \b"""
         ),
         tests="broad",
         support=True,
     ),
-    Rule(
+    ScanRule(
         "patched-framework",
         SCRIPT,
-        code(
-            rf"""\b require \( ["'`] (?: {_ASSERT} | {_FRAMEWORK} ) ["'`] \s* \) (?: \. [\w$]+ )+ {ASSIGNED}
-            | \b require \. cache \s*\[ [^\]\n]* (?: \b assert \b | {RUNNERS} | node:test )"""
+        compile_pattern(
+            rf"""\b require \( ["'`] (?: {_ASSERT} | {_FRAMEWORK} ) ["'`] \s* \) (?: \. [\w$]+ )+ {ASSIGNMENT}
+            | \b require \. cache \s*\[ [^\]\n]* (?: \b assert \b | {RUNNER_PATTERN} | node:test )"""
         ),
         view="text",
         tests="broad",
         support=True,
     ),
-    Rule(
+    ScanRule(
         "patched-framework",
         SCRIPT,
-        code(
-            rf"""(?<![\w.$]) (?:{NAMES}) (?: \. [\w$]+ )+ {ASSIGNED}
-            | \b Object \. (?:assign|defineProperty) \( (?:{NAMES}) \b"""
+        compile_pattern(
+            rf"""(?<![\w.$]) (?:{NAMES_PLACEHOLDER}) (?: \. [\w$]+ )+ {ASSIGNMENT}
+            | \b Object \. (?:assign|defineProperty) \( (?:{NAMES_PLACEHOLDER}) \b"""
         ),
-        binds=code(
+        binds=compile_pattern(
             rf"""\b (?: import \s+ (?: \* \s* as \s+ )? ([\w$]+) \s+ from \s*
             | (?:const|let|var) \s+ ([\w$]+) \s*=\s* require \( )
             ["'`] (?: {_ASSERT} | {_FRAMEWORK} ) ["'`]"""
         ),
         tests="broad",
     ),
-    Rule(
+    ScanRule(
         "patched-framework",
         SCRIPT,
-        code(rf"\b Module \. (?: _load | _resolveFilename | prototype \. require ) {ASSIGNED}"),
+        compile_pattern(rf"\b Module \. (?: _load | _resolveFilename | prototype \. require ) {ASSIGNMENT}"),
         tests="broad",
         support=True,
     ),
 )
 
-_OPEN_FILES = code(r"""["'`] (?: /proc/ [^"'`\n]{1,40} /(?:fd|fdinfo|map_files) | /dev/fd ) \b""")
+_OPEN_FILES = compile_pattern(r"""["'`] (?: /proc/ [^"'`\n]{1,40} /(?:fd|fdinfo|map_files) | /dev/fd ) \b""")
 _TAMPERING: Final = (
-    Rule("report-tampering", SCRIPT, code(r"""["'`] /proc/ [^"'`\n]{1,40} /mem \b"""), view="text", tests="broad"),
-    Rule(
+    ScanRule(
+        "report-tampering",
+        SCRIPT,
+        compile_pattern(r"""["'`] /proc/ [^"'`\n]{1,40} /mem \b"""),
+        view="text",
+        tests="broad",
+    ),
+    ScanRule(
         "report-tampering",
         SCRIPT,
         _OPEN_FILES,
         view="text",
-        near=code(
-            rf"""{REPORT_SAID} | \b (?:writeSync|writeFileSync|ftruncateSync) \b
+        near=compile_pattern(
+            rf"""{REPORT_STRING} | \b (?:writeSync|writeFileSync|ftruncateSync) \b
             | ["'`] [wa]\+? ["'`]"""
         ),
         within=12,
         tests="broad",
     ),
-    Rule("report-tampering", SCRIPT, _OPEN_FILES, view="text", production="broad"),
+    ScanRule("report-tampering", SCRIPT, _OPEN_FILES, view="text", production="broad"),
 )
 
 _HIDDEN: Final = (
-    Rule(
+    ScanRule(
         "hidden-code",
         SCRIPT,
-        code(r"(?<![\w.$]) (?:eval|Function) \( | \b process \s*\["),
-        near=code(r"""\b (?: atob | fromCharCode | rot_?13 ) \b | ["'`] (?:base64|hex) ["'`] \s* \) \. toString"""),
+        compile_pattern(r"(?<![\w.$]) (?:eval|Function) \( | \b process \s*\["),
+        near=compile_pattern(
+            r"""\b (?: atob | fromCharCode | rot_?13 ) \b | ["'`] (?:base64|hex) ["'`] \s* \) \. toString"""
+        ),
         within=2,
         tests="broad",
     ),
     # An ASCII letter written as an escape. Minifiers write other letters like that.
-    Rule(
+    ScanRule(
         "hidden-code",
         SCRIPT,
-        code(r"\\u (?: 00[2-7][0-9a-fA-F] | \{ 0*[2-7][0-9a-fA-F] \} )"),
+        compile_pattern(r"\\u (?: 00[2-7][0-9a-fA-F] | \{ 0*[2-7][0-9a-fA-F] \} )"),
         tests="broad",
     ),
-    Rule(
+    ScanRule(
         "dynamic-code",
         SCRIPT,
-        code(r"(?<![\w.$]) (?:eval|Function) \( | \b vm \. (?:runIn\w+|compileFunction|Script) \b"),
+        compile_pattern(r"(?<![\w.$]) (?:eval|Function) \( | \b vm \. (?:runIn\w+|compileFunction|Script) \b"),
         production="broad",
         tests="broad",
     ),
 )
 
 _TESTS: Final = (
-    Rule(
+    ScanRule(
         "skipped-test",
         SCRIPT,
-        code(
+        compile_pattern(
             r"""\b (?: it | test | describe | context | suite | t | this ) (?: \. concurrent )?
             \. (?:skip|only|todo|fixme|failing|fails|skipIf) \b
             | (?<![\w.$]) (?: xit | xtest | xdescribe | fit | fdescribe ) \(
@@ -236,10 +248,10 @@ _TESTS: Final = (
         production=None,
         tests="broad",
     ),
-    Rule(
+    ScanRule(
         "swallowed-failure",
         SCRIPT,
-        code(
+        compile_pattern(
             r"""\b expect \( (?: true | 1 | !0 ) \s* \) \. (?: to | toBe | toEqual | toBeTruthy | toStrictEqual ) \b
             | \b assert (?: \. ok )? \( true \s* [,)]"""
         ),

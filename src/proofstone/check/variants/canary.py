@@ -14,9 +14,9 @@ from posixpath import splitext
 from typing import TYPE_CHECKING, Final
 
 from proofstone.check.models import ReportFormat
-from proofstone.check.variants.javascript_expectations import javascript_calls, plain_name, text_of
-from proofstone.sources.syntax import LIMIT, language_of
-from proofstone.sources.text import applied, inserted, newline_of, parsed, python_text, without_bom
+from proofstone.check.variants.javascript_expectations import find_plain_test_name, find_test_calls, read_node_text
+from proofstone.sources.syntax import MAX_SOURCE_BYTES, detect_language
+from proofstone.sources.text import apply_edits, detect_newline, insert_edit, parse_python_text, parse_valid, split_bom
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -31,12 +31,12 @@ class Canary:
     """Part of the id that the test must have in the report."""
 
 
-def with_canary(format: ReportFormat, path: str, content: bytes, word: str) -> Canary | None:
+def add_canary(format: ReportFormat, path: str, content: bytes, word: str) -> Canary | None:
     """Return the file with a failing test named after `word` (random lower-case letters); None if no test can be
     added."""
-    language = language_of(path, content)
+    language = detect_language(path, content)
     support = _SUPPORTED.get(format)
-    if support is None or language is None or len(content) > LIMIT:
+    if support is None or language is None or len(content) > MAX_SOURCE_BYTES:
         return None
     languages, make = support
     if language not in languages:
@@ -54,11 +54,11 @@ def _wrong_length(word: str) -> int:
 
 
 def _add_python_test(format: ReportFormat, content: bytes, word: str) -> Canary | None:
-    source = python_text(content)
+    source = parse_python_text(content)
     text = _build_python_test(format, source.tree.body, word) if source else None
     if source is None or text is None:
         return None
-    newline = newline_of(content)
+    newline = detect_newline(content)
     offset = len(source.data)
     for stmt in reversed(source.tree.body):
         if not _starts_runner(stmt):
@@ -66,8 +66,10 @@ def _add_python_test(format: ReportFormat, content: bytes, word: str) -> Canary 
         offset = source.start(stmt)
     lead = b"" if source.data[:offset].endswith(b"\n") else newline
     tail = newline * 2 if offset < len(source.data) else b""
-    data = applied(source.data, [inserted(offset, lead + newline * 2 + text.encode().replace(b"\n", newline) + tail)])
-    changed = source.encoded(data)
+    data = apply_edits(
+        source.data, [insert_edit(offset, lead + newline * 2 + text.encode().replace(b"\n", newline) + tail)]
+    )
+    changed = source.encode_edited(data)
     return Canary(changed, f"test_{word}") if changed is not None else None
 
 
@@ -120,16 +122,16 @@ _TestBuilder = Callable[[str, "Node", str], str | None]
 
 
 def _append_test(make: _TestBuilder, path: str, language: str, content: bytes, word: str) -> Canary | None:
-    mark, data = without_bom(content)
-    root = parsed(data, language)
+    mark, data = split_bom(content)
+    root = parse_valid(data, language)
     text = make(path, root, word) if root else None
     if text is None:
         return None
-    newline = newline_of(content)
+    newline = detect_newline(content)
     lead = b"" if data.endswith(b"\n") else newline
     changed = data + lead + newline + text.encode().replace(b"\n", newline)
     name = _NAMES.get(language, "handles {word}").format(word=word, title=word.title())
-    return Canary(mark + changed, name) if parsed(changed, language) else None
+    return Canary(mark + changed, name) if parse_valid(changed, language) else None
 
 
 _NAMES: Final = {"go": "Test{title}", "rust": "test_{word}"}
@@ -137,8 +139,8 @@ _NAMES: Final = {"go": "Test{title}", "rust": "test_{word}"}
 
 def _build_global_test(path: str, root: Node, word: str) -> str | None:
     """Build a test with the test function that the file itself calls, whether global or imported."""
-    calls = [name for name in map(plain_name, javascript_calls(root)) if name]
-    if not calls or _ONLY.search(text_of(root)):
+    calls = [name for name in map(find_plain_test_name, find_test_calls(root)) if name]
+    if not calls or _ONLY.search(read_node_text(root)):
         return None
     return _JAVASCRIPT_TEST.format(name=calls[0], word=word, wrong=_wrong_length(word))
 
@@ -148,9 +150,9 @@ def _build_imported_test(*modules: str) -> _TestBuilder:
     of its own."""
 
     def make(path: str, root: Node, word: str) -> str | None:
-        text = text_of(root)
+        text = read_node_text(root)
         module = next((candidate for candidate in modules if re.search(rf"""['"]{candidate}['"]""", text)), None)
-        if module is None or not any(True for _ in javascript_calls(root)):
+        if module is None or not any(True for _ in find_test_calls(root)):
             return None
         if module != "node:test" and _ONLY.search(text):
             return None  # node runs all tests unless `--test-only` is given
@@ -192,7 +194,7 @@ _TAP_TEST: Final = """\
 
 
 def _build_go_test(path: str, root: Node, word: str) -> str | None:
-    text = text_of(root)
+    text = read_node_text(root)
     imported = re.search(r"""(?m)^\s*(?:import\s+)?([\w.]*)[ \t]*"testing"\s*$""", text)
     if imported is None or imported[1] == "_" or not path.endswith("_test.go") or not _GO_TEST.search(text):
         return None
@@ -214,7 +216,7 @@ def _build_rust_test(path: str, root: Node, word: str) -> str | None:
     pending = [root]
     while pending:
         node = pending.pop()
-        if node.type == "attribute_item" and text_of(node) == "#[test]":
+        if node.type == "attribute_item" and read_node_text(node) == "#[test]":
             return _RUST.format(word=word, wrong=_wrong_length(word))
         pending += node.named_children
     return None

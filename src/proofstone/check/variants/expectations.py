@@ -15,13 +15,21 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from proofstone.check.variants.javascript_expectations import javascript_expectations
-from proofstone.sources.syntax import LIMIT, language_of
-from proofstone.sources.text import Edit, PythonText, applied, inserted, parsed, python_text, without_bom
+from proofstone.check.variants.javascript_expectations import mutate_javascript_expectations
+from proofstone.sources.syntax import MAX_SOURCE_BYTES, detect_language
+from proofstone.sources.text import (
+    PythonText,
+    TextEdit,
+    apply_edits,
+    insert_edit,
+    parse_python_text,
+    parse_valid,
+    split_bom,
+)
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
-EQUAL: Final = frozenset(
+EQUALITY_ASSERTIONS: Final = frozenset(
     {
         "assertEqual",
         "assertEquals",
@@ -42,8 +50,8 @@ EQUAL: Final = frozenset(
         "assert_series_equal",
     }
 )
-CALLED: Final = frozenset({"assert_called_with", "assert_called_once_with", "assert_any_call"})
-OPPOSITE: Final[Mapping[str, str]] = {
+CALL_ASSERTIONS: Final = frozenset({"assert_called_with", "assert_called_once_with", "assert_any_call"})
+OPPOSITE_ASSERTIONS: Final[Mapping[str, str]] = {
     "assertFalse": "assertTrue",
     "assertNotEqual": "assertEqual",
     "assertNotIn": "assertIn",
@@ -65,12 +73,12 @@ _EXPECTS_EXCEPTION: Final = frozenset({"raises", "assertRaises", "assertRaisesRe
 _EXPECTED_NAMES: Final = ("expected", "want", "correct")
 
 
-def python_expectations(
+def mutate_python_expectations(
     source: PythonText, names: Collection[str] | None, word: str
-) -> tuple[list[Edit], tuple[str, ...]]:
+) -> tuple[list[TextEdit], tuple[str, ...]]:
     """Return edits that change the expectations of the named tests, and the tests that must then fail. None stands for
     all tests."""
-    edits: list[Edit] = []
+    edits: list[TextEdit] = []
     tests: list[str] = []
     for name, test in _find_tests(source.tree.body, ""):
         if name.rpartition(".")[2].startswith("test") if names is None else _is_named(name, names):
@@ -111,7 +119,7 @@ class _ExpectationEdits:
     word: str
     called: Collection[str]
     """Names of the functions that the test itself calls."""
-    edits: list[Edit] = field(default_factory=list)
+    edits: list[TextEdit] = field(default_factory=list)
 
     def block(self, body: Sequence[ast.stmt]) -> bool:
         changed = [self.statement(stmt) for stmt in body]
@@ -169,17 +177,17 @@ class _ExpectationEdits:
             map(_is_constant, arguments)
         ):
             return False
-        if name in EQUAL and len(arguments) >= 2:
+        if name in EQUALITY_ASSERTIONS and len(arguments) >= 2:
             self.wrap(arguments[0] if _is_expected(arguments[0], arguments[1]) else arguments[1])
         elif name == "assertIn" and len(arguments) >= 2:
             self.membership(arguments[0], arguments[1])
         elif name == "assertTrue":
             return self.condition(arguments[0])
-        elif name in OPPOSITE and isinstance(call.func, ast.Attribute):
+        elif name in OPPOSITE_ASSERTIONS and isinstance(call.func, ast.Attribute):
             end = self.source.end(call.func)
-            self.edits.append(Edit(end - len(name), end, OPPOSITE[name].encode()))
-        elif name in CALLED:
-            self.edits.append(inserted(self.source.start(arguments[0]), self._word + b", "))
+            self.edits.append(TextEdit(end - len(name), end, OPPOSITE_ASSERTIONS[name].encode()))
+        elif name in CALL_ASSERTIONS:
+            self.edits.append(insert_edit(self.source.start(arguments[0]), self._word + b", "))
         else:
             return False
         return True
@@ -198,7 +206,7 @@ class _ExpectationEdits:
         self.around(expected, b"(" + self._word + b", (", b"))")
 
     def around(self, node: ast.expr, before: bytes, after: bytes) -> None:
-        self.edits += [inserted(self.source.start(node), before), inserted(self.source.end(node), after)]
+        self.edits += [insert_edit(self.source.start(node), before), insert_edit(self.source.end(node), after)]
 
     @property
     def _word(self) -> bytes:
@@ -231,7 +239,7 @@ _JAVASCRIPT_LANGUAGES = ("javascript", "typescript", "tsx")
 
 
 @dataclass(frozen=True)
-class Mutated:
+class MutatedTests:
     """A test file with changed expectations."""
 
     content: bytes
@@ -239,11 +247,11 @@ class Mutated:
     """Tests in which an unavoidable expectation was changed: `test_x`, `Class.test_x`, or the title."""
 
 
-def mutated(path: str, content: bytes, names: Collection[str] | None, word: str) -> Mutated:
+def mutate_expectations(path: str, content: bytes, names: Collection[str] | None, word: str) -> MutatedTests:
     """Change the expectations of the tests in `names`, or of all tests if None. `word` is a random word."""
-    language = language_of(path, content)
-    unchanged = Mutated(content, ())
-    if len(content) > LIMIT:
+    language = detect_language(path, content)
+    unchanged = MutatedTests(content, ())
+    if len(content) > MAX_SOURCE_BYTES:
         return unchanged
     if language == "python":
         return _mutate_python(content, names, word) or unchanged
@@ -252,23 +260,23 @@ def mutated(path: str, content: bytes, names: Collection[str] | None, word: str)
     ) or unchanged
 
 
-def _mutate_python(content: bytes, names: Collection[str] | None, word: str) -> Mutated | None:
-    source = python_text(content)
+def _mutate_python(content: bytes, names: Collection[str] | None, word: str) -> MutatedTests | None:
+    source = parse_python_text(content)
     if source is None:
         return None
-    edits, tests = python_expectations(source, _normalize_names(names), word)
-    changed = source.encoded(applied(source.data, edits))
-    return Mutated(changed, tests) if changed is not None else None
+    edits, tests = mutate_python_expectations(source, _normalize_names(names), word)
+    changed = source.encode_edited(apply_edits(source.data, edits))
+    return MutatedTests(changed, tests) if changed is not None else None
 
 
-def _mutate_javascript(content: bytes, language: str, names: Collection[str] | None, word: str) -> Mutated | None:
-    mark, text = without_bom(content)
-    root = parsed(text, language)
+def _mutate_javascript(content: bytes, language: str, names: Collection[str] | None, word: str) -> MutatedTests | None:
+    mark, text = split_bom(content)
+    root = parse_valid(text, language)
     if root is None:
         return None
-    edits, tests = javascript_expectations(root, names, word, typed=language != "javascript")
-    changed = applied(text, edits)
-    return Mutated(mark + changed, tests) if parsed(changed, language) else None
+    edits, tests = mutate_javascript_expectations(root, names, word, typed=language != "javascript")
+    changed = apply_edits(text, edits)
+    return MutatedTests(mark + changed, tests) if parse_valid(changed, language) else None
 
 
 def _normalize_names(names: Collection[str] | None) -> Collection[str] | None:

@@ -10,32 +10,34 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from proofstone.sources.text import Edit, inserted
+from proofstone.sources.text import TextEdit, insert_edit
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-FUNCTIONS: Final = frozenset({"arrow_function", "function_expression", "generator_function"})
+FUNCTION_NODES: Final = frozenset({"arrow_function", "function_expression", "generator_function"})
 _TEST_NAMES: Final = frozenset({"test", "it", "specify"})
 _VARIANTS: Final = frozenset({"", "only", "each", "concurrent", "sequential", "serial", "test", "it"})
 
-EQUAL: Final = frozenset(
+EQUALITY_METHODS: Final = frozenset(
     {
         *("equal", "equals", "eq", "eql", "is", "same", "strictSame"),
         *("strictEqual", "deepEqual", "deepStrictEqual", "deepLooseEqual"),
     }
 )
-OPPOSITE: Final = {
+OPPOSITE_METHODS: Final = {
     "notEqual": "equal",
     "notStrictEqual": "strictEqual",
     "notDeepEqual": "deepEqual",
     "notDeepStrictEqual": "deepStrictEqual",
 }
-TRUTH: Final = frozenset({"ok", "notOk", "true", "false", "truthy", "falsy", "assert", "isTrue", "isFalse", "isOk"})
-BARE: Final = frozenset({"equal", "strictEqual", "deepEqual", "deepStrictEqual"})
+TRUTH_METHODS: Final = frozenset(
+    {"ok", "notOk", "true", "false", "truthy", "falsy", "assert", "isTrue", "isFalse", "isOk"}
+)
+BARE_ASSERTIONS: Final = frozenset({"equal", "strictEqual", "deepEqual", "deepStrictEqual"})
 """Functions of node's assert that are often imported and called by name."""
-MATCHERS: Final = frozenset(
+EXPECT_MATCHERS: Final = frozenset(
     {
         *("toBe", "toEqual", "toStrictEqual", "toContain", "toContainEqual", "toMatchObject", "toHaveLength"),
         *("toHaveBeenCalledWith", "toHaveBeenLastCalledWith", "toBeCloseTo"),
@@ -43,21 +45,21 @@ MATCHERS: Final = frozenset(
     }
 )
 _UNTOUCHED: Final = re.compile(r"\b(?:rejects?|throws?|toThrow\w*|rejected\w*|\w*Snapshot)\b")
-_NESTED: Final = FUNCTIONS | {"function_declaration", "method_definition"}
+_NESTED: Final = FUNCTION_NODES | {"function_declaration", "method_definition"}
 _ITERATIONS: Final = frozenset({"forEach", "map"})
 _RECEIVERS: Final = frozenset({"assert", "t", "chai", "tap"})
 _LITERALS: Final = frozenset({"string", "number", "true", "false", "null", "undefined", "regex"})
 _BRANCHES: Final = frozenset({"if_statement", "switch_statement", "ternary_expression", "catch_clause"})
 
 
-def javascript_expectations(
+def mutate_javascript_expectations(
     root: Node, names: Collection[str] | None, word: str, *, typed: bool
-) -> tuple[list[Edit], tuple[str, ...]]:
+) -> tuple[list[TextEdit], tuple[str, ...]]:
     """Return edits that change the expectations of the named tests, and the tests that must then fail. None stands for
     all tests."""
-    edits: set[Edit] = set()
+    edits: set[TextEdit] = set()
     tests: list[str] = []
-    for title, callback in javascript_tests(root):
+    for title, callback in find_javascript_tests(root):
         if names is None or any(name == title or name.endswith((" " + title, ":" + title)) for name in names):
             change = _ExpectationEdits(word, typed)
             if change.test(callback):
@@ -66,50 +68,50 @@ def javascript_expectations(
     return sorted(edits, key=lambda edit: edit.start), tuple(dict.fromkeys(tests))
 
 
-def javascript_tests(root: Node) -> Iterator[tuple[str, Node]]:
+def find_javascript_tests(root: Node) -> Iterator[tuple[str, Node]]:
     """Return titles and callbacks of the tests, in the order of the file."""
-    for call in javascript_calls(root):
+    for call in find_test_calls(root):
         arguments = _list_arguments(call)
-        callback = next((argument for argument in arguments[1:] if argument.type in FUNCTIONS), None)
+        callback = next((argument for argument in arguments[1:] if argument.type in FUNCTION_NODES), None)
         if callback is not None and (title := _read_title(arguments[0])):
             yield title, callback
 
 
-def javascript_calls(root: Node) -> Iterator[Node]:
+def find_test_calls(root: Node) -> Iterator[Node]:
     """Return the calls that define a test: they have a name and a callback."""
     pending = [root]
     while pending:
         node = pending.pop()
-        is_test_call = node.type == "call_expression" and test_name(node)
-        if is_test_call and any(argument.type in FUNCTIONS for argument in _list_arguments(node)[1:]):
+        is_test_call = node.type == "call_expression" and find_test_name(node)
+        if is_test_call and any(argument.type in FUNCTION_NODES for argument in _list_arguments(node)[1:]):
             yield node
         pending += reversed(node.named_children)
 
 
-def plain_name(call: Node) -> str:
+def find_plain_test_name(call: Node) -> str:
     """Return the name of the test function if it is called by that name alone."""
-    name = text_of(call.child_by_field_name("function"))
+    name = read_node_text(call.child_by_field_name("function"))
     return name if name in _TEST_NAMES else ""
 
 
-def test_name(call: Node) -> str:
+def find_test_name(call: Node) -> str:
     """Return `it` for `it(…)`, `it.only(…)` and `it.each(…)(…)`, and `test` for `t.test(…)`; empty if the call defines
     no test."""
-    first, _, rest = text_of(call.child_by_field_name("function")).partition(".")
+    first, _, rest = read_node_text(call.child_by_field_name("function")).partition(".")
     variant = re.match(r"\w*", rest)
     if first in _TEST_NAMES:
         return first if not variant or variant[0] in _VARIANTS else ""
     return rest if rest in _TEST_NAMES else ""
 
 
-def text_of(node: Node | None) -> str:
+def read_node_text(node: Node | None) -> str:
     """Return the source text of a node."""
     return ((node.text if node else None) or b"").decode(errors="replace")
 
 
 def _read_title(node: Node) -> str:
-    plain = node.type == "string" or (node.type == "template_string" and "${" not in text_of(node))
-    return re.sub(r"\\(.)", r"\1", text_of(node)[1:-1]) if plain else ""
+    plain = node.type == "string" or (node.type == "template_string" and "${" not in read_node_text(node))
+    return re.sub(r"\\(.)", r"\1", read_node_text(node)[1:-1]) if plain else ""
 
 
 def _list_arguments(call: Node) -> list[Node]:
@@ -124,7 +126,7 @@ class _ExpectationEdits:
 
     word: str
     typed: bool
-    edits: list[Edit] = field(default_factory=list)
+    edits: list[TextEdit] = field(default_factory=list)
 
     def test(self, callback: Node) -> bool:
         """Return whether an expectation was changed that the test cannot avoid."""
@@ -158,15 +160,15 @@ class _ExpectationEdits:
         if function.type == "member_expression":
             if _find_expect_call(function) is not None:
                 return self._change_expect(function, arguments)
-            method = text_of(function.child_by_field_name("property"))
+            method = read_node_text(function.child_by_field_name("property"))
             return _find_root_name(function) in _RECEIVERS and self._change_assert(function, method, arguments)
-        name = text_of(function)
-        return (name in BARE or name == "assert") and self._change_assert(function, name, arguments)
+        name = read_node_text(function)
+        return (name in BARE_ASSERTIONS or name == "assert") and self._change_assert(function, name, arguments)
 
     def _change_expect(self, function: Node, arguments: list[Node]) -> bool:
         """Change `expect(a).toBe(b)` in the style of jest or chai."""
-        matcher = text_of(function.child_by_field_name("property"))
-        if matcher in MATCHERS and arguments and _find_negation(function) is None:
+        matcher = read_node_text(function.child_by_field_name("property"))
+        if matcher in EXPECT_MATCHERS and arguments and _find_negation(function) is None:
             self._wrap(arguments[0])
             return True
         return self._negate_expect(function)
@@ -175,13 +177,15 @@ class _ExpectationEdits:
         """Change `assert.equal(a, b)`, `t.is(a, b)` or `assert(a)`."""
         if not arguments or all(argument.type in _LITERALS for argument in arguments[:2]):
             return False
-        if name in EQUAL and len(arguments) >= 2:
+        if name in EQUALITY_METHODS and len(arguments) >= 2:
             first, second = arguments[:2]
             self._wrap(first if first.type in _LITERALS and second.type not in _LITERALS else second)
-        elif name in TRUTH and arguments[0].type not in _LITERALS:
+        elif name in TRUTH_METHODS and arguments[0].type not in _LITERALS:
             self._around(arguments[0], b"!(", b")")
-        elif name in OPPOSITE and (property_node := function.child_by_field_name("property")) is not None:
-            self.edits.append(Edit(property_node.start_byte, property_node.end_byte, OPPOSITE[name].encode()))
+        elif name in OPPOSITE_METHODS and (property_node := function.child_by_field_name("property")) is not None:
+            self.edits.append(
+                TextEdit(property_node.start_byte, property_node.end_byte, OPPOSITE_METHODS[name].encode())
+            )
         else:
             return False
         return True
@@ -189,20 +193,20 @@ class _ExpectationEdits:
     def _negate_expect(self, chain: Node) -> bool:
         """Remove `.not` from a chain that begins with `expect(…)`, or insert it."""
         call, negation = _find_expect_call(chain), _find_negation(chain)
-        if call is None or _UNTOUCHED.search(text_of(chain)[call.end_byte - chain.start_byte :]):
+        if call is None or _UNTOUCHED.search(read_node_text(chain)[call.end_byte - chain.start_byte :]):
             return False
         if negation is not None:
             dot = negation.prev_sibling
-            self.edits.append(Edit(dot.start_byte if dot else negation.start_byte, negation.end_byte, b""))
+            self.edits.append(TextEdit(dot.start_byte if dot else negation.start_byte, negation.end_byte, b""))
         else:
-            self.edits.append(inserted(call.end_byte, b".not"))
+            self.edits.append(insert_edit(call.end_byte, b".not"))
         return True
 
     def _wrap(self, expected: Node) -> None:
         self._around(expected, f'["{self.word}", ('.encode(), b")] as any" if self.typed else b")]")
 
     def _around(self, node: Node, before: bytes, after: bytes) -> None:
-        self.edits += [inserted(node.start_byte, before), inserted(node.end_byte, after)]
+        self.edits += [insert_edit(node.start_byte, before), insert_edit(node.end_byte, after)]
 
 
 def _walk_chain(node: Node) -> Iterator[Node]:
@@ -216,17 +220,17 @@ def _walk_chain(node: Node) -> Iterator[Node]:
 def _find_expect_call(node: Node) -> Node | None:
     *_, first = _walk_chain(node)
     function = first.child_by_field_name("function") if first.type == "call_expression" else None
-    return first if text_of(function) == "expect" else None
+    return first if read_node_text(function) == "expect" else None
 
 
 def _find_negation(node: Node) -> Node | None:
     properties = (member.child_by_field_name("property") for member in _walk_chain(node))
-    return next((name for name in properties if text_of(name) == "not"), None)
+    return next((name for name in properties if read_node_text(name) == "not"), None)
 
 
 def _find_root_name(node: Node) -> str:
     *_, first = _walk_chain(node)
-    return text_of(first)
+    return read_node_text(first)
 
 
 def _chain_names(call: Node) -> str:
@@ -234,7 +238,7 @@ def _chain_names(call: Node) -> str:
     function = call.child_by_field_name("function")
     if function is None:
         return ""
-    return " ".join(text_of(member.child_by_field_name("property")) for member in _walk_chain(function))
+    return " ".join(read_node_text(member.child_by_field_name("property")) for member in _walk_chain(function))
 
 
 def _may_swallow(node: Node) -> bool:
@@ -245,13 +249,13 @@ def _may_swallow(node: Node) -> bool:
     call = node.parent.parent if node.parent is not None else None
     if call is None or call.type != "call_expression":
         return True
-    return not test_name(call) and _ITERATIONS.isdisjoint(_chain_names(call).split()[:1])
+    return not find_test_name(call) and _ITERATIONS.isdisjoint(_chain_names(call).split()[:1])
 
 
 def _records_failure(node: Node) -> bool:
     """Return whether the call is like `t.equal(…)`: tape and tap record a failure and do not throw."""
     function = node.child_by_field_name("function")
-    return function is not None and text_of(function.child_by_field_name("object")) in ("t", "tap")
+    return function is not None and read_node_text(function.child_by_field_name("object")) in ("t", "tap")
 
 
 def _has_catch(node: Node) -> bool:

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from proofstone.sources.grammar_outline import LANGUAGES, grammar_outline
-from proofstone.sources.outline import Function, Line, Outline, python_outline
-from proofstone.sources.syntax import LIMIT, language_of
-from proofstone.sources.text import applied, parsed, python_text, without_bom
+from proofstone.sources.grammar_outline import OUTLINE_LANGUAGES, outline_by_grammar
+from proofstone.sources.outline import CodeLine, FunctionOutline, SourceOutline, outline_python
+from proofstone.sources.syntax import MAX_SOURCE_BYTES, detect_language
+from proofstone.sources.text import apply_edits, parse_python_text, parse_valid, split_bom
 
 _MANY_LINES = 4000
-_EMPTY_OUTLINE = Outline(b"", (), (), ())
+_EMPTY_OUTLINE = SourceOutline(b"", (), (), ())
 
 
 @dataclass(frozen=True)
@@ -35,57 +35,57 @@ class Sabotage:
     """False if loading the file raises: then every test that imports it fails, whatever it tests."""
 
 
-def sabotaged(path: str, old: bytes | None, new: bytes) -> Sabotage | None:
+def sabotage_file(path: str, old: bytes | None, new: bytes) -> Sabotage | None:
     """Sabotage a file; return None if the language is not supported, the file cannot be parsed, or no executable code
     changed."""
-    language = language_of(path, new)
-    if language is None or path.endswith(".pyi") or len(new) > LIMIT:
+    language = detect_language(path, new)
+    if language is None or path.endswith(".pyi") or len(new) > MAX_SOURCE_BYTES:
         return None
     outline_result = _outline(new, language)
     if outline_result is None:
         return None
     after, finish = outline_result
     before = _outline(old, language) if old is not None else (_EMPTY_OUTLINE, finish)
-    damage = _find_damage(before[0] if before else Outline(old or b"", (), (), ()), after)
+    damage = _find_damage(before[0] if before else SourceOutline(old or b"", (), (), ()), after)
     edits = [
         edit for function in sorted(damage.functions, key=lambda function: function.start) for edit in function.edits
     ]
     if damage.load:
-        edits += after.load
+        edits += after.load_edits
     if not edits:
         return None
-    content = finish(applied(after.text, edits))
-    complete = damage.complete and (not damage.load or bool(after.load)) and before is not None
-    return Sabotage(content, complete, loads=not (damage.load and after.load)) if content is not None else None
+    content = finish(apply_edits(after.text, edits))
+    complete = damage.complete and (not damage.load or bool(after.load_edits)) and before is not None
+    return Sabotage(content, complete, loads=not (damage.load and after.load_edits)) if content is not None else None
 
 
-def _outline(content: bytes, language: str) -> tuple[Outline, Callable[[bytes], bytes | None]] | None:
+def _outline(content: bytes, language: str) -> tuple[SourceOutline, Callable[[bytes], bytes | None]] | None:
     """Return the outline, and a function that turns its edited text into a file again, or into None if that no longer
     parses."""
     if language == "python":
-        source = python_text(content)
-        return (python_outline(source), source.encoded) if source else None
-    if language not in LANGUAGES:
+        source = parse_python_text(content)
+        return (outline_python(source), source.encode_edited) if source else None
+    if language not in OUTLINE_LANGUAGES:
         return None
-    mark, text = without_bom(content)
-    outline = grammar_outline(text, language)
-    return (outline, lambda data: mark + data if parsed(data, language) else None) if outline else None
+    mark, text = split_bom(content)
+    outline = outline_by_grammar(text, language)
+    return (outline, lambda data: mark + data if parse_valid(data, language) else None) if outline else None
 
 
 @dataclass
 class _Damage:
     """The functions to sabotage, and whether loading must fail."""
 
-    functions: set[Function]
+    functions: set[FunctionOutline]
     load: bool = False
     complete: bool = True
 
 
-def _find_damage(before: Outline, after: Outline) -> _Damage:
+def _find_damage(before: SourceOutline, after: SourceOutline) -> _Damage:
     damage = _Damage(set())
     added, lost = _diff_lines(before.lines, after.lines)
     for line in added:
-        _damage_owner(damage, after.owner(line.start, line.end))
+        _damage_owner(damage, after.find_owner(line.start, line.end))
     for lost_line in lost:
         _damage_remainder(damage, before, after, lost_line)
     damage.complete &= all(function.edits for function in damage.functions)
@@ -95,30 +95,31 @@ def _find_damage(before: Outline, after: Outline) -> _Damage:
     return damage
 
 
-def _damage_owner(damage: _Damage, owner: Function | None) -> None:
+def _damage_owner(damage: _Damage, owner: FunctionOutline | None) -> None:
     if owner is None:
         damage.load = True
     else:
         damage.functions.add(owner)
 
 
-def _damage_remainder(damage: _Damage, before: Outline, after: Outline, lost: _LineLoss) -> None:
+def _damage_remainder(damage: _Damage, before: SourceOutline, after: SourceOutline, lost: _LineLoss) -> None:
     """Sabotage the function that lost a line. If that function is gone, a renamed one may have replaced it."""
-    owner = before.owner(lost.line.start, lost.line.end)
+    owner = before.find_owner(lost.line.start, lost.line.end)
     if owner is None:
         damage.load = True
-    elif owner.named:
+    elif owner.has_name:
         remaining = [function for function in after.functions if function.name == owner.name]
         old_names = {function.name for function in before.functions}
         damage.functions.update(remaining)
         damage.complete &= bool(remaining) or any(function.name not in old_names for function in after.functions)
     elif not any(
-        owner_now and not owner_now.named for owner_now in (after.owner(new.start, new.end) for new in lost.instead)
+        owner_now and not owner_now.has_name
+        for owner_now in (after.find_owner(new.start, new.end) for new in lost.instead)
     ):
-        _damage_owner(damage, after.around_end(lost.previous) if lost.previous else None)
+        _damage_owner(damage, after.find_owner_after(lost.previous) if lost.previous else None)
 
 
-def _is_import_covered(after: Outline, name: str, damage: _Damage) -> bool:
+def _is_import_covered(after: SourceOutline, name: str, damage: _Damage) -> bool:
     """Return whether only sabotaged functions use an import."""
     uses = after.uses.get(name, ())
     executed = [offset for offset in uses if not after.is_silent(offset)]
@@ -131,14 +132,14 @@ def _is_import_covered(after: Outline, name: str, damage: _Damage) -> bool:
 class _LineLoss:
     """A line that the change removed."""
 
-    line: Line
-    previous: Line | None = None
+    line: CodeLine
+    previous: CodeLine | None = None
     """The line that is now before its position."""
-    instead: Sequence[Line] = ()
+    instead: Sequence[CodeLine] = ()
     """The lines that are now in its place."""
 
 
-def _diff_lines(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Line], list[_LineLoss]]:
+def _diff_lines(before: Sequence[CodeLine], after: Sequence[CodeLine]) -> tuple[list[CodeLine], list[_LineLoss]]:
     """Return the added and the lost lines."""
     old, new = [line.text for line in before], [line.text for line in after]
     if len(old) + len(new) > _MANY_LINES:
@@ -146,7 +147,7 @@ def _diff_lines(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Lin
         return [after[index] for index in _find_surplus(new, old)], [
             _LineLoss(before[index]) for index in _find_surplus(old, new)
         ]
-    added: list[Line] = []
+    added: list[CodeLine] = []
     lost: list[_LineLoss] = []
     for tag, first, last, start, end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag != "equal":

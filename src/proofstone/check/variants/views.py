@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from proofstone.check.rules.scan_rule import Line
-from proofstone.sources.syntax import language_of
+from proofstone.check.rules.scan_rule import ScanLine
+from proofstone.sources.syntax import detect_language
 from proofstone.sources.text import parse_source
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-LANGUAGES: Final = frozenset({"python", "javascript", "typescript", "tsx", "go", "rust", "java", "ruby"})
+SCANNED_LANGUAGES: Final = frozenset({"python", "javascript", "typescript", "tsx", "go", "rust", "java", "ruby"})
 
 
 class _SpanKind(Enum):
@@ -61,14 +61,14 @@ _VISIBLE: Final = re.compile("[^\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 _Span = tuple[int, int, _SpanKind]
 
 
-def views(path: str, content: bytes) -> tuple[Line, ...] | None:
+def split_views(path: str, content: bytes) -> tuple[ScanLine, ...] | None:
     """Return the lines of a source file; None if the scan cannot read its language."""
-    language = language_of(path, content)
-    if language not in LANGUAGES:
+    language = detect_language(path, content)
+    if language not in SCANNED_LANGUAGES:
         return None
     root = parse_source(_LONE_RETURN.sub(b"\n", content), language)
     if root is None:
-        return plain(content)
+        return plain_lines(content)
     full_text = content.decode("utf-8", "surrogateescape")
     code: list[str] = []
     text: list[str] = []
@@ -81,15 +81,15 @@ def views(path: str, content: bytes) -> tuple[Line, ...] | None:
     return _build_lines("".join(code), "".join(text), "".join(comment))
 
 
-def plain(content: bytes) -> tuple[Line, ...]:
+def plain_lines(content: bytes) -> tuple[ScanLine, ...]:
     """Return the lines of a file without a grammar. No comments are known, so everything counts as code."""
     full_text = content.decode("utf-8", "surrogateescape")
     return _build_lines(full_text, full_text, _blank(full_text))
 
 
-def _build_lines(code: str, text: str, comment: str) -> tuple[Line, ...]:
+def _build_lines(code: str, text: str, comment: str) -> tuple[ScanLine, ...]:
     triples = zip(code.splitlines(), text.splitlines(), comment.splitlines(), strict=True)
-    return tuple(Line(number, *texts) for number, texts in enumerate(triples, start=1))
+    return tuple(ScanLine(number, *texts) for number, texts in enumerate(triples, start=1))
 
 
 def _blank(part: str) -> str:

@@ -12,13 +12,27 @@ from typing import Annotated
 
 import typer
 
-from proofstone.app.pipeline import RunRequest, pipeline_run
-from proofstone.cli.demo.moments import Aftermath, Moment, Record, look, moments, wrongs
-from proofstone.cli.demo.shown import ToldPipeline, print_beginning, print_left, print_moments, print_next, print_wrongs
-from proofstone.cli.demo.stage import REQUEST, Stage, set_up
+from proofstone.app.pipeline import PipelineRequest, build_pipeline_run
+from proofstone.cli.demo.moments import (
+    Aftermath,
+    DemoRecord,
+    Moment,
+    find_demo_problems,
+    find_moments,
+    inspect_aftermath,
+)
+from proofstone.cli.demo.stage import REQUEST, DemoStage, set_up_stage
+from proofstone.cli.demo.views import (
+    DemoPipelineView,
+    print_aftermath,
+    print_beginning,
+    print_moments,
+    print_next,
+    print_problems,
+)
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.cli.run import with_page
-from proofstone.cli.session import AgentSitting
+from proofstone.cli.run import run_and_write_page
+from proofstone.cli.session import AgentRunSession
 from proofstone.pipeline.models.run import RunReport
 
 app = typer.Typer(add_completion=False)
@@ -45,47 +59,47 @@ def demo(
     Exit code: 0 all of that happened and is recorded; 1 otherwise; 2 bad input; 130 interrupted.
     """
     output = Output(json=as_json, no_color=no_color)
-    stage = set_up(directory)
-    print_beginning(output.results(), stage)
+    stage = set_up_stage(directory)
+    print_beginning(output.result_console(), stage)
     sys.stdout.flush()
-    console = output.progress()
-    live = ToldPipeline(console, interactive=console.is_terminal)
+    console = output.progress_console()
+    live = DemoPipelineView(console, interactive=console.is_terminal)
     # One task at a time is easier to follow.
-    request = RunRequest(backends=(f"script:{stage.script}",), slots=1)
+    request = PipelineRequest(backends=(f"script:{stage.script}",), slots=1)
     resume_command = f"PROOFSTONE_HOME={quote(str(stage.home))} proofstone resume"
     # The demo needs no network, whatever the person has configured, so it is not exported.
-    session = AgentSitting(output, "run", resumes=resume_command, exports=False)
+    session = AgentRunSession(output, "run", resume_prefix=resume_command, is_exported=False)
     return session.follow(
-        pipeline_run(stage.repository, REQUEST, request, live, lambda _: None, home=stage.home),
+        build_pipeline_run(stage.repository, REQUEST, request, live, lambda _: None, home=stage.home),
         live,
         run_id=lambda run: run.run_id,
-        through=with_page,
-        tell=lambda report: told(output, stage, report),
+        through=run_and_write_page,
+        tell=lambda report: print_demo_result(output, stage, report),
     )
 
 
-def told(output: Output, stage: Stage, report: RunReport) -> int:
+def print_demo_result(output: Output, stage: DemoStage, report: RunReport) -> int:
     """Print what happened according to the ledger. Return 0 if it is what must happen."""
-    found = moments(Record.read(stage.home, report.run_id))
-    left = look(stage, report)
-    problems = list(wrongs(report, found, left))
+    found = find_moments(DemoRecord.read(stage.home, report.run_id))
+    left = inspect_aftermath(stage, report)
+    problems = list(find_demo_problems(report, found, left))
     sys.stderr.flush()
-    console = output.results()
+    console = output.result_console()
     console.rule("in short, from the ledger")
     print_moments(console, found)
-    print_left(console, stage, report, left)
+    print_aftermath(console, stage, report, left)
     print_next(console, stage, report.run_id)
     if output.json:
-        output.document(_document(stage, report, found, left, problems))
-    print_wrongs(console, problems)
+        output.print_document(_document(stage, report, found, left, problems))
+    print_problems(console, problems)
     return 1 if problems else 0
 
 
 def _document(
-    stage: Stage, report: RunReport, found: Mapping[str, Moment | None], left: Aftermath, problems: list[str]
+    stage: DemoStage, report: RunReport, found: Mapping[str, Moment | None], left: Aftermath, problems: list[str]
 ) -> dict[str, object]:
     return {
-        "directory": str(stage.place),
+        "directory": str(stage.folder),
         "as_it_must_be": not problems,
         "wrongs": problems,
         "moments": {name: asdict(moment) if moment else None for name, moment in found.items()},

@@ -66,7 +66,7 @@ class Carts(unittest.TestCase):
             add({}, "pen", -1)
 """
 
-FILES: Final[Mapping[str, str]] = {
+SAMPLE_FILES: Final[Mapping[str, str]] = {
     "shop/__init__.py": "",
     "shop/cart.py": _CART,
     "tests/__init__.py": "",
@@ -87,40 +87,40 @@ _START: Final = "import sys; from proofstone.cli.main import main; sys.exit(main
 
 
 @dataclass(frozen=True)
-class Stage:
+class DemoStage:
     """The directory of the demo."""
 
-    place: Path
+    folder: Path
 
     @property
     def repository(self) -> Path:
-        return self.place / "shop"
+        return self.folder / "shop"
 
     @property
     def home(self) -> Path:
         """The `PROOFSTONE_HOME` of the demo, so that it leaves nothing in the person's own."""
-        return self.place / "state"
+        return self.folder / "state"
 
     @property
     def script(self) -> Path:
-        return self.place / "team.yaml"
+        return self.folder / "team.yaml"
 
     @property
     def git(self) -> Git:
         return Git(self.repository)
 
-    def proofstone(self, *args: str) -> subprocess.CompletedProcess[str]:
+    def run_proofstone(self, *args: str) -> subprocess.CompletedProcess[str]:
         """Run Proofstone in another process, so that its output depends only on what is on disk."""
         argv = [sys.executable, "-P", "-c", _START, *args]
-        return subprocess.run(argv, cwd=self.place, capture_output=True, text=True, check=False)
+        return subprocess.run(argv, cwd=self.folder, capture_output=True, text=True, check=False)
 
 
-def set_up(directory: Path | None) -> Stage:
+def set_up_stage(directory: Path | None) -> DemoStage:
     """Create the sample repository with one commit, in a new or temporary directory."""
-    stage = Stage(_create_directory(directory))
+    stage = DemoStage(_create_directory(directory))
     script = files("proofstone.cli.demo").joinpath(stage.script.name)
     stage.script.write_text(script.read_text("utf-8"), "utf-8")
-    for path, text in FILES.items():
+    for path, text in SAMPLE_FILES.items():
         (stage.repository / path).parent.mkdir(parents=True, exist_ok=True)
         (stage.repository / path).write_text(text, "utf-8")
     git = stage.git

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proofstone.auditor.models import AuditFinding, AuditReport, ToolHealth
-from proofstone.common.text import counted, printable
+from proofstone.common.text import escape_control, pluralize
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,13 +26,13 @@ def print_audit(console: Console, report: AuditReport) -> None:
     _print_tools(console, report)
     period, health = report.period, report.convergence_health
     count = len(report.boundary_violations) + len(report.anomalies) + len(report.drift_alerts)
-    console.print(f"{counted(count, 'finding')}", style="bold red" if count else "bold green", end="")
+    console.print(f"{pluralize(count, 'finding')}", style="bold red" if count else "bold green", end="")
     console.print(
-        f"  {counted(period.runs, 'run')}, {counted(report.tasks_observed, 'task')}, "
+        f"  {pluralize(period.runs, 'run')}, {pluralize(report.tasks_observed, 'task')}, "
         f"{health.avg_corrections:g} corrections a task; {period.start} to {period.end}",
         soft_wrap=True,
     )
-    console.print(printable(f"  {report.report_id}"), style="dim", soft_wrap=True)
+    console.print(escape_control(f"  {report.report_id}"), style="dim", soft_wrap=True)
 
 
 def _print_findings(console: Console, title: str, findings: tuple[AuditFinding, ...], style: str) -> None:
@@ -41,8 +41,8 @@ def _print_findings(console: Console, title: str, findings: tuple[AuditFinding, 
     console.print(f"{title}:", style="bold")
     for finding in findings[:_MAX_LINES]:
         where = " ".join(part for part in (finding.run_id, finding.task, finding.role) if part)
-        console.print(printable(f"  {finding.kind} {finding.rule}  {where}"), style=style, soft_wrap=True)
-        console.print(f"    {printable(finding.detail)}", soft_wrap=True)
+        console.print(escape_control(f"  {finding.kind} {finding.rule}  {where}"), style=style, soft_wrap=True)
+        console.print(f"    {escape_control(finding.detail)}", soft_wrap=True)
         rows = ", ".join(map(str, finding.seqs[:_MAX_ROWS])) + (" …" if len(finding.seqs) > _MAX_ROWS else "")
         console.print(f"    rows {rows}", style="dim", soft_wrap=True)
     if len(findings) > _MAX_LINES:
@@ -57,7 +57,7 @@ def _print_trends(console: Console, report: AuditReport) -> None:
     console.print("distance from the goal, round by round:", style="bold")
     for trend in measured[:_MAX_LINES]:
         rounds = " → ".join(f"{distance:g}" for distance in trend.distances)
-        console.print(printable(f"  {trend.task or trend.run_id}  {rounds}"), soft_wrap=True)
+        console.print(escape_control(f"  {trend.task or trend.run_id}  {rounds}"), soft_wrap=True)
     console.print()
 
 
@@ -77,7 +77,7 @@ def _print_tools(console: Console, report: AuditReport) -> None:
 
 
 def _shorten_name(name: str) -> str:
-    shown = printable(name).replace("\n", "\\n").replace("\t", "\\t")
+    shown = escape_control(name).replace("\n", "\\n").replace("\t", "\\t")
     return shown if len(shown) <= _MAX_NAME else f"{shown[:_MAX_NAME]}…"
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from proofstone.check.models import CheckLine, CheckReport
 from proofstone.common.models import Assurance, Finding, Outcome, Phase, Severity
-from proofstone.common.text import printable
+from proofstone.common.text import escape_control
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -42,34 +42,34 @@ class LiveChecks:
     _stage: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def step(self, text: str) -> None:
+    def on_step(self, text: str) -> None:
         self._stage = text
         if not self.interactive:
             self.console.print(f"{text} …")
 
-    def started(self, check: str, phase: Phase) -> None:
+    def on_start(self, check: str, phase: Phase) -> None:
         with self._lock:
             self._running[check, phase] = _RunningCheck(time.monotonic())
 
-    def output(self, check: str, phase: Phase, data: bytes) -> None:
+    def on_output(self, check: str, phase: Phase, data: bytes) -> None:
         if not self.interactive:
             return
         line = data[-500:].decode("utf-8", "replace").strip().rpartition("\n")[2]
         running = self._running.get((check, phase))
         if running is not None and line:
-            running.last_line = printable(line).strip()
+            running.last_line = escape_control(line).strip()
 
-    def ended(self, check: str, phase: Phase, *, reused: bool) -> None:
+    def on_end(self, check: str, phase: Phase, *, reused: bool) -> None:
         with self._lock:
             self._running.pop((check, phase), None)
 
-    def judged(self, line: CheckLine) -> None:
+    def on_check_judged(self, line: CheckLine) -> None:
         mark, style = _MARKS[line.verdict]
-        text = f"{mark} {line.name}  {duration(line)}" + (f"  {line.reason}" if line.reason else "")
-        self.console.print(printable(text), style=style, soft_wrap=True)
+        text = f"{mark} {line.name}  {format_check_time(line)}" + (f"  {line.reason}" if line.reason else "")
+        self.console.print(escape_control(text), style=style, soft_wrap=True)
 
     @contextmanager
-    def showing(self) -> Iterator[None]:
+    def show_live(self) -> Iterator[None]:
         """Keep the lines of running checks at the bottom of the terminal."""
         if not self.interactive:
             yield
@@ -93,7 +93,7 @@ class LiveChecks:
         return text
 
 
-def duration(line: CheckLine) -> str:
+def format_check_time(line: CheckLine) -> str:
     """Return how long the check took, or `known` for a cached result."""
     if line.reused:
         return "known"
@@ -106,7 +106,7 @@ _MAX_LINES = 20
 """The most rows of one kind; the rest is counted, and --json and the ledger have all."""
 
 
-def print_report(console: Console, report: CheckReport) -> None:
+def print_check_report(console: Console, report: CheckReport) -> None:
     """Print the whole report."""
     _print_table(console, report)
     _print_tests(console, "fail → pass", report.fixed, "green")
@@ -117,7 +117,7 @@ def print_report(console: Console, report: CheckReport) -> None:
     _print_tests(console, "cannot be verified in the sandbox", report.unverifiable_tests, "yellow")
     _print_findings(console, report.findings)
     for note in report.notes:
-        console.print(f"note: {printable(note)}", style="dim", soft_wrap=True)
+        console.print(f"note: {escape_control(note)}", style="dim", soft_wrap=True)
     _print_verdict(console, report)
 
 
@@ -128,9 +128,11 @@ def _print_table(console: Console, report: CheckReport) -> None:
     for line in report.checks:
         tests = "" if line.tests is None else str(line.tests)
         row = f"{line.tier:>4}  {line.name:<{name}}  {_verdict_text(line.baseline):<12}  "
-        console.print(printable(row), end="", soft_wrap=True)
+        console.print(escape_control(row), end="", soft_wrap=True)
         console.print(f"{line.verdict:<12}", style=_VERDICT_STYLES[line.verdict], end="")
-        console.print(printable(f"  {duration(line):>7}  {tests:>6}  {line.reason}").rstrip(), soft_wrap=True)
+        console.print(
+            escape_control(f"  {format_check_time(line):>7}  {tests:>6}  {line.reason}").rstrip(), soft_wrap=True
+        )
 
 
 def _verdict_text(verdict: str | None) -> str:
@@ -142,7 +144,7 @@ def _print_tests(console: Console, title: str, tests: tuple[str, ...], style: st
         return
     console.print(f"\n{title}:", style="bold")
     for test in tests[:_MAX_LINES]:
-        console.print(f"  {printable(test)}", style=style, soft_wrap=True)
+        console.print(f"  {escape_control(test)}", style=style, soft_wrap=True)
     if len(tests) > _MAX_LINES:
         console.print(f"  … and {len(tests) - _MAX_LINES} more", style="dim")
 
@@ -156,12 +158,12 @@ def _print_findings(console: Console, findings: tuple[Finding, ...]) -> None:
         where = f"{finding.path}:{finding.line}" if finding.line else finding.path or ""
         is_grave = finding.severity is not Severity.MINOR
         head = f"  {finding.severity} {finding.layer} {finding.rule}" + (f"  {where}" if where else "")
-        console.print(printable(head), style="red" if is_grave else "yellow", soft_wrap=True)
-        console.print(f"    {printable(finding.detail)}", soft_wrap=True)
+        console.print(escape_control(head), style="red" if is_grave else "yellow", soft_wrap=True)
+        console.print(f"    {escape_control(finding.detail)}", soft_wrap=True)
         for mark, lines in (("-", finding.before), ("+", finding.after)):
             for line in (lines or "").splitlines():
-                console.print(f"      {mark} {printable(line)}", soft_wrap=True)
-        console.print(f"    fix: {printable(finding.fix)}", style="dim", soft_wrap=True)
+                console.print(f"      {mark} {escape_control(line)}", soft_wrap=True)
+        console.print(f"    fix: {escape_control(finding.fix)}", style="dim", soft_wrap=True)
         if finding.artifact:
             console.print(f"    evidence: proofstone ledger artifact {finding.artifact[:12]}", style="dim")
     if len(findings) > _MAX_LINES:
@@ -177,11 +179,11 @@ def _print_verdict(console: Console, report: CheckReport) -> None:
     console.print(report.outcome.value.upper(), style=_OUTCOME_STYLES[report.outcome], end="")
     console.print(f"  tree {report.tree[:12]} against {report.base_commit[:12]}, {_count_files(report)}")
     if report.reason:
-        console.print(f"  {printable(report.reason)}", soft_wrap=True)
+        console.print(f"  {escape_control(report.reason)}", soft_wrap=True)
     if report.outcome is Outcome.PASSED:
         console.print(f"  confidence {report.confidence}", end="")
         console.print(
-            "".join(f"\n    {printable(cap)}" for cap in report.caps[:_MAX_LINES]), style="dim", soft_wrap=True
+            "".join(f"\n    {escape_control(cap)}" for cap in report.caps[:_MAX_LINES]), style="dim", soft_wrap=True
         )
     if report.assurance is not Assurance.BUBBLEWRAP:
         console.print(f"  assurance: {report.assurance} only; `proofstone doctor` says how to raise it", style="yellow")

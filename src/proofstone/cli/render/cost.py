@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from proofstone.agents.rules.budget import dollars
+from proofstone.agents.rules.budget import format_dollars
 from proofstone.cli.render.tables import print_table
-from proofstone.common.text import counted, printable
+from proofstone.common.text import escape_control, pluralize
 from proofstone.telemetry.models import AgentCost, Cost, PartCost, RunCost, StepCost, VerificationCost
 
 if TYPE_CHECKING:
@@ -64,16 +64,17 @@ def _dispatch_lines(run: RunCost) -> Iterator[str]:
     tokens_in, cached, tokens_out, money = _format_usage(total)
     yield (
         f"cost: {money}; tokens in {tokens_in} (cached {cached}), out {tokens_out}; "
-        f"{counted(total.requests, 'model call')}, {counted(total.tool_calls, 'tool call')}, retries {total.retries:,}"
+        f"{pluralize(total.requests, 'model call')}, {pluralize(total.tool_calls, 'tool call')}, retries "
+        f"{total.retries:,}"
     )
 
 
 def _describe_verification(verification: VerificationCost) -> str:
     """Describe the part of the cost that went into checking whether agents understand their task."""
     tokens_in, _, tokens_out, money = _format_usage(verification.cost)
-    calls = f"{counted(verification.cost.requests, 'model call')}{_format_share(verification.share_of_calls)}"
+    calls = f"{pluralize(verification.cost.requests, 'model call')}{_format_share(verification.share_of_calls)}"
     tokens = f"tokens in {tokens_in}, out {tokens_out}{_format_share(verification.share_of_tokens)}"
-    questions = f"{counted(verification.questions, 'question')}, {counted(verification.judgements, 'judgement')}"
+    questions = f"{pluralize(verification.questions, 'question')}, {pluralize(verification.judgements, 'judgement')}"
     return f"of that, on understanding: {questions}; {money}; {tokens}; {calls}"
 
 
@@ -94,11 +95,13 @@ def _describe_checks(run: RunCost) -> str:
 def _unknown_lines(total: Cost) -> Iterator[str]:
     """Yield what the figures do not include."""
     if total.unpriced:
-        yield f"not known: the price of {counted(total.unpriced, 'model call')}"
+        yield f"not known: the price of {pluralize(total.unpriced, 'model call')}"
     if total.unmeasured:
-        yield f"not known: how many tokens {counted(total.unmeasured, 'model call')} took"
+        yield f"not known: how many tokens {pluralize(total.unmeasured, 'model call')} took"
     if total.untold:
-        yield f"not known: what {counted(total.untold, 'step')} of a program (`cmd:`) used, because it reports no usage"
+        yield (
+            f"not known: what {pluralize(total.untold, 'step')} of a program (`cmd:`) used, because it reports no usage"
+        )
 
 
 # The tables.
@@ -141,7 +144,12 @@ def _format_usage(cost: Cost) -> tuple[str, str, str, str]:
     tokens_in, cached, tokens_out = (
         _format_figure(None if count is None else f"{count:,}", uncounted) for count in counts
     )
-    return tokens_in, cached, tokens_out, _format_figure(None if cost.usd is None else dollars(cost.usd), unpriced)
+    return (
+        tokens_in,
+        cached,
+        tokens_out,
+        _format_figure(None if cost.usd is None else format_dollars(cost.usd), unpriced),
+    )
 
 
 def _format_figure(figure: str | None, missing: int) -> str:
@@ -158,4 +166,4 @@ def _format_time(seconds: float) -> str:
 
 
 def _print_line(console: Console, text: str, style: str = "") -> None:
-    console.print(printable(text), style=style, soft_wrap=True)
+    console.print(escape_control(text), style=style, soft_wrap=True)

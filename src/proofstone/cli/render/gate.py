@@ -7,20 +7,35 @@ from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
-from proofstone.agents.roles.models.gate import Failure, TaskState
-from proofstone.agents.rules.budget import more_of_it, summary
-from proofstone.common.text import printable
+from proofstone.agents.roles.models.gate import AttemptFailure, TaskState
+from proofstone.agents.rules.budget import suggest_raise, summarize_spending
+from proofstone.common.text import escape_control
 from proofstone.gate.models import GateReport, MustHaveResult, RunOutcome, RunView, TaskView
-from proofstone.gate.rules.answers import Ask, answers, asked, resume, waiting
-from proofstone.gate.rules.direction import figures, trajectory
-from proofstone.gate.rules.machine import exhausted
-from proofstone.gate.rules.position import STEPS, UNDER_WAY, bar, current, position, statistics, status_word, step_lines
+from proofstone.gate.rules.direction import format_figures, format_trajectory
+from proofstone.gate.rules.progress import (
+    ACTIVE_STATES,
+    STEP_COUNT,
+    count_tasks,
+    describe_status,
+    find_current_task,
+    format_bar,
+    format_steps,
+    locate_task,
+)
+from proofstone.gate.rules.questions import (
+    QuestionKind,
+    find_question_kind,
+    format_resume_command,
+    list_answers,
+    list_waiting_tasks,
+)
+from proofstone.gate.rules.state_machine import is_exhausted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-OUTCOME: Final = {
+OUTCOME_STYLES: Final = {
     RunOutcome.PASSED: "bold green",
     RunOutcome.FAILED: "bold red",
     RunOutcome.HALTED: "bold red",
@@ -46,11 +61,11 @@ def print_gate(console: Console, report: GateReport, view: RunView) -> None:
     _print_notes(console, report.notes)
     _print_questions(console, view)
     console.print()
-    console.print(report.outcome.value.upper(), style=OUTCOME[report.outcome], end="")
+    console.print(report.outcome.value.upper(), style=OUTCOME_STYLES[report.outcome], end="")
     _print_line(console, f"  {report.reason}".rstrip())
     if report.confidence and report.outcome is RunOutcome.PASSED:
         _print_line(console, f"  confidence {report.confidence.value}")
-    if spent := summary(view.spent, view.budget.run):
+    if spent := summarize_spending(view.spent, view.budget.run):
         _print_line(console, f"  {spent}")
     _print_next(console, report, view)
 
@@ -58,21 +73,23 @@ def print_gate(console: Console, report: GateReport, view: RunView) -> None:
 def print_status(console: Console, view: RunView) -> None:
     """Print the state of a run for `proofstone status`."""
     _print_line(console, view.plan.title, "bold")
-    _print_line(console, f"run {view.run_id}  {state_of(view)}  onto {view.branch}  in {view.repository}")
+    _print_line(console, f"run {view.run_id}  {describe_state(view)}  onto {view.branch}  in {view.repository}")
     if view.reason:
         _print_line(console, f"  {view.reason}")
-    counts = statistics(view)
+    counts = count_tasks(view)
     _print_line(
         console,
         f"{counts.passed} of {counts.total} passed, {counts.failed} failed, {counts.in_progress} under way, "
         f"{counts.pending} pending; pass rate {counts.pass_rate}, {counts.average_attempts} attempts on average\n",
         "dim",
     )
-    if spent := summary(view.spent, view.budget.run):
+    if spent := summarize_spending(view.spent, view.budget.run):
         _print_line(console, f"{spent}\n", "dim")
     print_tasks(console, view)
     _print_bars(console, view)
-    _print_failures(console, [task for task in view.tasks if task.record.failures and not task.record.finished], view)
+    _print_failures(
+        console, [task for task in view.tasks if task.record.failures and not task.record.is_finished], view
+    )
     _print_must_haves(console, view.must_haves)
     _print_notes(console, view.warnings)
     _print_questions(console, view)
@@ -80,7 +97,7 @@ def print_status(console: Console, view: RunView) -> None:
         _print_resume(console, view)
 
 
-def state_of(view: RunView) -> str:
+def describe_state(view: RunView) -> str:
     """Return the outcome of a run, or whether it is running or was interrupted, in one word."""
     if view.running:
         return "running"
@@ -89,7 +106,7 @@ def state_of(view: RunView) -> str:
     return "interrupted" if view.interrupted else "not finished"
 
 
-def print_trouble(console: Console, view: RunView, task: TaskView) -> None:
+def print_task_failures(console: Console, view: RunView, task: TaskView) -> None:
     """Print everything that is known about a failed task, for a person who investigates it."""
     for failure in task.record.failures:
         _print_failure(console, view, task, failure, most=len(failure.reasons))
@@ -101,7 +118,7 @@ def print_trouble(console: Console, view: RunView, task: TaskView) -> None:
 
 def print_tasks(console: Console, view: RunView) -> None:
     """Print the table with one line for each task."""
-    states = {task.record.id: status_word(task.record) for task in view.tasks}
+    states = {task.record.id: describe_status(task.record) for task in view.tasks}
     width = max([5, *map(len, states.values())])
     console.print(f"{'task':<8} {'state':<{width}} {'tries':>5}  {'confidence':<10}  {'commit':<12}  name", style="dim")
     for task in view.tasks:
@@ -111,25 +128,25 @@ def print_tasks(console: Console, view: RunView) -> None:
         confidence = task.confidence.value if task.confidence else "–"
         commit = record.commit[:_HASH_LENGTH] if record.commit else "–"
         waits = f"  (waits for {', '.join(task.waits_for)})" if task.waits_for else ""
-        name = view.plan.task(record.id).name
+        name = view.plan.get_task(record.id).name
         _print_line(console, f" {record.attempt:>5}  {confidence:<10}  {commit:<12}  {name}{waits}")
 
 
 def _print_bars(console: Console, view: RunView) -> None:
-    shown = [task for task in view.tasks if task.record.state in UNDER_WAY]
-    now = current(view)
-    if not shown and now is not None and not now.record.finished:
+    shown = [task for task in view.tasks if task.record.state in ACTIVE_STATES]
+    now = find_current_task(view)
+    if not shown and now is not None and not now.record.is_finished:
         shown = [now]
     for task in shown:
-        progress = position(task)
-        _print_line(console, f"\n{task.record.id} {view.plan.task(task.record.id).name}", "bold")
-        _print_line(console, f"Gate Progress: {bar(progress)} Step {progress.step}/{STEPS}")
-        for line in step_lines(task):
+        progress = locate_task(task)
+        _print_line(console, f"\n{task.record.id} {view.plan.get_task(task.record.id).name}", "bold")
+        _print_line(console, f"Gate Progress: {format_bar(progress)} Step {progress.step}/{STEP_COUNT}")
+        for line in format_steps(task):
             _print_line(console, f"  {line}")
 
 
 def _has_failed(task: TaskView) -> bool:
-    return exhausted(task.record) or (bool(task.record.failures) and not task.record.finished)
+    return is_exhausted(task.record) or (bool(task.record.failures) and not task.record.is_finished)
 
 
 def _print_failures(console: Console, tasks: Sequence[TaskView], view: RunView) -> None:
@@ -138,13 +155,13 @@ def _print_failures(console: Console, tasks: Sequence[TaskView], view: RunView) 
     for task in tasks:
         if task.record.failures:
             _print_failure(console, view, task, task.record.failures[-1], most=_MAX_REASONS)
-            if len(task.record.failures) > 1 and (losses := trajectory(task.record.failures)):
+            if len(task.record.failures) > 1 and (losses := format_trajectory(task.record.failures)):
                 _print_line(console, f"    loss so far: {losses}", "dim")
             _print_patch(console, view, task)
 
 
-def _print_failure(console: Console, view: RunView, task: TaskView, failure: Failure, *, most: int) -> None:
-    name = view.plan.task(task.record.id).name
+def _print_failure(console: Console, view: RunView, task: TaskView, failure: AttemptFailure, *, most: int) -> None:
+    name = view.plan.get_task(task.record.id).name
     _print_line(console, f"  {task.record.id} {name}: attempt {failure.attempt}, {failure.type}", "red")
     _print_line(console, indent(failure.error, "    "))
     for reason in failure.reasons[:most]:
@@ -155,7 +172,7 @@ def _print_failure(console: Console, view: RunView, task: TaskView, failure: Fai
     if len(failure.reasons) > most:
         _print_line(console, f"    … and {len(failure.reasons) - most} more", "dim")
     if failure.direction:
-        _print_line(console, f"    {figures(failure.direction)}: {failure.direction.rationale}", "dim")
+        _print_line(console, f"    {format_figures(failure.direction)}: {failure.direction.rationale}", "dim")
 
 
 def _print_patch(console: Console, view: RunView, task: TaskView) -> None:
@@ -180,16 +197,16 @@ def _print_notes(console: Console, notes: Sequence[str]) -> None:
 
 
 def _print_questions(console: Console, view: RunView) -> None:
-    tasks = waiting(view)
+    tasks = list_waiting_tasks(view)
     if tasks:
         console.print("\nyou are asked:", style="bold")
     for task in tasks:
         asks = indent(task.asks, "    ").lstrip()
-        _print_line(console, f"  {task.record.id} {view.plan.task(task.record.id).name}: {asks}", "yellow")
+        _print_line(console, f"  {task.record.id} {view.plan.get_task(task.record.id).name}: {asks}", "yellow")
         if task.work_tree:
             _print_line(console, f"    work in: {task.work_tree}")
-        for answer in answers(view.run_id, task):
-            _print_line(console, f"    {answer.command}   # {answer.means}")
+        for answer in list_answers(view.run_id, task):
+            _print_line(console, f"    {answer.command}   # {answer.meaning}")
 
 
 def _print_next(console: Console, report: GateReport, view: RunView) -> None:
@@ -203,12 +220,14 @@ def _print_next(console: Console, report: GateReport, view: RunView) -> None:
 
 def _print_resume(console: Console, view: RunView) -> None:
     """Print the command that resumes the run. It is of no use if a failed task needs a decision, or if all passed."""
-    if view.outcome is RunOutcome.PASSED or any(asked(task) is Ask.FAILURE for task in view.tasks):
+    if view.outcome is RunOutcome.PASSED or any(
+        find_question_kind(task) is QuestionKind.FAILURE for task in view.tasks
+    ):
         return
-    when = "when you have answered, resume with" if waiting(view) else "resume with"
-    more = more_of_it(view.budget.run, view.spent) if view.outcome is RunOutcome.BUDGET_EXHAUSTED else ""
-    _print_line(console, f"  {when}: {resume(view.run_id)}{more}")
+    when = "when you have answered, resume with" if list_waiting_tasks(view) else "resume with"
+    more = suggest_raise(view.budget.run, view.spent) if view.outcome is RunOutcome.BUDGET_EXHAUSTED else ""
+    _print_line(console, f"  {when}: {format_resume_command(view.run_id)}{more}")
 
 
 def _print_line(console: Console, text: str, style: str = "") -> None:
-    console.print(printable(text), style=style, soft_wrap=True)
+    console.print(escape_control(text), style=style, soft_wrap=True)

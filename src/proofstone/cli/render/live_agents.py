@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from proofstone.agents.rules.budget import summary
-from proofstone.common.models import Allowance, Spent
-from proofstone.common.text import printable
-from proofstone.documents.markdown import visible
-from proofstone.plans.fields import shortened
+from proofstone.agents.rules.budget import summarize_spending
+from proofstone.common.models import Allowance, BudgetUsage
+from proofstone.common.text import escape_control
+from proofstone.documents.markdown import make_visible
+from proofstone.plans.fields import shorten_text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -38,14 +38,14 @@ class _ActiveAgent:
 
 
 @dataclass
-class AgentsAtWork:
+class LiveAgents:
     """A view for one console. Several threads may call it at once."""
 
     console: Console
     interactive: bool
     allowance: Allowance = field(default_factory=Allowance)
     """What the run may spend, as far as that is limited."""
-    _spent: Spent = field(default_factory=Spent)
+    _spent: BudgetUsage = field(default_factory=BudgetUsage)
     _active: list[_ActiveAgent] = field(default_factory=list)
     """The agents in the order in which they began. Of agents with the same name, the first to begin is assumed to
     answer first."""
@@ -56,22 +56,22 @@ class AgentsAtWork:
     lock."""
     _rows: Live | None = None
 
-    def asked(self, agent: str, about: str = "") -> None:
+    def on_agent_started(self, agent: str, about: str = "") -> None:
         with self._print_lock:
             with self._lock:
-                self._active.append(_ActiveAgent(agent, time.monotonic(), shortened(about, _MAX_TEXT)))
+                self._active.append(_ActiveAgent(agent, time.monotonic(), shorten_text(about, _MAX_TEXT)))
             self._show_rows()
 
-    def doing(self, agent: str, line: str) -> None:
+    def on_activity(self, agent: str, line: str) -> None:
         with self._lock:
             for active in self._find_agents(agent)[-1:]:
                 active.doing = line
 
-    def said(self, agent: str, line: str) -> None:
+    def on_message(self, agent: str, line: str) -> None:
         with self._print_lock:
-            self._print(f"  {visible(agent)}: {line}", "cyan")
+            self._print(f"  {make_visible(agent)}: {line}", "cyan")
 
-    def answered(self, agent: str, said: str, *, failed: bool) -> None:
+    def on_agent_ended(self, agent: str, said: str, *, failed: bool) -> None:
         with self._print_lock:
             with self._lock:
                 for active in self._find_agents(agent)[:1]:
@@ -79,15 +79,15 @@ class AgentsAtWork:
                 is_idle = not self._active
             if is_idle:
                 self._remove_rows()
-            line = f"  {'✗' if failed else '✓'} {visible(agent)}  {visible(said)}"
+            line = f"  {'✗' if failed else '✓'} {make_visible(agent)}  {make_visible(said)}"
             self._print(line.rstrip(), "red" if failed else "")
 
-    def spending(self, spent: Spent) -> None:
+    def on_spending(self, spent: BudgetUsage) -> None:
         with self._lock:
             self._spent = spent
 
     @contextmanager
-    def showing(self) -> Iterator[None]:
+    def show_live(self) -> Iterator[None]:
         """Remove the rows at the end of the block, however it ends."""
         try:
             yield
@@ -104,7 +104,7 @@ class AgentsAtWork:
         return [active for active in self._active if active.agent == agent]
 
     def _print(self, text: str, style: str = "") -> None:
-        self.console.print(printable(text), style=style, soft_wrap=True)
+        self.console.print(escape_control(text), style=style, soft_wrap=True)
 
     def _show_rows(self) -> None:
         if not self.interactive or self._rows is not None:
@@ -126,9 +126,9 @@ class AgentsAtWork:
         now = time.monotonic()
         with self._lock:
             for active in self._active:
-                text.append(f"  {visible(active.agent)} ", style="cyan")
+                text.append(f"  {make_visible(active.agent)} ", style="cyan")
                 text.append(f"{now - active.since:.0f} s  ")
-                shown = visible(active.doing)
+                shown = make_visible(active.doing)
                 text.append(f"{shown if len(shown) <= _MAX_TEXT else '…' + shown[-_MAX_TEXT:]}\n", style="dim")
-            text.append(f"  {summary(self._spent, self.allowance)}", style="dim")
+            text.append(f"  {summarize_spending(self._spent, self.allowance)}", style="dim")
         return text

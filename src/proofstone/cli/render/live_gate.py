@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from proofstone.agents.roles.models.gate import TaskState
-from proofstone.agents.rules.budget import summary
+from proofstone.agents.rules.budget import summarize_spending
 from proofstone.check.context import Progress
 from proofstone.check.models import CheckLine
-from proofstone.common.models import Phase, Spent, Verdict
-from proofstone.common.text import printable
+from proofstone.common.models import BudgetUsage, Phase, Verdict
+from proofstone.common.text import escape_control
 from proofstone.gate.models import RunView, TaskRecord, TaskView
-from proofstone.gate.rules.direction import figures
-from proofstone.gate.rules.machine import MAX_ATTEMPTS, exhausted
-from proofstone.gate.rules.position import UNDER_WAY, bar, position, statistics
+from proofstone.gate.rules.direction import format_figures
+from proofstone.gate.rules.progress import ACTIVE_STATES, count_tasks, format_bar, locate_task
+from proofstone.gate.rules.state_machine import MAX_ATTEMPTS, is_exhausted
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -65,11 +65,11 @@ class LiveGate:
 
     console: Console
     interactive: bool
-    asks_here: bool = False
+    can_ask_here: bool = False
     """Whether a person who executes or reviews is asked on this terminal."""
     view: RunView | None = None
     """The last known state of the run, for the message when it is interrupted."""
-    _spent: Spent = field(default_factory=Spent)
+    _spent: BudgetUsage = field(default_factory=BudgetUsage)
     _active: dict[str, _ActiveTask] = field(default_factory=dict)
     _steps_shown: dict[str, int] = field(default_factory=dict)
     """How many steps of each task have been printed."""
@@ -81,53 +81,53 @@ class LiveGate:
     lock."""
     _bars: ExitStack = field(default_factory=ExitStack)
 
-    def began(self, view: RunView) -> None:
+    def on_run_started(self, view: RunView) -> None:
         with self._print_lock:
             self.view = view
             self._steps_shown = {task.record.id: len(task.steps) for task in view.tasks}
-            finished = sum(task.record.finished for task in view.tasks)
+            finished = sum(task.record.is_finished for task in view.tasks)
             before = f", {finished} finished already" if finished else ""
             count = "1 task" if len(view.tasks) == 1 else f"{len(view.tasks)} tasks"
             self._print(f"{view.plan.title}: {count}{before}, onto {view.branch}", "bold")
             self._print(f"run {view.run_id}", "dim")
             self._show_bars(view)
 
-    def changed(self, view: RunView, task: str) -> None:
+    def on_task_changed(self, view: RunView, task: str) -> None:
         with self._print_lock:
             self.view = view
-            task_view = view.task(task)
+            task_view = view.get_task(task)
             self._update_active(task_view)
             for step in task_view.steps[self._steps_shown.get(task, 0) :]:
                 self._print_step(view, task_view, step.kind)
             self._steps_shown[task] = len(task_view.steps)
 
-    def said(self, task: str, line: str) -> None:
+    def on_message(self, task: str, line: str) -> None:
         with self._print_lock:
             self._print(f"{task}: {line}", "cyan")
 
-    def output(self, task: str, data: bytes) -> None:
+    def on_output(self, task: str, data: bytes) -> None:
         active = self._active.get(task)
         if active is not None:
             active.add_output(data)
 
-    def doing(self, task: str, line: str) -> None:
+    def on_activity(self, task: str, line: str) -> None:
         active = self._active.get(task)
         if active is not None:
             active.begin(line)
 
-    def checks(self, task: str) -> Progress:
+    def on_checks_started(self, task: str) -> Progress:
         return _TaskChecks(self, task)
 
-    def spending(self, spent: Spent) -> None:
+    def on_spending(self, spent: BudgetUsage) -> None:
         self._spent = spent
 
     @contextmanager
-    def showing(self) -> Iterator[None]:
+    def show_live(self) -> Iterator[None]:
         """Allow bars within the block."""
         with self._bars:
             yield
 
-    def judged(self, task: str, line: CheckLine) -> None:
+    def print_failed_check(self, task: str, line: CheckLine) -> None:
         """Print a check that does not pass. The report has the others."""
         if line.verdict is Verdict.PASS:
             return
@@ -135,7 +135,7 @@ class LiveGate:
             reason = f": {line.reason}" if line.reason else ""
             self._print(f"  {task}: {line.name} {line.verdict}{reason}", "dim")
 
-    def checking(self, task: str, check: str, phase: Phase, *, begins: bool) -> None:
+    def note_check(self, task: str, check: str, phase: Phase, *, begins: bool) -> None:
         """Note that a check of a task begins or ends."""
         with self._lock:
             active = self._active.get(task)
@@ -149,14 +149,14 @@ class LiveGate:
     def _update_active(self, task: TaskView) -> None:
         id = task.record.id
         with self._lock:
-            if task.record.state in UNDER_WAY:
+            if task.record.state in ACTIVE_STATES:
                 self._active.setdefault(id, _ActiveTask(time.monotonic())).begin()
             else:
                 self._active.pop(id, None)
 
     def _print_step(self, view: RunView, task: TaskView, kind: str) -> None:
         record = task.record
-        head = f"{record.id} {view.plan.task(record.id).name}"
+        head = f"{record.id} {view.plan.get_task(record.id).name}"
         attempt = f"attempt {record.attempt} of {MAX_ATTEMPTS + record.extra_attempts}"
         match kind:
             case "started":
@@ -169,7 +169,7 @@ class LiveGate:
                 self._print(f"✓ {head}  on a person's word", "green")
             case "failed":
                 failure = record.failures[-1]
-                then = "no attempts left" if exhausted(record) else "will be tried again"
+                then = "no attempts left" if is_exhausted(record) else "will be tried again"
                 self._print(f"✗ {head}  attempt {failure.attempt}: {failure.type}: {failure.error} ({then})", "red")
             case "blocked":
                 self._print(f"✗ {head}  blocked: {record.blocked_by}", "red")
@@ -177,20 +177,20 @@ class LiveGate:
                 self._print(f"! {head}  {record.state.value.lower()}, unverified", "bold yellow")
             case "moved":
                 self._print(f"↻ {head}  others were committed before it: checked again on top of them", "dim")
-            case "executed" | "checked" | "approved" if not self.interactive or self.asks_here:
+            case "executed" | "checked" | "approved" if not self.interactive or self.can_ask_here:
                 words = {"executed": "executed, now the checks", "checked": "verified, now the review"}
                 self._print(f"  {head}  {words.get(kind, 'approved')}", "dim")
 
     def _print_direction(self, record: TaskRecord) -> None:
         """Print how the next attempt must proceed."""
         if record.failures and (direction := record.failures[-1].direction):
-            self._print(f"  {record.id}: {figures(direction)}: {direction.rationale}", "dim")
+            self._print(f"  {record.id}: {format_figures(direction)}: {direction.rationale}", "dim")
 
     def _print(self, text: str, style: str) -> None:
-        self.console.print(printable(text), style=style, soft_wrap=True)
+        self.console.print(escape_control(text), style=style, soft_wrap=True)
 
     def _show_bars(self, view: RunView) -> None:
-        is_person_typing = self.asks_here and _PERSON in (view.executor, view.architect)
+        is_person_typing = self.can_ask_here and _PERSON in (view.executor, view.architect)
         if not self.interactive or is_person_typing:
             return
         from rich.live import Live
@@ -207,10 +207,10 @@ class LiveGate:
             if view is None:
                 return text
             for id, active in self._active.items():
-                self._append_row(text, view.task(id), active)
-            counts = statistics(view)
+                self._append_row(text, view.get_task(id), active)
+            counts = count_tasks(view)
             elapsed = time.monotonic() - self._started
-            spent = f"; {words}" if (words := summary(self._spent, view.budget.run)) else ""
+            spent = f"; {words}" if (words := summarize_spending(self._spent, view.budget.run)) else ""
             line = f"  {counts.passed} of {counts.total} passed, {counts.failed} failed, {elapsed:.0f} s{spent}"
             text.append(line, style="dim")
         return text
@@ -218,13 +218,13 @@ class LiveGate:
     @staticmethod
     def _append_row(text: Text, task: TaskView, active: _ActiveTask) -> None:
         now = time.monotonic()
-        text.append(f"  {bar(position(task))} {task.record.id} ", style="cyan")
+        text.append(f"  {format_bar(locate_task(task))} {task.record.id} ", style="cyan")
         text.append(f"{task.record.state.value.lower()} {now - active.since:.0f} s  ")
         doing = active.last_line
         if task.record.state is TaskState.VERIFYING and active.checks:
             (check, phase), _ = max(active.checks.items(), key=lambda entry: entry[1])
             doing = f"{check} on the {'base' if phase is Phase.BASELINE else 'change'}"
-        shown = printable(doing)
+        shown = escape_control(doing)
         text.append(f"{shown if len(shown) <= _MAX_TEXT else '…' + shown[-_MAX_TEXT:]}\n", style="dim")
 
 
@@ -235,17 +235,17 @@ class _TaskChecks:
     live: LiveGate
     task: str
 
-    def step(self, text: str) -> None:
-        self.live.output(self.task, text.encode())
+    def on_step(self, text: str) -> None:
+        self.live.on_output(self.task, text.encode())
 
-    def started(self, check: str, phase: Phase) -> None:
-        self.live.checking(self.task, check, phase, begins=True)
+    def on_start(self, check: str, phase: Phase) -> None:
+        self.live.note_check(self.task, check, phase, begins=True)
 
-    def output(self, check: str, phase: Phase, data: bytes) -> None:
-        self.live.output(self.task, data)
+    def on_output(self, check: str, phase: Phase, data: bytes) -> None:
+        self.live.on_output(self.task, data)
 
-    def ended(self, check: str, phase: Phase, *, reused: bool) -> None:
-        self.live.checking(self.task, check, phase, begins=False)
+    def on_end(self, check: str, phase: Phase, *, reused: bool) -> None:
+        self.live.note_check(self.task, check, phase, begins=False)
 
-    def judged(self, line: CheckLine) -> None:
-        self.live.judged(self.task, line)
+    def on_check_judged(self, line: CheckLine) -> None:
+        self.live.print_failed_check(self.task, line)

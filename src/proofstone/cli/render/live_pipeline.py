@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Final
 
 from proofstone.check.context import Progress
 from proofstone.cli.render.check import LiveChecks
-from proofstone.cli.render.live_agents import AgentsAtWork
+from proofstone.cli.render.live_agents import LiveAgents
 from proofstone.cli.render.live_gate import LiveGate
-from proofstone.cli.render.pipeline import approval, cascade
+from proofstone.cli.render.pipeline import format_approval, format_final_checks
 from proofstone.cli.render.plan_gate import LivePlanGate
-from proofstone.cli.render.solve_words import one_line, serving
+from proofstone.cli.render.solve_text import describe_agents, shorten_visibly
 from proofstone.common.models import Lane
-from proofstone.documents.markdown import visible
-from proofstone.gate.request import Watching as GateWatching
-from proofstone.pipeline.models.run import ApprovalEntry, FinalChecks, RunSetup
-from proofstone.pipeline.rules.planning import DEPTHS
-from proofstone.plan_gate.run import Watching as PlanGateWatching
+from proofstone.documents.markdown import make_visible
+from proofstone.gate.request import GateObserver as GateWatching
+from proofstone.pipeline.models.run import ApprovalEntry, FinalChecks, PipelineRunConfig
+from proofstone.pipeline.rules.planning import LANE_DEPTHS
+from proofstone.plan_gate.run import PlanGateObserver as PlanGateWatching
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -54,12 +54,12 @@ _HASH_LENGTH: Final = 12
 
 
 @dataclass
-class LivePipeline(AgentsAtWork):
+class LivePipeline(LiveAgents):
     """Show a run of the pipeline. Implements `pipeline.journal.Watching` for one console."""
 
-    asks_here: bool = False
+    can_ask_here: bool = False
     """Whether a person can be asked on this terminal."""
-    gate_view: type[LiveGate] = LiveGate
+    gate_view_class: type[LiveGate] = LiveGate
     """The view of the tasks."""
     _lane: Lane = Lane.STANDARD
     _step_index: int = -1
@@ -71,80 +71,82 @@ class LivePipeline(AgentsAtWork):
     _part: ExitStack = field(default_factory=ExitStack)
     """The view of the current part."""
 
-    def began(self, run_id: str, setup: RunSetup, *, resumed: bool) -> None:
+    def on_run_started(self, run_id: str, setup: PipelineRunConfig, *, resumed: bool) -> None:
         with self._print_lock:
             self._note_backends(spec for specs in setup.agents.values() for spec in specs)
             self._lane = setup.lane
-            self._print(one_line(setup.request), "bold")
+            self._print(shorten_visibly(setup.request), "bold")
             self._print(f"run {run_id}{', resumed' if resumed else ''}", "dim")
-            self._print(f"onto {visible(setup.branch)}, from {setup.base_commit[:_HASH_LENGTH]}, {setup.mode}", "dim")
+            self._print(
+                f"onto {make_visible(setup.branch)}, from {setup.base_commit[:_HASH_LENGTH]}, {setup.mode}", "dim"
+            )
             self._print(_describe_team(setup.agents), "dim")
             for note in setup.notes:
-                self._print(f"note: {visible(note)}", "dim")
+                self._print(f"note: {make_visible(note)}", "dim")
 
-    def asked(self, agent: str, about: str = "") -> None:
+    def on_agent_started(self, agent: str, about: str = "") -> None:
         with self._print_lock:
             self._end_part()
             self._reach(self._step_of(agent))
-        super().asked(agent, about)
+        super().on_agent_started(agent, about)
 
-    def noted(self, kind: str, text: str) -> None:
+    def on_note(self, kind: str, text: str) -> None:
         with self._print_lock:
             self._end_part()
             self._is_built = self._is_built or kind == "plan"
-            prefix, style = _NOTES.get(kind, (visible(kind), "dim"))
-            self._print(f"  {prefix}: {one_line(text, _MAX_TEXT)}", style)
+            prefix, style = _NOTES.get(kind, (make_visible(kind), "dim"))
+            self._print(f"  {prefix}: {shorten_visibly(text, _MAX_TEXT)}", style)
             if kind == "lane":
                 self._lane = next((lane for lane in Lane if text.startswith(f"{lane}:")), self._lane)
                 self._print(f"  {' → '.join(self._steps)}", "dim")
 
-    def approved(self, entry: ApprovalEntry) -> None:
+    def on_approval(self, entry: ApprovalEntry) -> None:
         with self._print_lock:
             self._end_part()
             self._reach("approval", heading=False)
-            self._print(f"  ✓ {approval(entry)}", "dim" if entry.auto_selected else "green")
+            self._print(f"  ✓ {format_approval(entry)}", "dim" if entry.auto_selected else "green")
 
-    def checking(self) -> Progress:
+    def on_checks_started(self) -> Progress:
         with self._print_lock:
             self._begin_part("whole cascade")
             live = LiveChecks(self.console, self.interactive)
-            self._part.enter_context(live.showing())
+            self._part.enter_context(live.show_live())
             return live
 
-    def checked(self, checks: FinalChecks) -> None:
+    def on_checks_ended(self, checks: FinalChecks) -> None:
         with self._print_lock:
             self._end_part()
-            self._print(f"  {cascade(checks)}", "green" if checks.passed else "red")
+            self._print(f"  {format_final_checks(checks)}", "green" if checks.passed else "red")
 
-    def plan_gate(self, iteration: int) -> PlanGateWatching:
+    def on_plan_gate_started(self, iteration: int) -> PlanGateWatching:
         with self._print_lock:
             self._begin_part("plan gate")
             live = LivePlanGate(self.console, self.interactive)
-            self._part.enter_context(live.showing())
+            self._part.enter_context(live.show_live())
             return live
 
-    def gate(self, iteration: int) -> GateWatching:
+    def on_task_gate_started(self, iteration: int) -> GateWatching:
         with self._print_lock:
             self._begin_part("task")
-            live = self.gate_view(self.console, self.interactive, self.asks_here)
-            self._part.enter_context(live.showing())
+            live = self.gate_view_class(self.console, self.interactive, self.can_ask_here)
+            self._part.enter_context(live.show_live())
             return live
 
-    def committed(self, commit: str, branch: str) -> None:
+    def on_commit(self, commit: str, branch: str) -> None:
         with self._print_lock:
             self._end_part()
             self._reach("commit")
-            self._print(f"  ✓ committed {commit[:_HASH_LENGTH]} onto {visible(branch)}", "bold green")
+            self._print(f"  ✓ committed {commit[:_HASH_LENGTH]} onto {make_visible(branch)}", "bold green")
 
     @contextmanager
-    def showing(self) -> Iterator[None]:
-        with super().showing():
+    def show_live(self) -> Iterator[None]:
+        with super().show_live():
             try:
                 yield
             finally:
-                self.clear()
+                self.clear_rows()
 
-    def clear(self) -> None:
+    def clear_rows(self) -> None:
         """Remove all rows: a person is asked, or the run is over."""
         with self._print_lock:
             self._end_part()
@@ -154,7 +156,7 @@ class LivePipeline(AgentsAtWork):
 
     @property
     def _steps(self) -> Sequence[str]:
-        return DEPTHS[self._lane].steps
+        return LANE_DEPTHS[self._lane].steps
 
     def _begin_part(self, step: str) -> None:
         self._end_part()
@@ -190,7 +192,7 @@ class LivePipeline(AgentsAtWork):
     def _heading(self, step: str) -> str:
         again = ", again" if step in self._visited else ""
         if self._step_index < 0:
-            return f"{visible(step)}{again}"
+            return f"{make_visible(step)}{again}"
         return f"step {self._step_index + 1} of {len(self._steps)}: {self._steps[self._step_index]}{again}"
 
     def _render(self) -> RenderableType:
@@ -219,11 +221,11 @@ def _describe_team(agents: Mapping[str, tuple[str, ...]]) -> str:
     """Describe which backends serve the agents. Combine agents and roles with the same backends."""
     specs_by_agent = {agent: " or ".join(specs) for agent, specs in agents.items()}
     if len(set(specs_by_agent.values())) == 1:
-        return f"all agents: {visible(next(iter(specs_by_agent.values())))}"
+        return f"all agents: {make_visible(next(iter(specs_by_agent.values())))}"
     specs_by_role: dict[str, set[str]] = {}
     for agent, spec in specs_by_agent.items():
         specs_by_role.setdefault(_role_of(agent), set()).add(spec)
-    return serving(
+    return describe_agents(
         {
             agent if len(specs_by_role[_role_of(agent)]) > 1 else _role_of(agent): spec
             for agent, spec in specs_by_agent.items()

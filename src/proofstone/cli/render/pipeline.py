@@ -13,12 +13,12 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
 from proofstone.agents.roles.models.gate import TaskState
-from proofstone.agents.rules.budget import summary
-from proofstone.cli.render.gate import OUTCOME
-from proofstone.cli.render.solve_words import one_line, seconds
+from proofstone.agents.rules.budget import summarize_spending
+from proofstone.cli.render.gate import OUTCOME_STYLES
+from proofstone.cli.render.solve_text import format_seconds, shorten_visibly
 from proofstone.common.models import Allowance, Confidence, Severity
-from proofstone.common.text import counted, printable
-from proofstone.documents.markdown import visible
+from proofstone.common.text import escape_control, pluralize
+from proofstone.documents.markdown import make_visible
 from proofstone.gate.models import RunOutcome, TaskReport
 from proofstone.pipeline.models.run import (
     ApprovalEntry,
@@ -28,7 +28,7 @@ from proofstone.pipeline.models.run import (
     GateSummary,
     KnownIssue,
     PlanGateSummary,
-    Reviewed,
+    ReviewerVerdict,
     RunReport,
 )
 
@@ -36,80 +36,83 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-WANT_WORDS: Final = frozenset(("expand", "modify", "revise"))
+OPTIONS_WITH_NOTE: Final = frozenset(("expand", "modify", "revise"))
 """Options that need a note, because the agents would not know what the person wants."""
 _HASH_LENGTH: Final = 12
 _MAX_TEXT: Final = 400
 
 
-def approval(entry: ApprovalEntry) -> str:
+def format_approval(entry: ApprovalEntry) -> str:
     """Describe a decision at an approval gate."""
     how = ", by default" if entry.auto_selected else ", by a person"
-    note = f": {one_line(entry.user_response_raw, _MAX_TEXT)}" if entry.user_response_raw.strip() else ""
-    return f"{visible(entry.gate_id)}: {visible(entry.selected_option)}{how}{note}"
+    note = f": {shorten_visibly(entry.user_response_raw, _MAX_TEXT)}" if entry.user_response_raw.strip() else ""
+    return f"{make_visible(entry.gate_id)}: {make_visible(entry.selected_option)}{how}{note}"
 
 
-def option_line(option: ApprovalOption) -> str:
+def format_option(option: ApprovalOption) -> str:
     """Describe an option of an approval gate."""
     default = " (the default)" if option.is_default else ""
-    return f"{one_line(option.label)}{default}: {one_line(option.description, _MAX_TEXT)}"
+    return f"{shorten_visibly(option.label)}{default}: {shorten_visibly(option.description, _MAX_TEXT)}"
 
 
-def answer_command(run_id: str, request: ApprovalRequest, option: ApprovalOption) -> str:
+def format_approve_command(run_id: str, request: ApprovalRequest, option: ApprovalOption) -> str:
     """Return the command that chooses this option."""
-    note = ' --note "…"' if option.id in WANT_WORDS else ""
+    note = ' --note "…"' if option.id in OPTIONS_WITH_NOTE else ""
     return f"proofstone approve {run_id} {shlex.quote(request.gate_id)} {shlex.quote(option.id)}{note}"
 
 
-def cascade(checks: FinalChecks) -> str:
+def format_final_checks(checks: FinalChecks) -> str:
     """Describe the result of all checks on the merged tree."""
     tree = checks.tree[:_HASH_LENGTH]
     if checks.passed:
         return f"✓ all checks pass on the merged tree {tree}, confidence {checks.confidence}"
-    broken = f"; {counted(len(checks.regressions), 'regression')}" if checks.regressions else ""
+    broken = f"; {pluralize(len(checks.regressions), 'regression')}" if checks.regressions else ""
     return (
-        f"✗ the merged tree {tree} does not pass: {one_line(checks.reason or 'no reason was given', _MAX_TEXT)}{broken}"
+        f"✗ the merged tree {tree} does not pass: "
+        f"{shorten_visibly(checks.reason or 'no reason was given', _MAX_TEXT)}{broken}"
     )
 
 
-def task_line(task: TaskReport) -> str:
+def format_task_line(task: TaskReport) -> str:
     """Describe the state of a task."""
     confidence = f", confidence {task.confidence}" if task.confidence else ""
-    tries = counted(task.attempts, "attempt")
+    tries = pluralize(task.attempts, "attempt")
     mark = {TaskState.APPROVED: "✓", TaskState.FAILED: "✗", TaskState.BLOCKED: "✗"}.get(task.state, "–")
-    return f"{mark} {visible(task.id)} {one_line(task.name)}  {task.state.value.lower()}, {tries}{confidence}"
+    return (
+        f"{mark} {make_visible(task.id)} {shorten_visibly(task.name)}  {task.state.value.lower()}, {tries}{confidence}"
+    )
 
 
-def trouble(task: TaskReport) -> Iterator[str]:
+def task_problems(task: TaskReport) -> Iterator[str]:
     """Yield why a task has not passed; nothing for a task that has."""
     if task.override is not None:
-        yield f"set aside by {visible(task.override.by)}: {one_line(task.override.reason, _MAX_TEXT)}"
+        yield f"set aside by {make_visible(task.override.by)}: {shorten_visibly(task.override.reason, _MAX_TEXT)}"
     if task.failures and task.state is not TaskState.APPROVED:
         last = task.failures[-1]
-        yield f"{last.type}: {one_line(last.error, _MAX_TEXT)}"
+        yield f"{last.type}: {shorten_visibly(last.error, _MAX_TEXT)}"
     if task.asks:
-        yield one_line(task.asks, _MAX_TEXT)
+        yield shorten_visibly(task.asks, _MAX_TEXT)
 
 
-def review_line(word: Reviewed) -> str:
+def format_review(word: ReviewerVerdict) -> str:
     """Describe a review: `security approve (1 minor), by gpt-5`."""
     if word.verdict is None:
         return f"{word.focus} not heard"
     counts = ", ".join(f"{word.findings[severity]} {severity}" for severity in Severity if word.findings.get(severity))
-    model = f", by {visible(word.model)}" if word.model else ""
+    model = f", by {make_visible(word.model)}" if word.model else ""
     return f"{word.focus} {word.verdict}{f' ({counts})' if counts else ''}{model}"
 
 
-def issue_line(issue: KnownIssue) -> str:
+def format_issue(issue: KnownIssue) -> str:
     """Describe a known issue."""
-    where = f" in {one_line(', '.join(issue.where))}" if issue.where else ""
-    return f"{issue.severity}: {one_line(issue.title, _MAX_TEXT)}{where} ({one_line(issue.source)})"
+    where = f" in {shorten_visibly(', '.join(issue.where))}" if issue.where else ""
+    return f"{issue.severity}: {shorten_visibly(issue.title, _MAX_TEXT)}{where} ({shorten_visibly(issue.source)})"
 
 
-def cost(report: RunReport) -> str:
+def format_run_cost(report: RunReport) -> str:
     """Describe what the run has cost."""
-    spent = summary(report.spent, Allowance()) or "no model calls"
-    return f"agents asked {counted(report.dispatches, 'time')}, {spent}, {seconds(report.elapsed_ms)}"
+    spent = summarize_spending(report.spent, Allowance()) or "no model calls"
+    return f"agents asked {pluralize(report.dispatches, 'time')}, {spent}, {format_seconds(report.elapsed_ms)}"
 
 
 _MAX_LINES: Final = 20
@@ -118,7 +121,7 @@ _CONFIDENCE_STYLES: Final = {Confidence.HIGH: "green", Confidence.MEDIUM: "yello
 _SEVERITY: Final = tuple(Severity)
 
 
-def print_run(console: Console, report: RunReport) -> None:
+def print_pipeline_report(console: Console, report: RunReport) -> None:
     """Print the result at the end of `proofstone run`, and for `proofstone status`."""
     _print_outcome(console, report)
     if report.waiting is not None:
@@ -128,50 +131,52 @@ def print_run(console: Console, report: RunReport) -> None:
     _print_reviews(console, report)
     _print_checks(console, report)
     issues = sorted(report.known_issues, key=lambda issue: _SEVERITY.index(issue.severity))
-    _print_section(console, "known issues", map(issue_line, issues))
-    _print_section(console, "approvals", map(approval, report.approvals))
+    _print_section(console, "known issues", map(format_issue, issues))
+    _print_section(console, "approvals", map(format_approval, report.approvals))
     _print_section(
-        console, "changed", [f"{file.risk} {visible(file.path)} ({visible(file.change)})" for file in report.changed]
+        console,
+        "changed",
+        [f"{file.risk} {make_visible(file.path)} ({make_visible(file.change)})" for file in report.changed],
     )
-    _print_section(console, "notes", map(visible, report.notes))
+    _print_section(console, "notes", map(make_visible, report.notes))
     _print_end(console, report)
 
 
 def _print_outcome(console: Console, report: RunReport) -> None:
-    console.print(report.outcome.value.upper(), style=OUTCOME[report.outcome], end="")
-    _print_line(console, f"  {one_line(report.reason, _MAX_TEXT)}".rstrip())
-    _print_line(console, f"asked for: {one_line(report.request, _MAX_TEXT)}")
+    console.print(report.outcome.value.upper(), style=OUTCOME_STYLES[report.outcome], end="")
+    _print_line(console, f"  {shorten_visibly(report.reason, _MAX_TEXT)}".rstrip())
+    _print_line(console, f"asked for: {shorten_visibly(report.request, _MAX_TEXT)}")
     if report.confidence is not None:
         raising = " It would be higher without this:" if report.confidence_reasons else ""
         _print_line(console, f"confidence {report.confidence}.{raising}", _CONFIDENCE_STYLES[report.confidence])
-        _print_list(console, [one_line(reason, _MAX_TEXT) for reason in report.confidence_reasons])
-    why = f": {one_line(report.lane_reason)}" if report.lane_reason else ""
+        _print_list(console, [shorten_visibly(reason, _MAX_TEXT) for reason in report.confidence_reasons])
+    why = f": {shorten_visibly(report.lane_reason)}" if report.lane_reason else ""
     _print_line(console, f"lane {report.lane}{why}", "dim")
 
 
 def _print_question(console: Console, report: RunReport, request: ApprovalRequest) -> None:
     """Print the question, and for each option the command that chooses it."""
     console.print("\nyou are asked:", style="bold")
-    _print_line(console, f"  {one_line(request.question, _MAX_TEXT)}", "yellow")
-    _print_line(console, indent(printable(request.context), "  "))
+    _print_line(console, f"  {shorten_visibly(request.question, _MAX_TEXT)}", "yellow")
+    _print_line(console, indent(escape_control(request.context), "  "))
     for option in request.options:
-        _print_line(console, f"  {answer_command(report.run_id, request, option)}")
-        _print_line(console, f"    {option_line(option)}", "dim")
+        _print_line(console, f"  {format_approve_command(report.run_id, request, option)}")
+        _print_line(console, f"    {format_option(option)}", "dim")
     _print_line(console, f"  and then: proofstone resume {report.run_id}")
 
 
 def _plan_gate_line(gate: PlanGateSummary) -> str:
     verdict = gate.verdict or "a question is waiting"
-    return f"{gate.iteration}. {verdict}: {one_line(gate.reason, _MAX_TEXT)} (run {gate.run_id})"
+    return f"{gate.iteration}. {verdict}: {shorten_visibly(gate.reason, _MAX_TEXT)} (run {gate.run_id})"
 
 
 def _print_tasks(console: Console, gates: Sequence[GateSummary]) -> None:
     for gate in gates:
-        reason = f": {one_line(gate.reason, _MAX_TEXT)}" if gate.reason else ""
+        reason = f": {shorten_visibly(gate.reason, _MAX_TEXT)}" if gate.reason else ""
         _print_line(console, f"\ntasks of plan {gate.iteration}, {gate.outcome}{reason} (run {gate.run_id}):", "bold")
         for task in gate.tasks:
-            _print_line(console, f"  {task_line(task)}")
-            for why in trouble(task):
+            _print_line(console, f"  {format_task_line(task)}")
+            for why in task_problems(task):
                 _print_line(console, f"    {why}", "red")
 
 
@@ -182,7 +187,7 @@ def _print_reviews(console: Console, report: RunReport) -> None:
     for (scope, round), words in groupby(report.reviews, key=lambda review: (review.scope, review.round)):
         _print_line(console, f"  {scope}, round {round}")
         for word in words:
-            _print_line(console, f"    {review_line(word)}")
+            _print_line(console, f"    {format_review(word)}")
     if report.single_model:
         _print_line(console, "  all reviews are by one model, each with a different focus", "yellow")
 
@@ -191,15 +196,17 @@ def _print_checks(console: Console, report: RunReport) -> None:
     if report.final is None:
         return
     console.print("\nchecks:", style="bold")
-    _print_line(console, f"  {cascade(report.final)}", "green" if report.final.passed else "red")
-    _print_list(console, [f"worked before: {visible(regression)}" for regression in report.final.regressions])
+    _print_line(console, f"  {format_final_checks(report.final)}", "green" if report.final.passed else "red")
+    _print_list(console, [f"worked before: {make_visible(regression)}" for regression in report.final.regressions])
 
 
 def _print_end(console: Console, report: RunReport) -> None:
     console.print()
     if report.commit is not None:
         branch = shlex.quote(report.branch)
-        _print_line(console, f"one commit, {report.commit[:_HASH_LENGTH]}, is on {visible(report.branch)}", "green")
+        _print_line(
+            console, f"one commit, {report.commit[:_HASH_LENGTH]}, is on {make_visible(report.branch)}", "green"
+        )
         _print_line(console, f"  merge it with: git merge --ff-only {branch}")
         _print_line(console, f"  once it is merged, revert it with: {report.rollback}")
     else:
@@ -209,7 +216,7 @@ def _print_end(console: Console, report: RunReport) -> None:
     if report.bundle:
         _print_line(console, f"evidence: {report.bundle}")
     _print_line(console, f"documents: {report.directory}", "dim")
-    _print_line(console, f"cost: {cost(report)}", "dim")
+    _print_line(console, f"cost: {format_run_cost(report)}", "dim")
     _print_line(console, f"run {report.run_id}; `proofstone ledger show {report.run_id}` shows all of it", "dim")
 
 
@@ -218,7 +225,7 @@ def _print_next(console: Console, report: RunReport) -> None:
     resume = f"proofstone resume {report.run_id}"
     is_part_asking = report.outcome is RunOutcome.NEEDS_HUMAN and report.next_step != resume
     then = f"; when you have answered: {resume}" if is_part_asking else ""
-    _print_line(console, f"next: {visible(report.next_step)}{then}")
+    _print_line(console, f"next: {make_visible(report.next_step)}{then}")
 
 
 def _print_patch(console: Console, report: RunReport) -> None:
@@ -246,4 +253,4 @@ def _print_list(console: Console, lines: Sequence[str]) -> None:
 
 
 def _print_line(console: Console, text: str, style: str = "") -> None:
-    console.print(printable(text), style=style, soft_wrap=True)
+    console.print(escape_control(text), style=style, soft_wrap=True)

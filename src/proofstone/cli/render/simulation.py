@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from proofstone.documents.svg import line, picture, text
-from proofstone.solve.rules.gradient import Weights
+from proofstone.documents.svg import svg_line, svg_picture, svg_text
+from proofstone.solve.rules.gradient import LossWeights
 from proofstone.solve.simulation.rules import MIXES
-from proofstone.solve.simulation.run import BASELINES, CONTENDERS, Estimate, Summary
+from proofstone.solve.simulation.run import BASELINES, CONTENDERS, Estimate, PolicySummary
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-Compared = Mapping[str, tuple[Summary, ...]]
-HEAD: Final = (
+PolicyComparison = Mapping[str, tuple[PolicySummary, ...]]
+TABLE_HEADING: Final = (
     "policy",
     "success",
     "95 %",
@@ -34,11 +34,11 @@ _TOP, _BOTTOM = 40, 190
 _BARS, _LINES = (50, 420), (490, 740)
 
 
-def print_comparison(console: Console, compared: Compared, seed: int, weights: Weights) -> None:
+def print_comparison(console: Console, compared: PolicyComparison, seed: int, weights: LossWeights) -> None:
     """Print the comparison as tables."""
     for mix, summaries in compared.items():
         console.print(f"{mix}: {MIXES[mix].summary}", style="bold")
-        table = [HEAD, *map(cells, summaries)]
+        table = [TABLE_HEADING, *map(format_cells, summaries)]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for row in table:
             line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -51,7 +51,7 @@ def print_comparison(console: Console, compared: Compared, seed: int, weights: W
         console.print(f"  {name}: {CONTENDERS[name].summary}", style="dim", soft_wrap=True)
 
 
-def cells(summary: Summary) -> tuple[str, ...]:
+def format_cells(summary: PolicySummary) -> tuple[str, ...]:
     """Return the cells of a policy's row."""
     success = summary.success
     return (
@@ -69,24 +69,24 @@ def _format_gain(gain: Estimate) -> str:
     return f"{100 * gain.value:+.1f} ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
 
 
-def plotted(compared: Compared) -> str:
+def render_comparison_plot(compared: PolicyComparison) -> str:
     """Return the picture as SVG."""
     rows = [
         f'<g transform="translate(0 {number * _HEIGHT})">{"".join(_row(mix, summaries))}</g>'
         for number, (mix, summaries) in enumerate(compared.items())
     ]
-    return picture(_WIDTH, _HEIGHT * len(rows), rows)
+    return svg_picture(_WIDTH, _HEIGHT * len(rows), rows)
 
 
-def _row(mix: str, summaries: Sequence[Summary]) -> Iterator[str]:
-    yield text(_BARS[0], 16, f"{mix}: {MIXES[mix].summary}", size=13)
-    yield text(_BARS[0], 32, "success rate, with its 95 % interval")
-    yield text(_LINES[0], 32, "mean loss L after each round")
+def _row(mix: str, summaries: Sequence[PolicySummary]) -> Iterator[str]:
+    yield svg_text(_BARS[0], 16, f"{mix}: {MIXES[mix].summary}", size=13)
+    yield svg_text(_BARS[0], 32, "success rate, with its 95 % interval")
+    yield svg_text(_LINES[0], 32, "mean loss L after each round")
     yield from _bars(summaries)
     yield from _trajectories(summaries)
 
 
-def _bars(summaries: Sequence[Summary]) -> Iterator[str]:
+def _bars(summaries: Sequence[PolicySummary]) -> Iterator[str]:
     left, right = _BARS
     yield from _scale(left, right)
     wide = (right - left) / len(summaries)
@@ -97,29 +97,31 @@ def _bars(summaries: Sequence[Summary]) -> Iterator[str]:
             f'<rect x="{x:.1f}" y="{high:.1f}" width="{0.7 * wide:.1f}" height="{_BOTTOM - high:.1f}" '
             f'fill="{_COLOURS[summary.policy]}"/>'
         )
-        yield line(middle, _y(summary.success.low), middle, _y(summary.success.high), "#000")
-        yield text(middle, _BOTTOM + 15, summary.policy, anchor="middle")
-        yield text(middle, _BOTTOM + 29, f"{summary.success.value:.1%}", anchor="middle")
+        yield svg_line(middle, _y(summary.success.low), middle, _y(summary.success.high), "#000")
+        yield svg_text(middle, _BOTTOM + 15, summary.policy, anchor="middle")
+        yield svg_text(middle, _BOTTOM + 29, f"{summary.success.value:.1%}", anchor="middle")
 
 
-def _trajectories(summaries: Sequence[Summary]) -> Iterator[str]:
+def _trajectories(summaries: Sequence[PolicySummary]) -> Iterator[str]:
     left, right = _LINES
     yield from _scale(left, right)
     longest = max(len(summary.losses) for summary in summaries)
     apart = (right - left) / max(1, longest - 1)
     for number in range(longest):
-        yield text(left + apart * number, _BOTTOM + 15, str(number + 1), anchor="middle")
+        yield svg_text(left + apart * number, _BOTTOM + 15, str(number + 1), anchor="middle")
     for number, one in enumerate(summaries):
         points = " ".join(f"{left + apart * at:.1f},{_y(value):.1f}" for at, value in enumerate(one.losses))
         yield f'<polyline points="{points}" fill="none" stroke="{_COLOURS[one.policy]}" stroke-width="1.5"/>'
-        yield line(right + 14, _TOP + 10 + 16 * number, right + 30, _TOP + 10 + 16 * number, _COLOURS[one.policy], 3)
-        yield text(right + 36, _TOP + 14 + 16 * number, one.policy)
+        yield svg_line(
+            right + 14, _TOP + 10 + 16 * number, right + 30, _TOP + 10 + 16 * number, _COLOURS[one.policy], 3
+        )
+        yield svg_text(right + 36, _TOP + 14 + 16 * number, one.policy)
 
 
 def _scale(left: float, right: float) -> Iterator[str]:
     for share in (0, 0.25, 0.5, 0.75, 1):
-        yield line(left, _y(share), right, _y(share), "#ddd" if share else "#000")
-        yield text(left - 6, _y(share) + 4, f"{share:g}", anchor="end")
+        yield svg_line(left, _y(share), right, _y(share), "#ddd" if share else "#000")
+        yield svg_text(left - 6, _y(share) + 4, f"{share:g}", anchor="end")
 
 
 def _y(share: float) -> float:

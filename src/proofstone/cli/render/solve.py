@@ -5,25 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from proofstone.cli.render.solve_page import text_plot
-from proofstone.cli.render.solve_words import (
-    DIRECTIVE_STYLE,
-    STATUS_STYLE,
-    apply_command,
-    cost,
-    effort,
-    headline,
-    last_failures,
-    memory,
-    one_line,
-    output_text,
-    rejected_plans,
-    table,
-    taking_in,
+from proofstone.cli.render.solve_page import render_text_plot
+from proofstone.cli.render.solve_text import (
+    DIRECTIVE_STYLES,
+    STATUS_STYLES,
+    build_round_table,
+    describe_patch,
+    format_apply_command,
+    format_effort,
+    format_memory,
+    format_solve_cost,
+    format_solve_headline,
+    format_solve_output,
+    list_last_failures,
+    list_rejected_plans,
+    shorten_visibly,
 )
 from proofstone.common.models import ChangeKind
-from proofstone.common.text import printable
-from proofstone.documents.markdown import visible
+from proofstone.common.text import escape_control
+from proofstone.documents.markdown import make_visible
 from proofstone.solve.models import SolveReport
 
 if TYPE_CHECKING:
@@ -36,49 +36,51 @@ _MAX_LINES: Final = 20
 _MAX_TEXT: Final = 400
 
 
-def print_solve(console: Console, report: SolveReport, plot: bool = False, written: Path | None = None) -> None:
+def print_solve_report(console: Console, report: SolveReport, plot: bool = False, written: Path | None = None) -> None:
     """Print the result at the end of `proofstone solve`. `written` is the file of the full report."""
     _print_outcome(console, report)
     _print_rounds(console, report)
     if plot:
         console.print("\nthe loss, round by round:", style="bold")
-        _print_line(console, text_plot(report))
+        _print_line(console, render_text_plot(report))
     _print_section(
         console,
         "what failed",
-        [f"{intent}: {failure}" if intent else failure for intent, failure in last_failures(report)],
+        [f"{intent}: {failure}" if intent else failure for intent, failure in list_last_failures(report)],
     )
-    _print_section(console, "plans that were not taken", [one_line(plan, _MAX_TEXT) for plan in rejected_plans(report)])
+    _print_section(
+        console, "plans that were not taken", [shorten_visibly(plan, _MAX_TEXT) for plan in list_rejected_plans(report)]
+    )
     _print_changes(console, report)
-    _print_section(console, "notes", [visible(note) for note in report.notes])
+    _print_section(console, "notes", [make_visible(note) for note in report.notes])
     _print_end(console, report, written)
 
 
 def _print_outcome(console: Console, report: SolveReport) -> None:
     status, summary = (report.result.status, report.result.summary) if report.result else (None, "")
-    console.print(headline(report), style=STATUS_STYLE[status], end="")
-    summary_text = f"  {one_line(summary, _MAX_TEXT)}" if summary else ""
-    _print_line(console, f"{summary_text}  ({effort(report)})")
-    _print_line(console, f"asked for: {one_line(report.task.raw_input, _MAX_TEXT)}")
+    console.print(format_solve_headline(report), style=STATUS_STYLES[status], end="")
+    summary_text = f"  {shorten_visibly(summary, _MAX_TEXT)}" if summary else ""
+    _print_line(console, f"{summary_text}  ({format_effort(report)})")
+    _print_line(console, f"asked for: {shorten_visibly(report.task.raw_input, _MAX_TEXT)}")
     if report.task.clarification:
-        _print_line(console, f"and answered: {one_line(report.task.clarification, _MAX_TEXT)}")
+        _print_line(console, f"and answered: {shorten_visibly(report.task.clarification, _MAX_TEXT)}")
     if report.question:
-        _print_line(console, f"\nyou are asked: {one_line(report.question, 1000)}", "yellow")
-    if output := output_text(report):
+        _print_line(console, f"\nyou are asked: {shorten_visibly(report.question, 1000)}", "yellow")
+    if output := format_solve_output(report):
         console.print("\nthe result:", style="bold")
         _print_line(console, output)
     if report.result is not None:
-        _print_section(console, "done, and can be used", [visible(result) for result in report.result.partial])
-        _print_section(console, "what you could do now", [visible(move) for move in report.result.next_moves])
+        _print_section(console, "done, and can be used", [make_visible(result) for result in report.result.partial])
+        _print_section(console, "what you could do now", [make_visible(move) for move in report.result.next_moves])
 
 
 def _print_rounds(console: Console, report: SolveReport) -> None:
     if not report.rounds:
         return
-    rows = table(report)
+    rows = build_round_table(report)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     directives = [round_.directive.directive for round_ in report.rounds]
-    styles = ["dim", *(DIRECTIVE_STYLE.get(directive, "") for directive in directives)]
+    styles = ["dim", *(DIRECTIVE_STYLES.get(directive, "") for directive in directives)]
     console.print()
     for row, style in zip(rows, styles, strict=True):
         cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -87,19 +89,19 @@ def _print_rounds(console: Console, report: SolveReport) -> None:
 
 def _print_changes(console: Console, report: SolveReport) -> None:
     _print_section(
-        console, "changed", [f"{_CHANGE_MARKS[change.kind]} {visible(change.path)}" for change in report.changed]
+        console, "changed", [f"{_CHANGE_MARKS[change.kind]} {make_visible(change.path)}" for change in report.changed]
     )
     if report.patch:
-        _print_line(console, f"  {taking_in(report)}: {apply_command(report)}")
+        _print_line(console, f"  {describe_patch(report)}: {format_apply_command(report)}")
 
 
 def _print_end(console: Console, report: SolveReport, written: Path | None) -> None:
     console.print()
     if report.next_step:
-        _print_line(console, f"next: {visible(report.next_step)}")
+        _print_line(console, f"next: {make_visible(report.next_step)}")
     if report.remembered:
-        _print_line(console, f"memory: {memory(report)}; `proofstone memory list` shows all of it", "dim")
-    _print_line(console, f"cost: {cost(report)}", "dim")
+        _print_line(console, f"memory: {format_memory(report)}; `proofstone memory list` shows all of it", "dim")
+    _print_line(console, f"cost: {format_solve_cost(report)}", "dim")
     if written is not None:
         _print_line(console, f"report: {written}", "dim")
     _print_line(console, f"run {report.run_id}; `proofstone ledger show {report.run_id}` shows all of it", "dim")
@@ -116,4 +118,4 @@ def _print_section(console: Console, title: str, lines: list[str]) -> None:
 
 
 def _print_line(console: Console, text: str, style: str = "") -> None:
-    console.print(printable(text), style=style, soft_wrap=True)
+    console.print(escape_control(text), style=style, soft_wrap=True)

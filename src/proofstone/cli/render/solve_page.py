@@ -11,28 +11,28 @@ from itertools import pairwise
 from typing import Final
 
 from proofstone.agents.roles.models.solve_messages import Criterion, SubTaskOutcome
-from proofstone.cli.render.solve_words import (
+from proofstone.cli.render.solve_text import (
     FIGURES,
-    apply_command,
-    cost,
-    effort,
-    failures,
-    figures,
-    headline,
-    memory,
-    missing_plan,
-    one_line,
-    output_text,
-    rejected_merge,
-    rejected_plans,
-    serving,
-    signed,
-    table,
-    taking_in,
+    build_round_table,
+    describe_agents,
+    describe_patch,
+    explain_missing_plan,
+    explain_rejected_merge,
+    format_apply_command,
+    format_effort,
+    format_memory,
+    format_signed,
+    format_solve_cost,
+    format_solve_headline,
+    format_solve_output,
+    list_failures,
+    list_rejected_plans,
+    loss_figures,
+    shorten_visibly,
 )
-from proofstone.common.text import counted, printable
-from proofstone.documents.markdown import code, prose
-from proofstone.documents.svg import line, picture, text
+from proofstone.common.text import escape_control, pluralize
+from proofstone.documents.markdown import code_span, escape_markdown
+from proofstone.documents.svg import svg_line, svg_picture, svg_text
 from proofstone.solve.models import SolveReport, SolveRound
 
 _BAR: Final = 8
@@ -49,7 +49,7 @@ _ROUND_DISTANCE, _MIN_WIDTH = 130, 560
 # The plot for a terminal.
 
 
-def text_plot(report: SolveReport) -> str:
+def render_text_plot(report: SolveReport) -> str:
     """Return a plot with a row for each round and a bar for each figure."""
     if not report.rounds:
         return f"{_NOTHING}: there is nothing to plot"
@@ -61,7 +61,7 @@ def text_plot(report: SolveReport) -> str:
 
 
 def _bars(round: SolveRound) -> str:
-    shares = figures(round.directive.loss).values()
+    shares = loss_figures(round.directive.loss).values()
     return "  ".join(f"{share:.2f} {_bar(share).ljust(_BAR)}" for share in shares)
 
 
@@ -79,43 +79,45 @@ def _direction(round: SolveRound) -> str:
 # The plot as SVG.
 
 
-def svg_plot(report: SolveReport) -> str:
+def render_svg_plot(report: SolveReport) -> str:
     """Return the plot as SVG."""
     width = max(_MIN_WIDTH, _LEFT + _ROUND_DISTANCE * len(report.rounds) + 40)
-    return picture(width, _HEIGHT, _parts(report, width), title=_title(report), told=_describe_rounds(report.rounds))
+    return svg_picture(
+        width, _HEIGHT, _parts(report, width), title=_title(report), told=_describe_rounds(report.rounds)
+    )
 
 
 def _title(report: SolveReport) -> str:
-    return f"{headline(report)}: {one_line(report.task.raw_input, 80)}"
+    return f"{format_solve_headline(report)}: {shorten_visibly(report.task.raw_input, 80)}"
 
 
 def _describe_rounds(rounds: Sequence[SolveRound]) -> str:
     if not rounds:
         return f"{_NOTHING}."
-    return f"The loss over {counted(len(rounds), 'round')}. {'; '.join(map(_describe_round, rounds))}."
+    return f"The loss over {pluralize(len(rounds), 'round')}. {'; '.join(map(_describe_round, rounds))}."
 
 
 def _describe_round(round: SolveRound) -> str:
     directive = round.directive
-    shares = ", ".join(f"{name} {share:.2f}" for name, share in figures(directive.loss).items())
+    shares = ", ".join(f"{name} {share:.2f}" for name, share in loss_figures(directive.loss).items())
     return f"round {round.number}: {shares}, {directive.gradient}, {directive.directive}"
 
 
 def _parts(report: SolveReport, width: float) -> Iterator[str]:
-    yield text(_LEFT, 20, _title(report), size=13)
-    yield text(_LEFT, 36, f"run {report.run_id}, policy {report.policy}")
+    yield svg_text(_LEFT, 20, _title(report), size=13)
+    yield svg_text(_LEFT, 36, f"run {report.run_id}, policy {report.policy}")
     most = max((1.0, *(solve_round.directive.loss.L for solve_round in report.rounds)))
     for step in range(5):
         y, value = _y(step / 4), most * step / 4
-        yield line(_LEFT, y, width - 40, y, "#ddd" if step else "#000")
-        yield text(_LEFT - 6, y + 4, f"{value:.3g}", anchor="end")
+        yield svg_line(_LEFT, y, width - 40, y, "#ddd" if step else "#000")
+        yield svg_text(_LEFT - 6, y + 4, f"{value:.3g}", anchor="end")
     if not report.rounds:
-        yield text(width / 2, (_TOP + _BOTTOM) / 2, _NOTHING, anchor="middle", size=13)
+        yield svg_text(width / 2, (_TOP + _BOTTOM) / 2, _NOTHING, anchor="middle", size=13)
     for number, round_ in enumerate(report.rounds):
         yield from _round_labels(_x(number), round_)
     for name in FIGURES:
         yield from _trajectory(
-            name, [figures(solve_round.directive.loss)[name] / most for solve_round in report.rounds]
+            name, [loss_figures(solve_round.directive.loss)[name] / most for solve_round in report.rounds]
         )
     yield from _legend()
 
@@ -123,9 +125,9 @@ def _parts(report: SolveReport, width: float) -> Iterator[str]:
 def _round_labels(x: float, round: SolveRound) -> Iterator[str]:
     """Yield the labels below a round: its number, the gradient and the decision."""
     directive = round.directive
-    yield text(x, _BOTTOM + 16, f"round {round.number}", anchor="middle")
-    yield text(x, _BOTTOM + 30, f"∇L {signed(directive.grad_l)} {directive.gradient.arrow}", anchor="middle")
-    yield text(x, _BOTTOM + 44, directive.directive, anchor="middle")
+    yield svg_text(x, _BOTTOM + 16, f"round {round.number}", anchor="middle")
+    yield svg_text(x, _BOTTOM + 30, f"∇L {format_signed(directive.grad_l)} {directive.gradient.arrow}", anchor="middle")
+    yield svg_text(x, _BOTTOM + 44, directive.directive, anchor="middle")
 
 
 def _trajectory(name: str, shares: Sequence[float]) -> Iterator[str]:
@@ -133,7 +135,7 @@ def _trajectory(name: str, shares: Sequence[float]) -> Iterator[str]:
     wide = 2.5 if name == "L" else 1.5
     points = [(_x(number), _y(share)) for number, share in enumerate(shares)]
     for (x1, y1), (x2, y2) in pairwise(points):
-        yield line(x1, y1, x2, y2, colour, wide, dashes=dashes)
+        yield svg_line(x1, y1, x2, y2, colour, wide, dashes=dashes)
     for x, y in points:
         yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{2 * wide:.1f}" fill="none" stroke="{colour}"/>'
 
@@ -141,8 +143,10 @@ def _trajectory(name: str, shares: Sequence[float]) -> Iterator[str]:
 def _legend() -> Iterator[str]:
     for number, (name, meaning) in enumerate(FIGURES.items()):
         y = _BOTTOM + 70 + 15 * number
-        yield line(_LEFT, y - 4, _LEFT + 30, y - 4, _COLOURS[name], 2.5 if name == "L" else 1.5, dashes=_DASHES[name])
-        yield text(_LEFT + 38, y, f"{name}  {meaning}")
+        yield svg_line(
+            _LEFT, y - 4, _LEFT + 30, y - 4, _COLOURS[name], 2.5 if name == "L" else 1.5, dashes=_DASHES[name]
+        )
+        yield svg_text(_LEFT + 38, y, f"{name}  {meaning}")
 
 
 def _x(number: int) -> float:
@@ -153,10 +157,13 @@ def _y(share: float) -> float:
     return _BOTTOM - share * (_BOTTOM - _TOP)
 
 
-def markdown(report: SolveReport) -> str:
+def render_markdown(report: SolveReport) -> str:
     """Return the whole page."""
     summary = report.result.summary if report.result else report.question
-    parts = ["# Control loop", f"**{headline(report)}** after {effort(report)}: {prose(summary)}"]
+    parts = [
+        "# Control loop",
+        f"**{format_solve_headline(report)}** after {format_effort(report)}: {escape_markdown(summary)}",
+    ]
     for title, lines in _SECTIONS:
         if body := "\n".join(lines(report)).strip("\n"):
             parts += [f"## {title}", body]
@@ -164,24 +171,24 @@ def markdown(report: SolveReport) -> str:
 
 
 def _render_request(report: SolveReport) -> Iterator[str]:
-    yield fenced(report.task.raw_input)
+    yield fence_block(report.task.raw_input)
     yield ""
-    yield f"Understood as: {prose(report.task.intent)}"
+    yield f"Understood as: {escape_markdown(report.task.intent)}"
     if report.task.clarification:
         yield ""
-        yield f"Answered since: {prose(report.task.clarification)}"
+        yield f"Answered since: {escape_markdown(report.task.clarification)}"
 
 
 def _render_question(report: SolveReport) -> Iterator[str]:
     if report.question:
-        yield prose(report.question)
+        yield escape_markdown(report.question)
         yield ""
-        yield f"Answer with {code(report.next_step)}" if report.next_step else ""
+        yield f"Answer with {code_span(report.next_step)}" if report.next_step else ""
 
 
 def _render_result(report: SolveReport) -> Iterator[str]:
-    if output := output_text(report):
-        yield fenced(output)
+    if output := format_solve_output(report):
+        yield fence_block(output)
 
 
 def _render_partial(report: SolveReport) -> Iterator[str]:
@@ -195,12 +202,12 @@ def _render_moves(report: SolveReport) -> Iterator[str]:
 def _render_trajectory(report: SolveReport) -> Iterator[str]:
     if not report.rounds:
         return
-    head, *rows = table(report)
+    head, *rows = build_round_table(report)
     yield f"| {' | '.join(head)} |"
     yield f"|{'---|' * len(head)}"
-    yield from (f"| {' | '.join(map(prose, row))} |" for row in rows)
+    yield from (f"| {' | '.join(map(escape_markdown, row))} |" for row in rows)
     yield ""
-    yield fenced(text_plot(report))
+    yield fence_block(render_text_plot(report))
 
 
 def _render_rounds(report: SolveReport) -> Iterator[str]:
@@ -215,16 +222,19 @@ def _render_round(round: SolveRound) -> Iterator[str]:
     outcomes = {part.subtask_id: part for part in round.outcomes}
     for subtask in round.subtasks:
         outcome = outcomes.get(subtask.subtask_id)
-        yield f"- {_outcome_status(outcome)}: {prose(subtask.intent)} (sequence {subtask.sequence})"
+        yield f"- {_outcome_status(outcome)}: {escape_markdown(subtask.intent)} (sequence {subtask.sequence})"
         yield from (f"  - wanted: {_describe_criterion(part)}" for part in subtask.success_criteria)
-        yield from (f"  - failed: {prose(part)}" for part in _failure_lines(outcome))
-    if missing := missing_plan(round):
-        yield f"- {prose(missing)}"
-    if rejected := rejected_merge(round):
-        yield f"- {prose(rejected)}"
-    yield f"- decided: **{round.directive.directive}** (∇ {signed(round.nabla)}): {prose(round.directive.rationale)}"
+        yield from (f"  - failed: {escape_markdown(part)}" for part in _failure_lines(outcome))
+    if missing := explain_missing_plan(round):
+        yield f"- {escape_markdown(missing)}"
+    if rejected := explain_rejected_merge(round):
+        yield f"- {escape_markdown(rejected)}"
+    yield (
+        f"- decided: **{round.directive.directive}** (∇ {format_signed(round.nabla)}): "
+        f"{escape_markdown(round.directive.rationale)}"
+    )
     if blocked := (*round.directive.blocked_tools, *round.directive.blocked_targets):
-        yield f"- not again: {', '.join(map(code, blocked))}"
+        yield f"- not again: {', '.join(map(code_span, blocked))}"
 
 
 def _outcome_status(outcome: SubTaskOutcome | None) -> str:
@@ -232,35 +242,35 @@ def _outcome_status(outcome: SubTaskOutcome | None) -> str:
 
 
 def _failure_lines(outcome: SubTaskOutcome | None) -> Iterable[str]:
-    return () if outcome is None else failures(outcome)
+    return () if outcome is None else list_failures(outcome)
 
 
 def _describe_criterion(criterion: Criterion) -> str:
-    how = f", by {code(criterion.command)}" if criterion.command else ""
-    return f"{prose(criterion.criterion)} ({criterion.mode}{how})"
+    how = f", by {code_span(criterion.command)}" if criterion.command else ""
+    return f"{escape_markdown(criterion.criterion)} ({criterion.mode}{how})"
 
 
 def _render_rejected_plans(report: SolveReport) -> Iterator[str]:
-    return _bullet_list(rejected_plans(report))
+    return _bullet_list(list_rejected_plans(report))
 
 
 def _render_changes(report: SolveReport) -> Iterator[str]:
-    yield from (f"- {change.kind}: {code(change.path)}" for change in report.changed)
+    yield from (f"- {change.kind}: {code_span(change.path)}" for change in report.changed)
     if report.patch:
         yield ""
-        yield f"{_capitalize(taking_in(report))}: {code(apply_command(report))}"
+        yield f"{_capitalize(describe_patch(report))}: {code_span(format_apply_command(report))}"
 
 
 def _render_details(report: SolveReport) -> Iterator[str]:
-    yield f"- repository: {code(report.repository)}"
-    yield f"- asked: {serving(report.agents, code)}"
-    yield f"- policy: {prose(report.policy)}"
-    yield f"- cost: {cost(report)}"
-    yield f"- memory: {memory(report)}"
-    yield f"- run: {code(report.run_id)}; {code(f'proofstone ledger show {report.run_id}')} shows all of it"
-    yield from (f"- note: {prose(note)}" for note in report.notes)
+    yield f"- repository: {code_span(report.repository)}"
+    yield f"- asked: {describe_agents(report.agents, code_span)}"
+    yield f"- policy: {escape_markdown(report.policy)}"
+    yield f"- cost: {format_solve_cost(report)}"
+    yield f"- memory: {format_memory(report)}"
+    yield f"- run: {code_span(report.run_id)}; {code_span(f'proofstone ledger show {report.run_id}')} shows all of it"
+    yield from (f"- note: {escape_markdown(note)}" for note in report.notes)
     if report.next_step and not report.question:
-        yield f"- next: {code(report.next_step)}"
+        yield f"- next: {code_span(report.next_step)}"
 
 
 def _capitalize(text: str) -> str:
@@ -268,14 +278,14 @@ def _capitalize(text: str) -> str:
 
 
 def _bullet_list(lines: Iterable[str]) -> Iterator[str]:
-    return (f"- {prose(line)}" for line in lines)
+    return (f"- {escape_markdown(line)}" for line in lines)
 
 
-def fenced(text: str) -> str:
+def fence_block(text: str) -> str:
     """Return the text in a code fence that none of its lines can close."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{printable(text)}\n{fence}"
+    return f"{fence}text\n{escape_control(text)}\n{fence}"
 
 
 _SECTIONS: Final[tuple[tuple[str, Callable[[SolveReport], Iterable[str]]], ...]] = (

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from proofstone.agents.roles.models.gate import Assignment, Direction, Failure
-from proofstone.common.text import quoted, visible
+from proofstone.agents.roles.models.gate import Assignment, AttemptFailure, RetryDirection
+from proofstone.common.text import escape_invisible, fence_text
 from proofstone.gate.models import TaskRecord
-from proofstone.gate.rules.direction import MEANS, figures
-from proofstone.gate.rules.machine import MAX_ATTEMPTS, directive
+from proofstone.gate.rules.direction import DIRECTIVE_TEXTS, format_figures
+from proofstone.gate.rules.state_machine import MAX_ATTEMPTS, choose_directive
 from proofstone.plans.models import Plan, PlanTask
 
 _MAX_REASONS = 12
@@ -21,7 +21,7 @@ _KNOWN_INTRO = (
 )
 
 
-def assignment(
+def build_assignment(
     plan: Plan,
     task: PlanTask,
     record: TaskRecord,
@@ -32,8 +32,8 @@ def assignment(
     seconds: float | None,
 ) -> Assignment:
     """Build the assignment of an attempt."""
-    learnings = tuple(learned(plan, record, others))
-    next_step = record.note or directive(record.failures)
+    learnings = tuple(collect_learnings(plan, record, others))
+    next_step = record.note or choose_directive(record.failures)
     max_attempts = MAX_ATTEMPTS + record.extra_attempts
     return Assignment(
         run_id=run_id,
@@ -55,15 +55,17 @@ def assignment(
         learnings=learnings,
         directive=next_step,
         direction=_last_direction(record),
-        prompt=prompt(plan, task, record, learnings, next_step, max_attempts),
+        prompt=build_prompt(plan, task, record, learnings, next_step, max_attempts),
     )
 
 
-def learned(plan: Plan, record: TaskRecord, others: Iterable[TaskRecord]) -> list[str]:
+def collect_learnings(plan: Plan, record: TaskRecord, others: Iterable[TaskRecord]) -> list[str]:
     """Return what people decided at checkpoints, the failures of this task, and wrong claims of other tasks."""
     others = list(others)
     decided = [
-        f"decided at “{plan.task(other.id).name}”: {other.note}" for other in others if other.checkpoint and other.note
+        f"decided at “{plan.get_task(other.id).name}”: {other.note}"
+        for other in others
+        if other.checkpoint and other.note
     ]
     own = [f"attempt {failure.attempt}: {failure.error}" for failure in record.failures]
     elsewhere = [
@@ -74,7 +76,7 @@ def learned(plan: Plan, record: TaskRecord, others: Iterable[TaskRecord]) -> lis
     return list(dict.fromkeys((*decided, *own, *elsewhere)))
 
 
-def prompt(
+def build_prompt(
     plan: Plan, task: PlanTask, record: TaskRecord, learnings: Sequence[str], next_step: str, max_attempts: int
 ) -> str:
     """Build the prompt for the executor."""
@@ -116,17 +118,21 @@ def _retry_block(record: TaskRecord, next_step: str, max_attempts: int) -> str:
     return "\n".join(lines)
 
 
-def _last_direction(record: TaskRecord) -> Direction | None:
+def _last_direction(record: TaskRecord) -> RetryDirection | None:
     return record.failures[-1].direction if record.failures else None
 
 
-def _describe_direction(direction: Direction) -> list[str]:
-    lines = ["", f"{MEANS[direction.directive]} The controller says {figures(direction)}: {direction.rationale}."]
+def _describe_direction(direction: RetryDirection) -> list[str]:
+    lines = [
+        "",
+        f"{DIRECTIVE_TEXTS[direction.directive]} The controller says {format_figures(direction)}: "
+        f"{direction.rationale}.",
+    ]
     alternatives = [f"- {alternative}" for alternative in direction.suggested_alternatives]
     return [*lines, "", *alternatives] if alternatives else lines
 
 
-def _describe_failure(failure: Failure) -> list[str]:
+def _describe_failure(failure: AttemptFailure) -> list[str]:
     lines = [failure.error]
     for reason in failure.reasons[:_MAX_REASONS]:
         lines.append(f"- {reason.check} ({reason.verdict}): {reason.detail}")
@@ -137,4 +143,4 @@ def _describe_failure(failure: Failure) -> list[str]:
 
 def _quote(text: str) -> str:
     """Quote text that others wrote, so that none of it can be mistaken for the task."""
-    return quoted(visible(text))
+    return fence_text(escape_invisible(text))

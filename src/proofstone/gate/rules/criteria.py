@@ -40,11 +40,11 @@ _WORDS: Final[tuple[tuple[re.Pattern[str], tuple[CheckKind, ...]], ...]] = tuple
     )
 )
 _EXISTS: Final = re.compile(r"^`?(?P<path>[\w./-]+)`?\s+(exists?|is there|is created|was created)\.?$", re.IGNORECASE)
-TREE: Final = "frozen-tree"
+FROZEN_TREE: Final = "frozen-tree"
 """Stands for the tree itself: a file is in it or not."""
 
 
-def link(task: PlanTask, report: CheckReport, present: Sequence[str]) -> tuple[CriterionLink, ...]:
+def link_criteria(task: PlanTask, report: CheckReport, present: Sequence[str]) -> tuple[CriterionLink, ...]:
     """Link every criterion to the check that shows it. `present`: the changed files that exist in the tree."""
     passed = [line for line in report.checks if line.verdict is Verdict.PASS]
     return tuple(CriterionLink(criterion=text, check=_find_check(text, passed, report, present)) for text in task.done)
@@ -56,7 +56,7 @@ def _find_check(text: str, passed: Sequence[CheckLine], report: CheckReport, pre
             return line.name
     match = _EXISTS.match(text.strip())
     if match and match["path"].removeprefix("./") in present:
-        return TREE
+        return FROZEN_TREE
     tests = [line for line in passed if line.tests]
     named_tests = [test for test in (*report.fixed, *report.sensitive) if _mentions_test(text, test)]
     if named_tests and tests:
@@ -73,11 +73,11 @@ def _mentions_test(text: str, test: str) -> bool:
     return test in text or (len(function) > 5 and re.search(rf"\b{re.escape(function)}\b", text) is not None)
 
 
-Read = Callable[[str], str | None]
+ReadFile = Callable[[str], str | None]
 _DEFINES: Final = r"(async\s+)?(def|class|func|fn|pub\s+\w+|type|interface|const|let|var)\s"
 
 
-def look(must: MustHaves, read: Read) -> tuple[MustHaveResult, ...]:
+def check_must_haves(must: MustHaves, read: ReadFile) -> tuple[MustHaveResult, ...]:
     """Check the must-haves. `read` returns the text of a file of the final tree, or None if it does not exist."""
     artifacts = [_check_artifact(artifact, read) for artifact in must.artifacts]
     links = [_check_link(key_link, read) for key_link in must.key_links]
@@ -85,7 +85,7 @@ def look(must: MustHaves, read: Read) -> tuple[MustHaveResult, ...]:
     return (*artifacts, *links, *truths)
 
 
-def _check_artifact(artifact: RequiredArtifact, read: Read) -> MustHaveResult:
+def _check_artifact(artifact: RequiredArtifact, read: ReadFile) -> MustHaveResult:
     what = f"artifact: {artifact.path}"
     text = read(artifact.path)
     if text is None:
@@ -108,7 +108,7 @@ def _exports(text: str, name: str) -> bool:
     return any(re.search(way, text, re.MULTILINE) for way in ways)
 
 
-def _check_link(key_link: KeyLink, read: Read) -> MustHaveResult:
+def _check_link(key_link: KeyLink, read: ReadFile) -> MustHaveResult:
     what = f"link: {key_link.source} → {key_link.target}"
     text = read(key_link.source)
     if text is None:

@@ -20,33 +20,33 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from proofstone.agents.roles.models.gate import Direction, Failure, Reason, TaskState
+from proofstone.agents.roles.models.gate import AttemptFailure, FailureReason, RetryDirection, TaskState
 from proofstone.agents.roles.models.solve_messages import CriterionMode, CriterionVerdict, DirectiveName, FailureClass
 from proofstone.common.models import Confidence, Verdict
 from proofstone.gate.models import MustHaveResult, RunOutcome, TaskRecord
-from proofstone.gate.rules.machine import MAX_ATTEMPTS
-from proofstone.gate.rules.passing import confidence
+from proofstone.gate.rules.pass_rule import rate_task_confidence
+from proofstone.gate.rules.state_machine import MAX_ATTEMPTS
 from proofstone.solve.rules.gradient import (
     DEFAULT_POLICY,
+    LossWeights,
+    Measurement,
     Policy,
-    Reading,
-    Row,
-    Weights,
+    PolicyRow,
+    classify_gradient,
     decide,
-    dominant,
+    dominant_class,
     failure_classes,
-    gradient_of,
-    rationale,
-    reading,
+    format_rationale,
+    measure_round,
 )
-from proofstone.solve.rules.subtask import ENVIRONMENTAL
+from proofstone.solve.rules.subtask import ENVIRONMENTAL_EVIDENCE
 
-HOW: Final[Policy] = tuple(
+APPROACH_POLICY: Final[Policy] = tuple(
     row for row in DEFAULT_POLICY if row.directive not in (DirectiveName.ACCEPT, DirectiveName.ABANDON)
 )
 """The default policy without the rows that decide whether to continue."""
 
-MEANS: Final[Mapping[DirectiveName, str]] = {
+DIRECTIVE_TEXTS: Final[Mapping[DirectiveName, str]] = {
     DirectiveName.REFINE: "Keep the approach, and improve it where it failed.",
     DirectiveName.CHANGE_PATH: "Keep the approach, and work around the obstacle.",
     DirectiveName.CHANGE_APPROACH: "Use a clearly different approach: the last one led further away from the goal.",
@@ -55,11 +55,11 @@ MEANS: Final[Mapping[DirectiveName, str]] = {
 """What a directive means for the executor."""
 
 
-class Kind(NamedTuple):
+class FailureKind(NamedTuple):
     """A kind of failure, and how it counts."""
 
-    what: str
-    holds: Callable[[Reason], bool]
+    description: str
+    holds: Callable[[FailureReason], bool]
     mode: CriterionMode
     failure_class: FailureClass
 
@@ -68,47 +68,47 @@ _START_FAILURE: Final = re.compile(r"exit code 12[67]\b")
 """The exit codes of a shell for a command that it does not find or cannot start."""
 
 
-def _could_not_start(reason: Reason) -> bool:
+def _could_not_start(reason: FailureReason) -> bool:
     return reason.check in ("executor", "verify") and bool(_START_FAILURE.search(reason.detail))
 
 
-def _names_obstacle(reason: Reason) -> bool:
-    return reason.check == "executor" and bool(ENVIRONMENTAL.search(reason.detail))
+def _names_obstacle(reason: FailureReason) -> bool:
+    return reason.check == "executor" and bool(ENVIRONMENTAL_EVIDENCE.search(reason.detail))
 
 
-KINDS: Final[tuple[Kind, ...]] = (
-    Kind(
+FAILURE_KINDS: Final[tuple[FailureKind, ...]] = (
+    FailureKind(
         "what has no verdict: a tool is missing, a deadline or a limit was reached, the sandbox or an architect "
         "failed, the executor crashed or left a malformed result",
         lambda reason: reason.verdict is Verdict.UNVERIFIABLE,
         CriterionMode.VERIFIABLE,
         FailureClass.ENVIRONMENTAL,
     ),
-    Kind(
+    FailureKind(
         "a conflict with what was committed meanwhile",
         lambda reason: reason.check == "merge-conflict",
         CriterionMode.VERIFIABLE,
         FailureClass.ENVIRONMENTAL,
     ),
-    Kind(
+    FailureKind(
         "an executor or a verify command that cannot be started",
         _could_not_start,
         CriterionMode.VERIFIABLE,
         FailureClass.ENVIRONMENTAL,
     ),
-    Kind(
+    FailureKind(
         "an executor that says it failed, and names what was in the way, such as no network",
         _names_obstacle,
         CriterionMode.VERIFIABLE,
         FailureClass.ENVIRONMENTAL,
     ),
-    Kind(
+    FailureKind(
         "an architect's rejection",
         lambda reason: reason.check == "architect",
         CriterionMode.PLAUSIBLE,
         FailureClass.LOGICAL,
     ),
-    Kind(
+    FailureKind(
         "everything else: a check, a test, a verify command, a finding, a condition of the gate",
         lambda _: True,
         CriterionMode.VERIFIABLE,
@@ -122,14 +122,14 @@ _SUMMARY_CONDITIONS: Final = ("signals", "regression")
 _MAX_ALTERNATIVES: Final = 3
 
 
-def directed(failure: Failure, record: TaskRecord, *, elapsed_ms: int, minutes: float) -> Failure:
+def add_direction(failure: AttemptFailure, record: TaskRecord, *, elapsed_ms: int, minutes: float) -> AttemptFailure:
     """Return the failure with the controller's direction. `record` is from before the failure; `minutes` is the time
     budget.
     """
     max_replans = MAX_ATTEMPTS + record.extra_attempts - 1
-    weights = Weights(max_replans=max_replans, time_budget_ms=round(minutes * 60_000))
-    verdicts = criteria(failure)
-    state = reading(
+    weights = LossWeights(max_replans=max_replans, time_budget_ms=round(minutes * 60_000))
+    verdicts = list_criteria(failure)
+    state = measure_round(
         (),
         verdicts,
         replans=failure.attempt - 1,
@@ -137,29 +137,33 @@ def directed(failure: Failure, record: TaskRecord, *, elapsed_ms: int, minutes: 
         before=_read_previous(record.failures),
         weights=weights,
     )
-    row = decide(HOW, state, weights)
-    direction = direction_of(row, state, verdicts, weights, tuple(_list_alternatives(row, verdicts)))
+    row = decide(APPROACH_POLICY, state, weights)
+    direction = build_direction(row, state, verdicts, weights, tuple(_list_alternatives(row, verdicts)))
     return failure.model_copy(update={"direction": direction})
 
 
-def direction_of(
-    row: Row, state: Reading, verdicts: Sequence[CriterionVerdict], weights: Weights, alternatives: tuple[str, ...]
-) -> Direction:
+def build_direction(
+    row: PolicyRow,
+    state: Measurement,
+    verdicts: Sequence[CriterionVerdict],
+    weights: LossWeights,
+    alternatives: tuple[str, ...],
+) -> RetryDirection:
     """Build the direction for a failure from the controller's decision and the values behind it."""
-    return Direction(
+    return RetryDirection(
         directive=row.directive,
-        gradient=gradient_of(state, weights),
+        gradient=classify_gradient(state, weights),
         loss=state.loss,
         nabla=state.nabla,
         grad_l=state.grad_l,
-        failure_class=dominant(failure_classes((), verdicts)),
-        failed_criterion=next(verdict.criterion for verdict in verdicts if verdict.failed),
+        failure_class=dominant_class(failure_classes((), verdicts)),
+        failed_criterion=next(verdict.criterion for verdict in verdicts if verdict.is_failed),
         suggested_alternatives=alternatives,
-        rationale=rationale(row, state),
+        rationale=format_rationale(row, state),
     )
 
 
-def criteria(failure: Failure) -> tuple[CriterionVerdict, ...]:
+def list_criteria(failure: AttemptFailure) -> tuple[CriterionVerdict, ...]:
     """Return the requirements of the attempt with their verdicts. If nothing was checked, nothing passed."""
     passed = (
         CriterionVerdict(criterion=name, mode=CriterionMode.VERIFIABLE, verdict="pass") for name in failure.passed
@@ -167,7 +171,7 @@ def criteria(failure: Failure) -> tuple[CriterionVerdict, ...]:
     return (*map(_make_failed_verdict, _select_distinct_reasons(failure)), *passed)
 
 
-def figures(direction: Direction) -> str:
+def format_figures(direction: RetryDirection) -> str:
     """Format a direction as one line: `D=0.50 P=1.00 ∇=-0.20 Ω=0.33 ↓ refine`."""
     loss = direction.loss
     change = round(direction.nabla, 2) + 0.0  # avoid -0.00
@@ -175,27 +179,27 @@ def figures(direction: Direction) -> str:
     return f"{values} {direction.gradient.arrow} {direction.directive}"
 
 
-def trajectory(failures: Iterable[Failure]) -> str:
+def format_trajectory(failures: Iterable[AttemptFailure]) -> str:
     """Format the loss after each failed attempt: `0.90 ⊥ → 0.61 ↓`. Empty if there is none."""
     known = [failure.direction for failure in failures if failure.direction is not None]
     return " → ".join(f"{direction.loss.L:.2f} {direction.gradient.arrow}" for direction in known)
 
 
-def _read_previous(failures: Sequence[Failure]) -> Reading | None:
+def _read_previous(failures: Sequence[AttemptFailure]) -> Measurement | None:
     """Return the reading that was recorded with the previous attempt."""
     if not failures or failures[-1].direction is None:
         return None
     last = failures[-1].direction
-    return Reading(last.loss, last.nabla, last.grad_l, replans=failures[-1].attempt - 1)
+    return Measurement(last.loss, last.nabla, last.grad_l, replans=failures[-1].attempt - 1)
 
 
-def _select_distinct_reasons(failure: Failure) -> Sequence[Reason]:
+def _select_distinct_reasons(failure: AttemptFailure) -> Sequence[FailureReason]:
     """Return each failure once."""
-    reasons = failure.reasons or (Reason(check="executor", verdict=Verdict.UNVERIFIABLE, detail=failure.error),)
+    reasons = failure.reasons or (FailureReason(check="executor", verdict=Verdict.UNVERIFIABLE, detail=failure.error),)
     return [reason for number, reason in enumerate(reasons) if not _is_redundant(number, reasons)] or reasons
 
 
-def _is_redundant(number: int, reasons: Sequence[Reason]) -> bool:
+def _is_redundant(number: int, reasons: Sequence[FailureReason]) -> bool:
     """Whether a reason only repeats others.
 
     That is a condition that sums them up, a check that waits for a failed one, or a check whose findings are listed:
@@ -210,8 +214,8 @@ def _is_redundant(number: int, reasons: Sequence[Reason]) -> bool:
     return is_first and any(other.artifact == reason.artifact and other.check != reason.check for other in after)
 
 
-def _make_failed_verdict(reason: Reason) -> CriterionVerdict:
-    kind = next(kind for kind in KINDS if kind.holds(reason))
+def _make_failed_verdict(reason: FailureReason) -> CriterionVerdict:
+    kind = next(kind for kind in FAILURE_KINDS if kind.holds(reason))
     return CriterionVerdict(
         criterion=f"{reason.check}: {reason.detail.partition(chr(10))[0]}",
         mode=kind.mode,
@@ -221,22 +225,24 @@ def _make_failed_verdict(reason: Reason) -> CriterionVerdict:
     )
 
 
-def _list_alternatives(row: Row, verdicts: Sequence[CriterionVerdict]) -> Iterator[str]:
+def _list_alternatives(row: PolicyRow, verdicts: Sequence[CriterionVerdict]) -> Iterator[str]:
     """Yield the obstacles that another path should avoid."""
     obstacles = (
-        [verdict for verdict in verdicts if verdict.failure_class is FailureClass.ENVIRONMENTAL] if row.hint else []
+        [verdict for verdict in verdicts if verdict.failure_class is FailureClass.ENVIRONMENTAL]
+        if row.suggests_path
+        else []
     )
     yield from (f"a way around this: {obstacle.criterion}" for obstacle in obstacles[:_MAX_ALTERNATIVES])
 
 
-class Doubt(NamedTuple):
+class ConfidenceDoubt(NamedTuple):
     """A reason against full confidence, and what would resolve it."""
 
     why: str
-    settled_by: str
+    resolution: str
 
 
-class Rated(NamedTuple):
+class RunConfidence(NamedTuple):
     """The confidence in a run, the reasons for it, and what would raise it."""
 
     confidence: Confidence | None
@@ -244,34 +250,34 @@ class Rated(NamedTuple):
     raises: tuple[str, ...] = ()
 
 
-def of_task(record: TaskRecord) -> Confidence | None:
+def rate_task(record: TaskRecord) -> Confidence | None:
     """Return the confidence in a task that passed with evidence."""
     has_passed = record.state is TaskState.APPROVED and record.evidence is not None
-    return confidence(record.evidence, record.verdicts) if has_passed and record.evidence else None
+    return rate_task_confidence(record.evidence, record.verdicts) if has_passed and record.evidence else None
 
 
-def rated(
+def rate_run(
     outcome: RunOutcome | None, reason: str, tasks: Sequence[TaskRecord], must_haves: Sequence[MustHaveResult]
-) -> Rated:
+) -> RunConfidence:
     """Rate the confidence in a run."""
     if outcome is None:
-        return Rated(None, ("the run has not ended",), ("the run finishes",))
+        return RunConfidence(None, ("the run has not ended",), ("the run finishes",))
     if outcome is not RunOutcome.PASSED:
         unmet = tuple(dict.fromkeys(_list_unmet(tasks))) or ("the reason why it did not pass is fixed",)
-        return Rated(Confidence.LOW, (reason or f"the run ended as {outcome.value}",), unmet)
+        return RunConfidence(Confidence.LOW, (reason or f"the run ended as {outcome.value}",), unmet)
     doubts = list(
         dict.fromkeys(doubt for doubts in (*map(_list_doubts, tasks), _list_unjudged(must_haves)) for doubt in doubts)
     )
-    levels = [level for task in tasks if (level := of_task(task)) is not None]
+    levels = [level for task in tasks if (level := rate_task(task)) is not None]
     if any(have.holds is None for have in must_haves) or any(task.override for task in tasks):
         levels.append(Confidence.MEDIUM)
     reasons, raises = (tuple(doubt[part] for doubt in doubts) for part in (0, 1))
-    return Rated(Confidence.weakest(levels), reasons, raises)
+    return RunConfidence(Confidence.weakest(levels), reasons, raises)
 
 
 def _list_unmet(tasks: Sequence[TaskRecord]) -> Iterator[str]:
     for task in tasks:
-        if task.finished:
+        if task.is_finished:
             continue
         if task.state is TaskState.BLOCKED:
             yield f"{task.id} is unblocked: {task.blocked_by}"
@@ -281,32 +287,34 @@ def _list_unmet(tasks: Sequence[TaskRecord]) -> Iterator[str]:
             yield f"{task.id} is finished"
 
 
-def _list_doubts(task: TaskRecord) -> Iterator[Doubt]:
+def _list_doubts(task: TaskRecord) -> Iterator[ConfidenceDoubt]:
     if task.override is not None:
-        yield Doubt(f"{task.id} bypassed the gate ({task.override.action})", f"{task.id} goes through the gate")
+        yield ConfidenceDoubt(
+            f"{task.id} bypassed the gate ({task.override.action})", f"{task.id} goes through the gate"
+        )
     if task.evidence is None:
         return
     for cap in task.evidence.caps:
-        yield Doubt(f"{task.id}: {cap}", f"{task.id}: proof, where there is none: {cap}")
+        yield ConfidenceDoubt(f"{task.id}: {cap}", f"{task.id}: proof, where there is none: {cap}")
     for link in task.evidence.criteria:
         if link.is_prose:
-            yield Doubt(
+            yield ConfidenceDoubt(
                 f"{task.id}: only an architect's word shows this: {link.criterion}",
                 f"{task.id}: a check that shows this: {link.criterion}",
             )
     for run in task.evidence.verify:
         if run.flaky:
-            yield Doubt(f"{task.id}: {run.command} is flaky", f"{task.id}: {run.command} passes every time")
+            yield ConfidenceDoubt(f"{task.id}: {run.command} is flaky", f"{task.id}: {run.command} passes every time")
     for verdict in task.verdicts:
         if verdict.confidence is not Confidence.HIGH:
             by = verdict.by or "the architect"
             resolution = "; ".join(verdict.concerns) or "the architect is sure"
-            yield Doubt(
+            yield ConfidenceDoubt(
                 f"{task.id}: the confidence of {by} is {verdict.confidence}", f"{task.id}: settled: {resolution}"
             )
 
 
-def _list_unjudged(must_haves: Sequence[MustHaveResult]) -> Iterator[Doubt]:
+def _list_unjudged(must_haves: Sequence[MustHaveResult]) -> Iterator[ConfidenceDoubt]:
     for have in must_haves:
         if have.holds is None:
-            yield Doubt(f"not judged yet: {have.what}", f"a person judges this: {have.what}")
+            yield ConfidenceDoubt(f"not judged yet: {have.what}", f"a person judges this: {have.what}")

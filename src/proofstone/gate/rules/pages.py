@@ -12,13 +12,29 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from proofstone.agents.roles.models.gate import ArchitectVerdict, Failure, TaskState
-from proofstone.documents.markdown import Value, code, prose, visible, yaml, yaml_block
+from proofstone.agents.roles.models.gate import ArchitectVerdict, AttemptFailure, TaskState
+from proofstone.documents.markdown import (
+    YamlValue,
+    code_span,
+    escape_markdown,
+    format_yaml,
+    format_yaml_block,
+    make_visible,
+)
 from proofstone.gate.models import CriterionLink, MustHaveResult, RunView, TaskRecord, TaskView
-from proofstone.gate.rules.answers import answers, waiting
-from proofstone.gate.rules.direction import trajectory
-from proofstone.gate.rules.machine import MAX_ATTEMPTS, exhausted
-from proofstone.gate.rules.position import STEPS, UNDER_WAY, bar, current, position, statistics, status_word, step_lines
+from proofstone.gate.rules.direction import format_trajectory
+from proofstone.gate.rules.progress import (
+    ACTIVE_STATES,
+    STEP_COUNT,
+    count_tasks,
+    describe_status,
+    find_current_task,
+    format_bar,
+    format_steps,
+    locate_task,
+)
+from proofstone.gate.rules.questions import list_answers, list_waiting_tasks
+from proofstone.gate.rules.state_machine import MAX_ATTEMPTS, is_exhausted
 from proofstone.plans.models import PlanTask
 
 _MAX_FAILURES: Final = 10
@@ -27,27 +43,27 @@ _HEAD: Final = (
 )
 
 
-def state_page(view: RunView) -> str:
+def render_state_page(view: RunView) -> str:
     """Return the content of STATE.md."""
-    current_task = current(view)
-    parts = [f"# State: {prose(view.plan.title)}", _HEAD, yaml_block({"run": _run_fields(view)})]
+    current_task = find_current_task(view)
+    parts = [f"# State: {escape_markdown(view.plan.title)}", _HEAD, format_yaml_block({"run": _run_fields(view)})]
     if current_task is not None:
-        parts += [f"## Current Task: {prose(_task_name(view, current_task))}", _format_progress(current_task)]
-    parts.append(yaml_block({"current_task": _current_task_fields(view, current_task)}))
+        parts += [f"## Current Task: {escape_markdown(_task_name(view, current_task))}", _format_progress(current_task)]
+    parts.append(format_yaml_block({"current_task": _current_task_fields(view, current_task)}))
     parts += _list_parallel_tasks(view, current_task)
     parts += _format_questions(view)
-    parts += ["## Statistics", yaml_block({"gate_stats": _statistics_fields(view, current_task)})]
-    parts += ["## Tasks", yaml_block({"tasks": [_task_fields(view, task) for task in view.tasks]})]
-    parts += ["## Recent failures", yaml_block({"recent_failures": _list_recent_failures(view)})]
-    parts += ["## Concerns", yaml_block({"concerns": list(_list_concerns(view))})]
+    parts += ["## Statistics", format_yaml_block({"gate_stats": _statistics_fields(view, current_task)})]
+    parts += ["## Tasks", format_yaml_block({"tasks": [_task_fields(view, task) for task in view.tasks]})]
+    parts += ["## Recent failures", format_yaml_block({"recent_failures": _list_recent_failures(view)})]
+    parts += ["## Concerns", format_yaml_block({"concerns": list(_list_concerns(view))})]
     return "\n\n".join(parts) + "\n"
 
 
 def _task_name(view: RunView, task: TaskView) -> str:
-    return view.plan.task(task.record.id).name
+    return view.plan.get_task(task.record.id).name
 
 
-def _run_fields(view: RunView) -> dict[str, Value]:
+def _run_fields(view: RunView) -> dict[str, YamlValue]:
     return {
         "id": view.run_id,
         "plan": view.plan_path,
@@ -65,15 +81,19 @@ def _run_fields(view: RunView) -> dict[str, Value]:
 
 
 def _format_progress(task: TaskView) -> str:
-    task_position = position(task)
-    lines = [f"Gate Progress: {bar(task_position)} Step {task_position.step}/{STEPS}", "", *step_lines(task)]
-    return "\n".join(("```", *lines, "", f"Status: {status_word(task.record)}", "```"))
+    task_position = locate_task(task)
+    lines = [
+        f"Gate Progress: {format_bar(task_position)} Step {task_position.step}/{STEP_COUNT}",
+        "",
+        *format_steps(task),
+    ]
+    return "\n".join(("```", *lines, "", f"Status: {describe_status(task.record)}", "```"))
 
 
-def _current_task_fields(view: RunView, task: TaskView | None) -> Value:
+def _current_task_fields(view: RunView, task: TaskView | None) -> YamlValue:
     if task is None:
         return None
-    record, task_position = task.record, position(task)
+    record, task_position = task.record, locate_task(task)
     return {
         "name": _task_name(view, task),
         "phase": view.plan.phase,
@@ -93,28 +113,31 @@ def _current_task_fields(view: RunView, task: TaskView | None) -> Value:
 
 def _list_parallel_tasks(view: RunView, current_task: TaskView | None) -> Iterator[str]:
     """Yield the tasks in progress at the same time, each with its own bar."""
-    others = [task for task in view.tasks if task.record.state in UNDER_WAY and task is not current_task]
+    others = [task for task in view.tasks if task.record.state in ACTIVE_STATES and task is not current_task]
     if others:
         yield "## At the same time"
     for task in others:
-        yield f"### {prose(_task_name(view, task))}"
+        yield f"### {escape_markdown(_task_name(view, task))}"
         yield _format_progress(task)
 
 
 def _format_questions(view: RunView) -> Iterator[str]:
-    tasks = waiting(view)
+    tasks = list_waiting_tasks(view)
     if not tasks:
         return
     yield "## Waits for a person"
     for task in tasks:
-        lines = [f"**{prose(_task_name(view, task))}** ({task.record.id}): {prose(task.asks)}", ""]
-        lines += [f"- {code(answer.command)}: {prose(answer.means)}" for answer in answers(view.run_id, task)]
+        lines = [f"**{escape_markdown(_task_name(view, task))}** ({task.record.id}): {escape_markdown(task.asks)}", ""]
+        lines += [
+            f"- {code_span(answer.command)}: {escape_markdown(answer.meaning)}"
+            for answer in list_answers(view.run_id, task)
+        ]
         yield "\n".join(lines)
 
 
-def _statistics_fields(view: RunView, current_task: TaskView | None) -> dict[str, Value]:
-    stats = statistics(view)
-    gate: Value = None
+def _statistics_fields(view: RunView, current_task: TaskView | None) -> dict[str, YamlValue]:
+    stats = count_tasks(view)
+    gate: YamlValue = None
     if current_task is not None:
         gate = {
             "task": _task_name(view, current_task),
@@ -133,12 +156,12 @@ def _statistics_fields(view: RunView, current_task: TaskView | None) -> dict[str
     }
 
 
-def _task_fields(view: RunView, task: TaskView) -> dict[str, Value]:
+def _task_fields(view: RunView, task: TaskView) -> dict[str, YamlValue]:
     record = task.record
-    fields: dict[str, Value] = {
+    fields: dict[str, YamlValue] = {
         "name": _task_name(view, task),
         "id": record.id,
-        "status": status_word(record),
+        "status": describe_status(record),
         "attempts": record.attempt,
         "commit": record.commit,
     }
@@ -148,13 +171,13 @@ def _task_fields(view: RunView, task: TaskView) -> dict[str, Value]:
             "skip_reason": f"{category}{record.override.reason}",
             "skipped_by": record.override.by,
             "skipped_at": record.override.at,
-            "requires_manual_commit": not record.finished,
+            "requires_manual_commit": not record.is_finished,
         }
     return fields
 
 
-def _list_recent_failures(view: RunView) -> list[Value]:
-    failures: list[tuple[tuple[int, str], TaskView, Failure]] = []
+def _list_recent_failures(view: RunView) -> list[YamlValue]:
+    failures: list[tuple[tuple[int, str], TaskView, AttemptFailure]] = []
     for task in view.tasks:
         when = {step.attempt: (step.seq, step.at) for step in task.steps if step.kind == "failed"}
         failures += [(when.get(failure.attempt, (0, "")), task, failure) for failure in task.record.failures]
@@ -162,7 +185,7 @@ def _list_recent_failures(view: RunView) -> list[Value]:
     return [_failure_fields(view, task, failure) for _, task, failure in failures[-_MAX_FAILURES:]]
 
 
-def _failure_fields(view: RunView, task: TaskView, failure: Failure) -> dict[str, Value]:
+def _failure_fields(view: RunView, task: TaskView, failure: AttemptFailure) -> dict[str, YamlValue]:
     record = task.record
     return {
         "task": _task_name(view, task),
@@ -170,20 +193,20 @@ def _failure_fields(view: RunView, task: TaskView, failure: Failure) -> dict[str
         "failure_type": failure.type.value,
         "error": failure.error,
         "recovered": record.state is TaskState.APPROVED,
-        "resolution": resolution(task, failure),
+        "resolution": describe_resolution(task, failure),
     }
 
 
-def resolution(task: TaskView, failure: Failure) -> str:
+def describe_resolution(task: TaskView, failure: AttemptFailure) -> str:
     """Describe what followed a failure."""
     record = task.record
     if record.state is TaskState.APPROVED:
         return f"attempt {record.attempt} passed"
     if record.override is not None:
-        return f"{status_word(record)}, on the word of {visible(record.override.by)}"
+        return f"{describe_status(record)}, on the word of {make_visible(record.override.by)}"
     if failure.attempt < record.attempt:
         return f"attempt {failure.attempt + 1} followed"
-    return "a person is asked" if exhausted(record) else "another attempt follows"
+    return "a person is asked" if is_exhausted(record) else "another attempt follows"
 
 
 def _list_concerns(view: RunView) -> Iterator[str]:
@@ -193,21 +216,21 @@ def _list_concerns(view: RunView) -> Iterator[str]:
             yield f"{task.record.id}: {concern}"
 
 
-def summary_page(view: RunView) -> str:
+def render_summary_page(view: RunView) -> str:
     """Return the content of SUMMARY.md."""
-    parts = [f"---\n{yaml(_frontmatter(view))}\n---", f"# Summary: {prose(view.plan.title)}"]
+    parts = [f"---\n{format_yaml(_frontmatter(view))}\n---", f"# Summary: {escape_markdown(view.plan.title)}"]
     parts += _format_warnings(view)
     parts.append(_format_outcome(view))
     parts.append("## What was done")
     for task in view.tasks:
-        parts += _summarize_task(view.plan.task(task.record.id), task)
+        parts += _summarize_task(view.plan.get_task(task.record.id), task)
     if view.must_haves:
         parts += ["## Must-haves", "\n".join(_format_must_have(have) for have in view.must_haves)]
     parts += ["## How to check it", _format_check_commands(view)]
     return "\n\n".join(parts) + "\n"
 
 
-def _frontmatter(view: RunView) -> dict[str, Value]:
+def _frontmatter(view: RunView) -> dict[str, YamlValue]:
     return {
         "phase": view.plan.phase,
         "plan": view.plan.plan,
@@ -215,16 +238,16 @@ def _frontmatter(view: RunView) -> dict[str, Value]:
         "outcome": view.outcome.value if view.outcome else None,
         "branch": view.branch,
         "commits": [task.record.commit for task in view.tasks if task.record.commit],
-        "duration": duration(view.started_at, view.updated_at),
+        "duration": format_time_between(view.started_at, view.updated_at),
     }
 
 
-def duration(start: str, end: str) -> str:
+def format_time_between(start: str, end: str) -> str:
     """Format the time between two timestamps as `1 h 2 min 3 s`."""
-    return lasting(max(0.0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()))
+    return format_duration(max(0.0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()))
 
 
-def lasting(elapsed: float) -> str:
+def format_duration(elapsed: float) -> str:
     """Format a number of seconds as `1 h 2 min 3 s`."""
     seconds = max(0, round(elapsed))
     hours, minutes = seconds // 3600, seconds // 60 % 60
@@ -234,109 +257,114 @@ def lasting(elapsed: float) -> str:
 
 def _format_warnings(view: RunView) -> Iterator[str]:
     """Yield what was skipped, forced or left out, as the first thing to read."""
-    yield from (f"**WARNING: {prose(warning)}**" for warning in view.warnings)
+    yield from (f"**WARNING: {escape_markdown(warning)}**" for warning in view.warnings)
 
 
 def _format_outcome(view: RunView) -> str:
     outcome = view.outcome.value if view.outcome else "not finished"
-    why = f": {prose(view.reason)}" if view.reason else ""
-    how = f"Executor {code(view.executor)}, architect {code(view.architect)}, branch {code(view.branch)}."
+    why = f": {escape_markdown(view.reason)}" if view.reason else ""
+    how = (
+        f"Executor {code_span(view.executor)}, architect {code_span(view.architect)}, branch {code_span(view.branch)}."
+    )
     return f"Outcome: **{outcome}**{why}. {how} Written by Proofstone from its ledger."
 
 
 def _summarize_task(plan: PlanTask, task: TaskView) -> Iterator[str]:
-    yield f"### {prose(plan.name)} ({plan.id})"
+    yield f"### {escape_markdown(plan.name)} ({plan.id})"
     yield "\n".join(_format_facts(plan, task))
     if criteria := list(_format_criteria(plan, task.record)):
         yield "\n".join(("Done when:", "", *criteria))
     if concerns := list(dict.fromkeys(task.record.concerns)):
-        yield "\n".join(("Concerns:", "", *(f"- {prose(concern)}" for concern in concerns)))
+        yield "\n".join(("Concerns:", "", *(f"- {escape_markdown(concern)}" for concern in concerns)))
     if task.record.failures:
         yield "\n".join(("Attempts that did not pass:", "", *_format_failures(task)))
 
 
 def _format_facts(plan: PlanTask, task: TaskView) -> Iterator[str]:
     record = task.record
-    yield f"- state: {status_word(record)}"
+    yield f"- state: {describe_status(record)}"
     if record.commit:
-        yield f"- commit: {code(record.commit)}"
+        yield f"- commit: {code_span(record.commit)}"
     if record.evidence and record.commit:
-        yield "- files: " + (", ".join(code(path) for path in record.evidence.changed) or "none")
+        yield "- files: " + (", ".join(code_span(path) for path in record.evidence.changed) or "none")
     if task.confidence:
         yield f"- confidence: {task.confidence.value}"
     if not plan.type.is_checkpoint:
         yield f"- attempts: {record.attempt}"
-    if losses := trajectory(record.failures):
+    if losses := format_trajectory(record.failures):
         yield f"- loss after attempts that did not pass: {losses}"
     if record.state is TaskState.BLOCKED:
-        yield f"- blocked: {prose(record.blocked_by)}"
-    elif record.note and record.finished and (record.checkpoint or record.override):
-        yield f"- a person's note: {prose(record.note)}"
+        yield f"- blocked: {escape_markdown(record.blocked_by)}"
+    elif record.note and record.is_finished and (record.checkpoint or record.override):
+        yield f"- a person's note: {escape_markdown(record.note)}"
 
 
 def _format_criteria(plan: PlanTask, record: TaskRecord) -> Iterator[str]:
     """Yield each criterion with its evidence. A task that did not pass has no evidence."""
     if record.evidence is None or record.commit is None:
-        yield from (f"- [ ] {prose(criterion)}" for criterion in plan.done)
+        yield from (f"- [ ] {escape_markdown(criterion)}" for criterion in plan.done)
         return
     for link in record.evidence.criteria:
-        yield f"- [x] {prose(link.criterion)}: {_describe_evidence(link, record.verdicts)}"
+        yield f"- [x] {escape_markdown(link.criterion)}: {_describe_evidence(link, record.verdicts)}"
 
 
 def _describe_evidence(link: CriterionLink, verdicts: tuple[ArchitectVerdict, ...]) -> str:
     if link.check is not None:
-        return f"shown by {code(link.check)}"
-    names = ", ".join(code(verdict.by or "architect") for verdict in verdicts)
+        return f"shown by {code_span(link.check)}"
+    names = ", ".join(code_span(verdict.by or "architect") for verdict in verdicts)
     return f"on the word of {names or 'the architect'}; no check shows it"
 
 
 def _format_failures(task: TaskView) -> Iterator[str]:
     for failure in task.record.failures:
-        result = resolution(task, failure)
-        yield f"- attempt {failure.attempt}, {failure.type.value}: {prose(failure.error)} ({result})"
+        result = describe_resolution(task, failure)
+        yield f"- attempt {failure.attempt}, {failure.type.value}: {escape_markdown(failure.error)} ({result})"
 
 
 def _format_must_have(result: MustHaveResult) -> str:
-    detail = f": {prose(result.detail)}" if result.detail else ""
+    detail = f": {escape_markdown(result.detail)}" if result.detail else ""
     if result.holds is None:
-        return f"- [ ] {prose(result.what)}: for a person to judge{detail}"
-    return f"- [{'x' if result.holds else ' '}] {prose(result.what)}{'' if result.holds else ': does not hold'}{detail}"
+        return f"- [ ] {escape_markdown(result.what)}: for a person to judge{detail}"
+    return (
+        f"- [{'x' if result.holds else ' '}] "
+        f"{escape_markdown(result.what)}{'' if result.holds else ': does not hold'}{detail}"
+    )
 
 
 def _format_check_commands(view: RunView) -> str:
     return "\n".join(
         (
-            f"- {code(f'proofstone ledger show {view.run_id}')}: every check and every event of the run",
-            f"- {code('proofstone ledger verify')}: that nobody has changed the record since",
-            f"- {code(f'git log --stat {view.base_commit[:12]}..{view.branch}')}: the commits, one for each task",
+            f"- {code_span(f'proofstone ledger show {view.run_id}')}: every check and every event of the run",
+            f"- {code_span('proofstone ledger verify')}: that nobody has changed the record since",
+            f"- {code_span(f'git log --stat {view.base_commit[:12]}..{view.branch}')}: the commits, one for each task",
         )
     )
 
 
 _PLAN_NAME: Final = re.compile(r"^(?P<before>.*?)PLAN\.md$", re.IGNORECASE)
-MARK: Final = "Written by Proofstone from its ledger"
+PAGE_MARK: Final = "Written by Proofstone from its ledger"
 """Part of every page, so that Proofstone never overwrites a page of somebody else."""
 
 
-def state_name(plan: str) -> str:
+def name_state_page(plan: str) -> str:
     """Return the name of the state page: `03-01-STATE.md` for `03-01-PLAN.md`, since a folder may hold several
     plans.
     """
     return f"{_read_prefix(plan)}STATE.md"
 
 
-def summary_name(plan: str) -> str:
+def name_summary_page(plan: str) -> str:
     """Return the name of the summary page."""
     return f"{_read_prefix(plan)}SUMMARY.md"
 
 
-def aside_name(page: str, run_id: str) -> str:
+def name_temporary_page(page: str, run_id: str) -> str:
     """Return the temporary name while a page is written. Only the beginning of a long name is used."""
     beginning = page.encode("utf-8", "surrogateescape")[:180].decode("utf-8", "ignore")
     return f".{beginning}.{run_id}.proofstone"
 
 
-def summaries_of(plan: str) -> tuple[str, ...]:
+def list_summary_patterns(plan: str) -> tuple[str, ...]:
     """Return where the summary of another plan may be, relative to the folder of a plan that depends on it."""
     names = (f"{plan}-SUMMARY.md", f"{plan}/SUMMARY.md")
     return tuple(f"{folder}{name}" for folder in ("", "../", "../*/") for name in names)

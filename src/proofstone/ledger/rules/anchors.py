@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 from proofstone.ledger.models import Sha256
 from proofstone.ledger.rules.chain import canonical_json
 
@@ -22,7 +22,7 @@ HashAt = Callable[[int], str | None]
 """A function that returns the hash of an entry, the genesis hash for 0, or None if there is no such entry."""
 
 
-class Anchor(Contract):
+class Anchor(FrozenModel):
     ledger_id: str = Field(min_length=1)
     seq: int = Field(ge=0)
     hash: Sha256
@@ -31,7 +31,7 @@ class Anchor(Contract):
         return canonical_json(self.model_dump()).encode() + b"\n"
 
 
-class KeptAnchor(Contract):
+class StoredAnchor(FrozenModel):
     """An anchor in the state directory, with the repository that holds the same anchor."""
 
     anchor: Anchor
@@ -65,7 +65,11 @@ class AnchorFinding:
 
 
 def compare_anchors(
-    in_repository: Sequence[Anchor], kept: Iterable[KeptAnchor], own: KeptAnchor | None, head: Anchor, hash_at: HashAt
+    in_repository: Sequence[Anchor],
+    kept: Iterable[StoredAnchor],
+    own: StoredAnchor | None,
+    head: Anchor,
+    hash_at: HashAt,
 ) -> tuple[AnchorFinding, ...]:
     """Return the contradictions between this ledger and the anchors, to be checked before a run writes for a
     repository.
@@ -102,7 +106,7 @@ def describe_fault(fault: AnchorFault) -> str:
     }[fault]
 
 
-def newest(anchors: Iterable[Anchor]) -> Anchor | None:
+def newest_anchor(anchors: Iterable[Anchor]) -> Anchor | None:
     return max(anchors, key=lambda anchor: anchor.seq, default=None)
 
 
@@ -120,7 +124,7 @@ def _check_anchor(anchor: Anchor, where: str, head: Anchor, hash_at: HashAt) -> 
     return None
 
 
-def _replaced_finding(stored: KeptAnchor, head: Anchor) -> AnchorFinding:
+def _replaced_finding(stored: StoredAnchor, head: Anchor) -> AnchorFinding:
     return AnchorFinding(
         AnchorFault.REPLACED,
         f"the state directory held the ledger {stored.anchor.ledger_id} up to row {stored.anchor.seq} or later; its "
@@ -128,7 +132,7 @@ def _replaced_finding(stored: KeptAnchor, head: Anchor) -> AnchorFinding:
     )
 
 
-def _missing_finding(own: KeptAnchor, others: Sequence[Anchor]) -> AnchorFinding:
+def _missing_finding(own: StoredAnchor, others: Sequence[Anchor]) -> AnchorFinding:
     instead = f"; it names the ledger {others[0].ledger_id} instead" if others else ""
     return AnchorFinding(
         AnchorFault.MISSING,

@@ -29,12 +29,12 @@ from proofstone.errors import LedgerError
 
 Scalar: TypeAlias = str | int | None
 """The values that a column can hold."""
-Payload: TypeAlias = Mapping[str, Scalar]
+RowPayload: TypeAlias = Mapping[str, Scalar]
 """All columns of a row, except those computed from the chain itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainLink:
     """An entry of the chain."""
 
     seq: int
@@ -45,23 +45,23 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ChainEntry:
     """A sequence number as it is stored: in the chain, and in the data table that the chain names."""
 
-    link: Link | None
+    link: ChainLink | None
     """None if a data table has a row that is not in the chain."""
-    row: Link | None
+    row: ChainLink | None
     """The same five values in the data table; None if there is no row."""
-    payload: Payload | None
+    payload: RowPayload | None
     """The columns of the row; None if there is no row."""
     code: str | None = None
     """The authentication code that is stored with the entry."""
-    unreadable: bool = False
+    is_unreadable: bool = False
     """Whether the row is in a part of the file that cannot be read, which is a break of its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class ChainBreak:
     """A problem of the ledger. `seq` is None if it does not concern one row."""
 
     seq: int | None
@@ -72,7 +72,7 @@ _LEAF_TYPES: Final = frozenset((str, int, float, bool, type(None)))
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
-def canonical_json(value: JsonValue | Payload) -> str:
+def canonical_json(value: JsonValue | RowPayload) -> str:
     """Return the canonical text of a JSON value."""
     _demand_string_keys(value)
     try:
@@ -83,11 +83,11 @@ def canonical_json(value: JsonValue | Payload) -> str:
         ) from error
 
 
-def payload_hash(payload: Payload) -> str:
+def payload_hash(payload: RowPayload) -> str:
     return _digest(_ENCODER.encode(payload))  # flat, with columns as keys: it cannot be refused
 
 
-def genesis(ledger_id: str) -> str:
+def genesis_hash(ledger_id: str) -> str:
     """Return the `prev_hash` of the first entry of a ledger."""
     return _digest(f"proofstone ledger\n{ledger_id}")
 
@@ -99,17 +99,17 @@ def link_hash(prev_hash: str, seq: int, table: str, payload: str) -> str:
     return _digest(f"{prev_hash}\n{seq}\n{table}\n{payload}")
 
 
-def next_link(prev_hash: str, seq: int, table: str, payload: Payload) -> Link:
+def next_link(prev_hash: str, seq: int, table: str, payload: RowPayload) -> ChainLink:
     digest = payload_hash(payload)
-    return Link(seq, table, digest, prev_hash, link_hash(prev_hash, seq, table, digest))
+    return ChainLink(seq, table, digest, prev_hash, link_hash(prev_hash, seq, table, digest))
 
 
-def first_break(ledger_id: str, entries: Iterable[Entry]) -> Break | None:
+def find_first_break(ledger_id: str, entries: Iterable[ChainEntry]) -> ChainBreak | None:
     """Return the first break of the entries, in order of their sequence numbers; None if all of them hold."""
-    return next(find_breaks(Position(0, genesis(ledger_id)), entries), None)
+    return next(find_breaks(ChainPosition(0, genesis_hash(ledger_id)), entries), None)
 
 
-class Position(NamedTuple):
+class ChainPosition(NamedTuple):
     """A position in the chain: the number and the hash of its last entry; for an empty chain, 0 and the genesis
     hash.
     """
@@ -119,8 +119,11 @@ class Position(NamedTuple):
 
 
 def find_breaks(
-    start: Position, entries: Iterable[Entry | Break], *, is_authentic: Callable[[Entry], bool] | None = None
-) -> Iterator[Break]:
+    start: ChainPosition,
+    entries: Iterable[ChainEntry | ChainBreak],
+    *,
+    is_authentic: Callable[[ChainEntry], bool] | None = None,
+) -> Iterator[ChainBreak]:
     """Walk the entries that follow `start` in order, and yield every problem.
 
     A bad entry does not make the entries after it bad: the walk goes on with its stated hash or with its correct hash,
@@ -129,7 +132,7 @@ def find_breaks(
     """
     seq, accepted = start.seq, frozenset((start.hash,))
     for entry in entries:
-        if isinstance(entry, Break):
+        if isinstance(entry, ChainBreak):
             yield entry
             accepted = frozenset()
             continue
@@ -138,7 +141,7 @@ def find_breaks(
             yield _orphan_break(entry.row)
             continue
         if accepted and link.seq != seq + 1:
-            yield Break(seq + 1, f"entry {seq + 1} is missing from the chain: the next one is {link.seq}")
+            yield ChainBreak(seq + 1, f"entry {seq + 1} is missing from the chain: the next one is {link.seq}")
             accepted = frozenset()
         reason = _find_reason(accepted or frozenset((link.prev_hash,)), link, entry)
         if reason is None and is_authentic is not None and not is_authentic(entry):
@@ -147,28 +150,28 @@ def find_breaks(
                 "Proofstone did not write it, or the key was changed"
             )
         if reason is not None:
-            yield Break(link.seq, reason)
+            yield ChainBreak(link.seq, reason)
         seq, accepted = link.seq, frozenset((link.hash,))
         if reason is not None:
             accepted |= {link_hash(link.prev_hash, link.seq, link.table, link.payload_hash)}
 
 
-def earliest(*breaks: Break | None) -> Break | None:
+def earliest_break(*breaks: ChainBreak | None) -> ChainBreak | None:
     """Return the break with the lowest sequence number; breaks that concern no row come last."""
-    return next(iter(in_row_order(problem for problem in breaks if problem is not None)), None)
+    return next(iter(sort_breaks(problem for problem in breaks if problem is not None)), None)
 
 
-def in_row_order(breaks: Iterable[Break]) -> tuple[Break, ...]:
+def sort_breaks(breaks: Iterable[ChainBreak]) -> tuple[ChainBreak, ...]:
     """Sort breaks by sequence number; breaks that concern no row come last."""
     return tuple(sorted(breaks, key=lambda problem: (problem.seq is None, problem.seq or 0)))
 
 
-def _find_reason(accepted: frozenset[str], link: Link, entry: Entry) -> str | None:
+def _find_reason(accepted: frozenset[str], link: ChainLink, entry: ChainEntry) -> str | None:
     if link.prev_hash not in accepted:
         return "prev_hash is not the hash of the previous entry"
     if link.hash != link_hash(link.prev_hash, link.seq, link.table, link.payload_hash):
         return "the entry's hash does not follow from its contents"
-    if entry.unreadable:
+    if entry.is_unreadable:
         return None
     if entry.row is None or entry.payload is None:
         return f"the chain names a row of {link.table} that does not exist"
@@ -179,10 +182,10 @@ def _find_reason(accepted: frozenset[str], link: Link, entry: Entry) -> str | No
     return None
 
 
-def _orphan_break(row: Link | None) -> Break:
+def _orphan_break(row: ChainLink | None) -> ChainBreak:
     if row is None:
-        return Break(None, "an entry without a chain link and without a row")
-    return Break(row.seq, f"a row of {row.table} has no place in the chain")
+        return ChainBreak(None, "an entry without a chain link and without a row")
+    return ChainBreak(row.seq, f"a row of {row.table} has no place in the chain")
 
 
 def _demand_string_keys(value: object) -> None:
@@ -249,7 +252,7 @@ def checkpoint_code(key: bytes, ledger_id: str, seq: int, digest: str) -> str:
     return _compute_code(key, "checkpoint", f"{ledger_id}\n{seq}\n{digest}")
 
 
-def is_code(expected: str, actual: str) -> bool:
+def codes_match(expected: str, actual: str) -> bool:
     """Return whether the two codes are equal, compared in constant time."""
     return hmac.compare_digest(expected.encode(), actual.encode("utf-8", "surrogateescape"))
 

@@ -8,22 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from proofstone.agents.roles.models.gate import ArchitectVerdict, Direction, Failure, TaskState
+from proofstone.agents.roles.models.gate import ArchitectVerdict, AttemptFailure, RetryDirection, TaskState
 from proofstone.agents.roles.models.payload import RiskMark
-from proofstone.agents.roles.models.pipeline import ReviewFocus, Scope
-from proofstone.common.models import Assurance, Confidence, Contract, ReviewVerdict, Severity, Spent, Verdict
+from proofstone.agents.roles.models.pipeline import ReviewFocus, ReviewScope
+from proofstone.common.models import Assurance, BudgetUsage, Confidence, FrozenModel, ReviewVerdict, Severity, Verdict
 from proofstone.gate.models import RunOutcome
 from proofstone.ledger.models import StepStatus
 
 
-class Sourced(Contract):
+class SourcedValue(FrozenModel):
     """A value from the ledger."""
 
     rows: tuple[int, ...]
     """The sequence numbers of the ledger rows that it comes from."""
 
 
-class Subject(Sourced):
+class BundleSubject(SourcedValue):
     """The request, and where it was made."""
 
     run_id: str
@@ -44,7 +44,7 @@ class Subject(Sourced):
     updated_at: str
 
 
-class Ending(Sourced):
+class RunEnding(SourcedValue):
     outcome: RunOutcome | None
     """None if the run has not ended."""
     reason: str = ""
@@ -55,7 +55,7 @@ class Ending(Sourced):
     """What would raise the confidence."""
 
 
-class Child(Sourced):
+class ChildRun(SourcedValue):
     """A child run."""
 
     run_id: str
@@ -65,7 +65,7 @@ class Child(Sourced):
     reason: str = ""
 
 
-class Probe(Sourced):
+class CheckProbe(SourcedValue):
     """An additional run of a check, on a tree made for this purpose. It shows whether the check can be trusted, and
     many probes must fail.
     """
@@ -74,7 +74,7 @@ class Probe(Sourced):
     state: Verdict
 
 
-class CheckedLine(Sourced):
+class CheckComparison(SourcedValue):
     """A check, before and after the change."""
 
     name: str
@@ -91,14 +91,14 @@ class CheckedLine(Sourced):
     duration_ms: int | None = None
     artifact: str | None = None
     reused: bool = False
-    probes: tuple[Probe, ...] = ()
+    probes: tuple[CheckProbe, ...] = ()
 
     @property
-    def regressed(self) -> bool:
+    def is_regression(self) -> bool:
         return self.before is Verdict.PASS and self.after is not Verdict.PASS
 
 
-class CheckedTree(Sourced):
+class TreeChecks(SourcedValue):
     """The checks of one tree: the final tree of a task, or the merged tree."""
 
     run_id: str
@@ -106,10 +106,10 @@ class CheckedTree(Sourced):
     task: str
     attempt: int
     tree: str
-    lines: tuple[CheckedLine, ...]
+    lines: tuple[CheckComparison, ...]
 
 
-class TaskEnding(Sourced):
+class TaskEnding(SourcedValue):
     run_id: str
     iteration: int = 1
     id: str
@@ -121,7 +121,7 @@ class TaskEnding(Sourced):
     tree: str | None = None
     changed: tuple[str, ...] = ()
     large: bool = False
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[AttemptFailure, ...] = ()
     verdicts: tuple[ArchitectVerdict, ...] = ()
     concerns: tuple[str, ...] = ()
 
@@ -130,17 +130,17 @@ class TaskEnding(Sourced):
         return self.state is TaskState.APPROVED
 
 
-class RegressionSeen(Sourced):
+class BundleRegression(SourcedValue):
     task: str
     what: str
     stands: bool
     """Whether the regression remained at the end."""
 
 
-class ReviewSeen(Sourced):
+class BundleReview(SourcedValue):
     """The verdict of one reviewer."""
 
-    scope: Scope
+    scope: ReviewScope
     focus: ReviewFocus
     round: int
     verdict: ReviewVerdict | None
@@ -153,18 +153,18 @@ class ReviewSeen(Sourced):
     model: str = ""
 
 
-class LossSeen(Sourced):
+class BundleLoss(SourcedValue):
     """The measurements of a task, or of the run, after an attempt that did not pass."""
 
     of: str
     """`task-02`, `run`; tasks of later iterations have a number: `2/task-01`."""
     number: int
     """The number of the attempt or of the iteration."""
-    direction: Direction
+    direction: RetryDirection
     text: str = ""
 
 
-class OverrideSeen(Sourced):
+class BundleOverride(SourcedValue):
     task: str
     action: str
     category: str = ""
@@ -173,7 +173,7 @@ class OverrideSeen(Sourced):
     at: str
 
 
-class ApprovalSeen(Sourced):
+class BundleApproval(SourcedValue):
     gate: str
     task: str = ""
     option: str
@@ -185,25 +185,25 @@ class ApprovalSeen(Sourced):
     """The user's own words."""
 
 
-class CostLine(Sourced):
+class CostLine(SourcedValue):
     role: str
     model: str
     """The model's own name; empty if it is unknown."""
     dispatches: int
-    spent: Spent
+    spent: BudgetUsage
 
 
-class VerificationSpent(Sourced):
+class SupervisionCost(SourcedValue):
     """What was spent on asking agents whether they understand their task. The cost lines include it."""
 
     questions: int
     judgements: int
-    spent: Spent
+    spent: BudgetUsage
     share: float | None
     """The share of all tokens, from 0 to 1; None if there are none, or if not all were counted."""
 
 
-class StepSeen(Sourced):
+class TimelineStep(SourcedValue):
     part: str = ""
     """The part of the run: `plan 1`, `gate 2`; empty for the run itself."""
     step: str
@@ -217,7 +217,7 @@ class StepSeen(Sourced):
     notes: str = ""
 
 
-class ChangedFile(Sourced):
+class BundledFile(SourcedValue):
     path: str
     change: str = ""
     """`added`, `modified`, `deleted`; empty if the ledger does not record it."""
@@ -226,7 +226,7 @@ class ChangedFile(Sourced):
     """Whether the risk is derived from the path alone, because the change of the file is not recorded."""
 
 
-class IssueKnown(Sourced):
+class RemainingIssue(SourcedValue):
     """A finding that remains at the end."""
 
     severity: Severity
@@ -235,7 +235,7 @@ class IssueKnown(Sourced):
     source: str
 
 
-class IssueFixed(Sourced):
+class FixedIssue(SourcedValue):
     """A finding that was fixed."""
 
     severity: Severity | None = None
@@ -244,14 +244,14 @@ class IssueFixed(Sourced):
     how: str
 
 
-class CommitMade(Sourced):
+class BundleCommit(SourcedValue):
     commit: str
     tree: str
     parent: str
     task: str = ""
 
 
-class LedgerHead(Contract):
+class LedgerHead(FrozenModel):
     """The last row that the bundle is based on. Its hash is bound to all rows before it."""
 
     ledger_id: str
@@ -259,34 +259,34 @@ class LedgerHead(Contract):
     hash: str
 
 
-class Bundle(Contract):
+class EvidenceBundle(FrozenModel):
     schema_version: Literal["1"] = "1"
-    subject: Subject
-    ending: Ending
-    children: tuple[Child, ...] = ()
+    subject: BundleSubject
+    ending: RunEnding
+    children: tuple[ChildRun, ...] = ()
     tasks: tuple[TaskEnding, ...] = ()
-    checks: tuple[CheckedTree, ...] = ()
-    regressions: tuple[RegressionSeen, ...] = ()
-    reviews: tuple[ReviewSeen, ...] = ()
+    checks: tuple[TreeChecks, ...] = ()
+    regressions: tuple[BundleRegression, ...] = ()
+    reviews: tuple[BundleReview, ...] = ()
     one_model: bool | None = None
     """Whether all reviewers were the same model; None if there was no review, or if the models are unknown."""
-    losses: tuple[LossSeen, ...] = ()
-    overrides: tuple[OverrideSeen, ...] = ()
-    approvals: tuple[ApprovalSeen, ...] = ()
+    losses: tuple[BundleLoss, ...] = ()
+    overrides: tuple[BundleOverride, ...] = ()
+    approvals: tuple[BundleApproval, ...] = ()
     costs: tuple[CostLine, ...] = ()
     dispatches: int = 0
-    verification: VerificationSpent | None = None
+    verification: SupervisionCost | None = None
     """None if nothing was spent on it."""
-    timeline: tuple[StepSeen, ...] = ()
-    changed: tuple[ChangedFile, ...] = ()
-    known_issues: tuple[IssueKnown, ...] = ()
-    fixed_issues: tuple[IssueFixed, ...] = ()
-    commits: tuple[CommitMade, ...] = ()
+    timeline: tuple[TimelineStep, ...] = ()
+    changed: tuple[BundledFile, ...] = ()
+    known_issues: tuple[RemainingIssue, ...] = ()
+    fixed_issues: tuple[FixedIssue, ...] = ()
+    commits: tuple[BundleCommit, ...] = ()
     """The commits in the order in which they were made."""
     rollback: str = ""
     """The command that reverts the commits; empty if nothing was committed."""
     head: LedgerHead
 
     @property
-    def spent(self) -> Spent:
-        return sum((line.spent for line in self.costs), Spent())
+    def spent(self) -> BudgetUsage:
+        return sum((line.spent for line in self.costs), BudgetUsage())

@@ -9,10 +9,10 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from proofstone.agents.roles.models.payload import RiskMark
-from proofstone.agents.roles.models.pipeline import ReviewFocus, Scope
-from proofstone.common.models import Budget, Confidence, Contract, Lane, ReviewVerdict, Severity, Spent
+from proofstone.agents.roles.models.pipeline import ReviewFocus, ReviewScope
+from proofstone.common.models import Budget, BudgetUsage, Confidence, FrozenModel, Lane, ReviewVerdict, Severity
 from proofstone.gate.models import RunOutcome, TaskReport
-from proofstone.ledger.models import BegunSetup
+from proofstone.ledger.models import RunConfig
 
 
 class RunMode(StrEnum):
@@ -21,20 +21,20 @@ class RunMode(StrEnum):
     INTERACTIVE = "interactive"
 
 
-class ApprovalOption(Contract):
+class ApprovalOption(FrozenModel):
     id: str
     label: str = Field(max_length=50)
     description: str
     is_default: bool = False
 
 
-class ApprovalMetadata(Contract):
+class ApprovalMetadata(FrozenModel):
     risk_summary: str = ""
     findings_count: int = 0
     elapsed_time: str = ""
 
 
-class ApprovalRequest(Contract):
+class ApprovalRequest(FrozenModel):
     gate_id: str
     """`gate-pushback`, `gate-post-research`, `gate-post-planning`; followed by a number from the second time on."""
     pipeline_step: str
@@ -53,11 +53,11 @@ class ApprovalRequest(Contract):
     def default(self) -> ApprovalOption:
         return next(option for option in self.options if option.is_default)
 
-    def option(self, id: str) -> ApprovalOption | None:
+    def find_option(self, id: str) -> ApprovalOption | None:
         return next((option for option in self.options if option.id == id), None)
 
 
-class ApprovalEntry(Contract):
+class ApprovalEntry(FrozenModel):
     """An entry of the approval log."""
 
     gate_id: str
@@ -68,7 +68,7 @@ class ApprovalEntry(Contract):
     user_response_raw: str = ""
 
 
-class RunSetup(BegunSetup):
+class PipelineRunConfig(RunConfig):
     command: Literal["run"] = "run"
     request: str
     """The user's own words."""
@@ -92,11 +92,11 @@ class RunSetup(BegunSetup):
     notes: tuple[str, ...] = ()
 
     @property
-    def about(self) -> str:
+    def subject(self) -> str:
         return f'"{self.request}"'
 
 
-class KnownIssue(Contract):
+class KnownIssue(FrozenModel):
     """A finding that remains at the end."""
 
     severity: Severity
@@ -106,10 +106,10 @@ class KnownIssue(Contract):
     """The source of the finding: `review code/security, round 2`, `check tests`, `plan gate C3`."""
 
 
-class Reviewed(Contract):
+class ReviewerVerdict(FrozenModel):
     """The verdict of one reviewer, as it counts for the gate."""
 
-    scope: Scope
+    scope: ReviewScope
     focus: ReviewFocus
     round: int
     verdict: ReviewVerdict | None
@@ -118,7 +118,7 @@ class Reviewed(Contract):
     model: str = ""
 
 
-class GateSummary(Contract):
+class GateSummary(FrozenModel):
     """The result of the task gate for one plan."""
 
     iteration: int
@@ -130,7 +130,7 @@ class GateSummary(Contract):
     """The commit that holds the accepted tasks, including those of earlier iterations."""
 
 
-class PlanGateSummary(Contract):
+class PlanGateSummary(FrozenModel):
     iteration: int
     run_id: str
     verdict: Literal["PROCEED", "REVISE", "RETHINK"] | None
@@ -140,7 +140,7 @@ class PlanGateSummary(Contract):
     mitigations: tuple[str, ...] = ()
 
 
-class FinalChecks(Contract):
+class FinalChecks(FrozenModel):
     """The result of all checks on the merged tree."""
 
     tree: str
@@ -152,13 +152,13 @@ class FinalChecks(Contract):
     regressions: tuple[str, ...] = ()
 
 
-class BlastRadius(Contract):
+class BlastRadius(FrozenModel):
     path: str
     change: str
     risk: RiskMark
 
 
-class RunReport(Contract):
+class RunReport(FrozenModel):
     run_id: str
     request: str
     repository: str
@@ -180,7 +180,7 @@ class RunReport(Contract):
     tasks: tuple[TaskReport, ...] = ()
     """The tasks of all plans, in order; `gates` groups them by plan."""
     final: FinalChecks | None = None
-    reviews: tuple[Reviewed, ...] = ()
+    reviews: tuple[ReviewerVerdict, ...] = ()
     single_model: bool = False
     """Whether the reviewers were one model with three foci, which is the recorded fallback."""
     known_issues: tuple[KnownIssue, ...] = ()
@@ -190,7 +190,7 @@ class RunReport(Contract):
     changed: tuple[BlastRadius, ...] = ()
     agents: Mapping[str, str] = {}
     dispatches: int = 0
-    spent: Spent = Spent()
+    spent: BudgetUsage = BudgetUsage()
     cost: Mapping[str, float] = {}
     """What was spent, with the keys of `proofstone gate --json`."""
     elapsed_ms: int = 0

@@ -20,16 +20,16 @@ from typing import Final
 
 from proofstone.agents.roles.models.pipeline import Concern, PlanOutput, ResearchFocus, ResearchOutput
 from proofstone.common.models import Severity
-from proofstone.common.text import counted
+from proofstone.common.text import pluralize
 from proofstone.errors import InputError
-from proofstone.gate.rules.answers import fitted, listed
-from proofstone.pipeline.models.bundle import CommitMade
-from proofstone.pipeline.models.run import ApprovalMetadata, ApprovalOption, ApprovalRequest, RunSetup
-from proofstone.plans.fields import shortened
+from proofstone.gate.rules.questions import fit_subject, format_paths
+from proofstone.pipeline.models.bundle import BundleCommit
+from proofstone.pipeline.models.run import ApprovalMetadata, ApprovalOption, ApprovalRequest, PipelineRunConfig
+from proofstone.plans.fields import shorten_text
 
-PUSHBACK: Final = "gate-pushback"
-POST_RESEARCH: Final = "gate-post-research"
-POST_PLANNING: Final = "gate-post-planning"
+PUSHBACK_GATE: Final = "gate-pushback"
+POST_RESEARCH_GATE: Final = "gate-post-research"
+POST_PLANNING_GATE: Final = "gate-post-planning"
 
 _RISK_MARKS: Final = ("🟢", "🟡", "🔴")
 
@@ -72,12 +72,12 @@ _ABORT_AFTER_PLANNING: Final = ApprovalOption(
 )
 
 
-def pushback(concerns: Sequence[Concern], *, number: int = 1) -> ApprovalRequest:
+def build_pushback_request(concerns: Sequence[Concern], *, number: int = 1) -> ApprovalRequest:
     """Ask about concerns. `number` says how often this gate has been reached."""
     is_blocked = any(concern.severity is Severity.BLOCKER for concern in concerns)
     options = (_PROCEED_ANYWAY, *([_MODIFY] if number == 1 else []), _ABANDON)
     return ApprovalRequest(
-        gate_id=_gate_name(PUSHBACK, number),
+        gate_id=_gate_name(PUSHBACK_GATE, number),
         pipeline_step="2",
         question="There are concerns about the request. How should we proceed?",
         context="\n".join(map(_concern_line, concerns)),
@@ -88,15 +88,15 @@ def pushback(concerns: Sequence[Concern], *, number: int = 1) -> ApprovalRequest
     )
 
 
-def post_research(
+def build_research_request(
     research: Sequence[ResearchOutput], unheard: Sequence[ResearchFocus] = (), *, number: int = 1
 ) -> ApprovalRequest:
     foci = ", ".join(dict.fromkeys(report.focus.value for report in research))
-    findings = "\n".join(f"{report.focus}: {shortened(report.summary, 300)}" for report in research)
+    findings = "\n".join(f"{report.focus}: {shorten_text(report.summary, 300)}" for report in research)
     missing = f"\nNo answer: {', '.join(unheard)}." if unheard else ""
     options = (_PROCEED, *([_EXPAND] if number == 1 else []), _ABORT_AFTER_RESEARCH)
     return ApprovalRequest(
-        gate_id=_gate_name(POST_RESEARCH, number),
+        gate_id=_gate_name(POST_RESEARCH_GATE, number),
         pipeline_step="1a",
         question="Research phase complete. How should we proceed?",
         context=f"{len(research)} reports on the codebase cover {foci}.{missing} Key findings:\n{findings}",
@@ -105,7 +105,7 @@ def post_research(
     )
 
 
-def post_planning(plan: PlanOutput, *, findings: int = 0, number: int = 1) -> ApprovalRequest:
+def build_planning_request(plan: PlanOutput, *, findings: int = 0, number: int = 1) -> ApprovalRequest:
     """Ask for the approval of a plan. `findings` is the number of open findings of reviewers and the plan gate."""
     waves = len(plan.waves)
     by_risk = Counter(file.risk for task in plan.tasks for file in task.files)
@@ -115,10 +115,10 @@ def post_planning(plan: PlanOutput, *, findings: int = 0, number: int = 1) -> Ap
     red_note = f" These files are 🔴: {', '.join(red)}." if red else ""
     options = (_APPROVE, *([_REVISE] if number == 1 else []), _ABORT_AFTER_PLANNING)
     return ApprovalRequest(
-        gate_id=_gate_name(POST_PLANNING, number),
+        gate_id=_gate_name(POST_PLANNING_GATE, number),
         pipeline_step="4a",
         question="Task decomposition complete. Review and approve?",
-        context=f"Planner produced {counted(len(plan.tasks), 'task')} in {counted(waves, 'wave')}. "
+        context=f"Planner produced {pluralize(len(plan.tasks), 'task')} in {pluralize(waves, 'wave')}. "
         f"Risk summary: {shares}. Estimated "
         f"verification: {'large' if highest == '🔴' else 'standard'}.{red_note}\n"
         + "\n".join(f"{position}. {task.risk} {task.title}" for position, task in enumerate(plan.tasks, start=1)),
@@ -127,9 +127,9 @@ def post_planning(plan: PlanOutput, *, findings: int = 0, number: int = 1) -> Ap
     )
 
 
-def answer(request: ApprovalRequest, option: str) -> ApprovalOption:
+def validate_option(request: ApprovalRequest, option: str) -> ApprovalOption:
     """Return the chosen option; raise if it is not offered."""
-    if (chosen := request.option(option)) is None:
+    if (chosen := request.find_option(option)) is None:
         ids = ", ".join(candidate.id for candidate in request.options)
         raise InputError(f"{request.gate_id}: {option!r} is not offered", hint=f"choose one of: {ids}")
     return chosen
@@ -152,7 +152,7 @@ def _concern_line(concern: Concern) -> str:
     return f"{concern.severity}: {concern.concern}{suggestion}"
 
 
-def rollback(commits: Sequence[CommitMade]) -> str:
+def rollback_command(commits: Sequence[BundleCommit]) -> str:
     """Return the command that reverts the commits, which are in the order in which they were made. A range is used only
     if it contains no other commits; otherwise each commit is named, the last first. Empty if there are none.
     """
@@ -168,9 +168,9 @@ def rollback(commits: Sequence[CommitMade]) -> str:
 _FIX_WORDS = re.compile(r"^(fix|repair|mend|correct|resolve)\b", re.IGNORECASE)
 
 
-def commit_message(setup: RunSetup, run_id: str, changed: Sequence[str]) -> str:
+def build_commit_message(setup: PipelineRunConfig, run_id: str, changed: Sequence[str]) -> str:
     words = " ".join(setup.request.split())
     kind = "docs" if setup.lane == "docs" else "fix" if _FIX_WORDS.match(words) else "feat"
-    subject, rest = fitted(f"{kind}: {words[:1].lower()}{words[1:]}")
+    subject, rest = fit_subject(f"{kind}: {words[:1].lower()}{words[1:]}")
     body = f"{words}\n\n" if rest else ""
-    return f"{subject}\n\n{body}Files:\n{listed(changed)}\n\nProofstone-Run: {run_id}\n"
+    return f"{subject}\n\n{body}Files:\n{format_paths(changed)}\n\nProofstone-Run: {run_id}\n"

@@ -11,61 +11,70 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from proofstone.agents.roles.models.gate import Direction, TaskState
+from proofstone.agents.roles.models.gate import RetryDirection, TaskState
 from proofstone.agents.roles.models.pipeline import PlannedTask, PlanOutput
 from proofstone.agents.roles.models.solve_messages import CriterionMode, CriterionVerdict, FailureClass
 from proofstone.gate.models import TaskReport
-from proofstone.gate.rules.direction import MEANS, criteria, direction_of
+from proofstone.gate.rules.direction import DIRECTIVE_TEXTS, build_direction, list_criteria
 from proofstone.pipeline.models.run import FinalChecks, GateSummary
-from proofstone.pipeline.rules.plan_text import task_ids
-from proofstone.solve.rules.gradient import DEFAULT_POLICY, Reading, Row, Weights, decide, reading
+from proofstone.pipeline.rules.plan_text import assign_task_ids
+from proofstone.solve.rules.gradient import DEFAULT_POLICY, LossWeights, Measurement, PolicyRow, decide, measure_round
 
-ITERATIONS: Final = 3
+MAX_ITERATIONS: Final = 3
 """How many iterations may fail, including the first. An iteration that a review demands counts only if it fails too."""
 _MAX_REASONS: Final = 6
 _MAX_ALTERNATIVES: Final = 3
 
 
-def weights_for(minutes: float) -> Weights:
+def build_weights(minutes: float) -> LossWeights:
     """Return the weights; the time limit of the run adds pressure, if there is one."""
     if not minutes:
-        return Weights(max_replans=ITERATIONS - 1)
-    return Weights(max_replans=ITERATIONS - 1, time_budget_ms=round(minutes * 60_000))
+        return LossWeights(max_replans=MAX_ITERATIONS - 1)
+    return LossWeights(max_replans=MAX_ITERATIONS - 1, time_budget_ms=round(minutes * 60_000))
 
 
-def verdicts(plan: PlanOutput, gate: GateSummary, final: FinalChecks | None = None) -> tuple[CriterionVerdict, ...]:
+def build_verdicts(
+    plan: PlanOutput, gate: GateSummary, final: FinalChecks | None = None
+) -> tuple[CriterionVerdict, ...]:
     """Return the criteria of the iteration with their verdicts. The iteration has failed, so at least one has
     failed.
     """
     reports = {task.id: task for task in gate.tasks}
     results = [
         verdict
-        for planned, id in zip(plan.tasks, task_ids(plan).values(), strict=True)
+        for planned, id in zip(plan.tasks, assign_task_ids(plan).values(), strict=True)
         for verdict in _task_verdicts(planned, reports.get(id))
     ]
     results += _merged_verdicts(final)
-    if not any(result.failed for result in results):
+    if not any(result.is_failed for result in results):
         results.append(_failed_verdict(gate.reason or "the task gate did not pass", FailureClass.LOGICAL))
     return tuple(results)
 
 
-def direct(
-    verdicts: Sequence[CriterionVerdict], *, replans: int, elapsed_ms: int, before: Reading | None, weights: Weights
-) -> tuple[Direction, Reading]:
+def decide_direction(
+    verdicts: Sequence[CriterionVerdict],
+    *,
+    replans: int,
+    elapsed_ms: int,
+    before: Measurement | None,
+    weights: LossWeights,
+) -> tuple[RetryDirection, Measurement]:
     """Return the decision of the controller, and the new measurements."""
-    measurement = reading((), verdicts, replans=replans, elapsed_ms=elapsed_ms, before=before, weights=weights)
+    measurement = measure_round((), verdicts, replans=replans, elapsed_ms=elapsed_ms, before=before, weights=weights)
     row = decide(DEFAULT_POLICY, measurement, weights)
-    return direction_of(row, measurement, verdicts, weights, tuple(_suggest_alternatives(row, verdicts))), measurement
+    return build_direction(
+        row, measurement, verdicts, weights, tuple(_suggest_alternatives(row, verdicts))
+    ), measurement
 
 
-def directive_text(direction: Direction) -> str:
+def format_directive(direction: RetryDirection) -> str:
     """Return the directive as text for the planner."""
-    text = f"{direction.directive}: {MEANS[direction.directive]} The controller says: {direction.rationale}."
+    text = f"{direction.directive}: {DIRECTIVE_TEXTS[direction.directive]} The controller says: {direction.rationale}."
     alternatives = "".join(f"\n- {alternative}" for alternative in direction.suggested_alternatives)
     return f"{text} Accepted tasks are kept: plan only the remaining work.{alternatives}"
 
 
-def failures(gate: GateSummary, final: FinalChecks | None = None) -> tuple[str, ...]:
+def describe_failures(gate: GateSummary, final: FinalChecks | None = None) -> tuple[str, ...]:
     """Describe what went wrong."""
     if final is not None:
         lines = [f"all checks on the merged tree: {final.reason}"]
@@ -91,7 +100,7 @@ def _task_verdicts(planned: PlannedTask, report: TaskReport | None) -> Iterator[
     if report is not None and report.state is TaskState.APPROVED:
         yield from (_passed_verdict(f"{planned.title}: {criterion}") for criterion in planned.done)
     elif report is not None and report.failures:
-        yield from criteria(report.failures[-1])
+        yield from list_criteria(report.failures[-1])
     else:
         yield from (_failed_verdict(f"{planned.title}: {criterion}", FailureClass.MIXED) for criterion in planned.done)
 
@@ -114,9 +123,11 @@ def _failed_verdict(criterion: str, failure_class: FailureClass) -> CriterionVer
     )
 
 
-def _suggest_alternatives(row: Row, verdicts: Sequence[CriterionVerdict]) -> Iterator[str]:
+def _suggest_alternatives(row: PolicyRow, verdicts: Sequence[CriterionVerdict]) -> Iterator[str]:
     """Suggest alternatives if the path has to change: ways around its obstacles."""
     obstacles = (
-        [verdict for verdict in verdicts if verdict.failure_class is FailureClass.ENVIRONMENTAL] if row.hint else []
+        [verdict for verdict in verdicts if verdict.failure_class is FailureClass.ENVIRONMENTAL]
+        if row.suggests_path
+        else []
     )
     yield from (f"a way around this: {obstacle.criterion}" for obstacle in obstacles[:_MAX_ALTERNATIVES])

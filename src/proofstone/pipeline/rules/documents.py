@@ -27,7 +27,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from proofstone.agents.memory.rules.lessons import weakens_lesson
+from proofstone.agents.memory.rules.lessons import explain_lesson_weakening
 from proofstone.agents.models import OutputHeader
 from proofstone.agents.roles.models.pipeline import (
     DesignOutput,
@@ -37,24 +37,24 @@ from proofstone.agents.roles.models.pipeline import (
     ResearchOutput,
     SpecOutput,
 )
-from proofstone.common.models import Contract, Verdict
-from proofstone.documents.yaml import yaml_text
+from proofstone.common.models import FrozenModel, Verdict
+from proofstone.documents.yaml import dump_yaml
 from proofstone.errors import InternalError
-from proofstone.pipeline.models.bundle import Bundle, CheckedLine, CheckedTree, TaskEnding
+from proofstone.pipeline.models.bundle import CheckComparison, EvidenceBundle, TaskEnding, TreeChecks
 from proofstone.pipeline.models.run import ApprovalEntry
-from proofstone.pipeline.rules import companions
-from proofstone.pipeline.rules.plan_text import task_ids
-from proofstone.pipeline.rules.planning import raised
+from proofstone.pipeline.rules import document_pages as companions
+from proofstone.pipeline.rules.plan_text import assign_task_ids
+from proofstone.pipeline.rules.planning import raise_plan_risks
 
 Documents = Mapping[str, str]
 """A mapping from a path in the run's folder to the text of the file."""
 
-DECISIONS: Final = "decisions.yaml"
-PROPOSALS: Final = "instruction-proposals.md"
+DECISIONS_FILE: Final = "decisions.yaml"
+PROPOSALS_FILE: Final = "instruction-proposals.md"
 _LOG_HEAD: Final = "decision_log:\n"
 
 
-def documents_of(name: str, header: OutputHeader, output: Contract) -> Documents:
+def build_documents(name: str, header: OutputHeader, output: FrozenModel) -> Documents:
     """Return the documents of one answer. `name` is the name of the answer in the table. The payload of the header is
     ignored; the answer itself is written.
     """
@@ -65,23 +65,23 @@ def documents_of(name: str, header: OutputHeader, output: Contract) -> Documents
     return documents
 
 
-def request_document(request: str) -> Documents:
-    return {"initial-request.md": companions.initial_request(request)}
+def build_request_document(request: str) -> Documents:
+    return {"initial-request.md": companions.render_request(request)}
 
 
-def approvals_document(entries: Sequence[ApprovalEntry]) -> Documents:
-    return {"approvals.yaml": yaml_text({"approval_log": [_dump(entry) for entry in entries]})}
+def build_approvals_document(entries: Sequence[ApprovalEntry]) -> Documents:
+    return {"approvals.yaml": dump_yaml({"approval_log": [_dump(entry) for entry in entries]})}
 
 
-def decisions_document(before: str, decided: Sequence[Mapping[str, JsonValue]]) -> Documents:
+def append_decisions(before: str, decided: Sequence[Mapping[str, JsonValue]]) -> Documents:
     """Append decisions to the log. `before` is the content of the file, which stays unchanged byte by byte."""
     if not decided:
-        return {DECISIONS: before} if before else {}
-    added = yaml_text({"decision_log": [dict(decision) for decision in decided]}).removeprefix(_LOG_HEAD)
-    return {DECISIONS: f"{before or _LOG_HEAD}{added}"}
+        return {DECISIONS_FILE: before} if before else {}
+    added = dump_yaml({"decision_log": [dict(decision) for decision in decided]}).removeprefix(_LOG_HEAD)
+    return {DECISIONS_FILE: f"{before or _LOG_HEAD}{added}"}
 
 
-def decisions_of(header: OutputHeader, output: DesignOutput | KnowledgeOutput) -> list[dict[str, JsonValue]]:
+def list_decisions(header: OutputHeader, output: DesignOutput | KnowledgeOutput) -> list[dict[str, JsonValue]]:
     """Return the decisions that an answer adds to the log."""
     origin: dict[str, JsonValue] = {"date": _completion_date(header), "decided_by": header.agent, "step": header.step}
     if isinstance(output, KnowledgeOutput):
@@ -102,7 +102,7 @@ def decisions_of(header: OutputHeader, output: DesignOutput | KnowledgeOutput) -
     ]
 
 
-def waves(plan: PlanOutput) -> dict[str, int]:
+def compute_waves(plan: PlanOutput) -> dict[str, int]:
     """Return the wave of each task, from 1: a task comes after all tasks that it depends on."""
     dependencies = {task.id: task.depends_on for task in plan.tasks}
     numbers: dict[str, int] = {}
@@ -115,16 +115,16 @@ def waves(plan: PlanOutput) -> dict[str, int]:
     return {task.id: wave(task.id) for task in plan.tasks}
 
 
-def renamed(plan: PlanOutput) -> PlanOutput:
+def assign_engine_ids(plan: PlanOutput) -> PlanOutput:
     """Return the plan with the engine's ids, and the waves and dependencies that follow from them."""
-    ids = task_ids(plan)
+    ids = assign_task_ids(plan)
     tasks = tuple(
         task.model_copy(update={"id": ids[task.id], "depends_on": tuple(ids[other] for other in task.depends_on)})
         for task in plan.tasks
     )
     numbered = plan.model_copy(update={"tasks": tasks})
     by_wave: dict[int, list[str]] = {}
-    for id, wave in waves(numbered).items():
+    for id, wave in compute_waves(numbered).items():
         by_wave.setdefault(wave, []).append(id)
     return numbered.model_copy(
         update={
@@ -134,65 +134,72 @@ def renamed(plan: PlanOutput) -> PlanOutput:
     )
 
 
-def headed(header: OutputHeader, output: Contract) -> str:
+def dump_with_header(header: OutputHeader, output: FrozenModel) -> str:
     """Return the answer as YAML below the header of every output."""
-    return yaml_text(_dump(header.model_copy(update={"payload": _dump(output)})))
+    return dump_yaml(_dump(header.model_copy(update={"payload": _dump(output)})))
 
 
-def _research_documents(header: OutputHeader, output: Contract) -> Documents | None:
+def _research_documents(header: OutputHeader, output: FrozenModel) -> Documents | None:
     if not isinstance(output, ResearchOutput):
         return None
     stem = f"research/{output.focus.value}"
-    return {f"{stem}.yaml": headed(header, output), f"{stem}.md": companions.research(header, output)}
+    return {f"{stem}.yaml": dump_with_header(header, output), f"{stem}.md": companions.render_research(header, output)}
 
 
-def _spec_documents(header: OutputHeader, output: Contract) -> Documents | None:
+def _spec_documents(header: OutputHeader, output: FrozenModel) -> Documents | None:
     if not isinstance(output, SpecOutput):
         return None
-    return {"spec-output.yaml": headed(header, output), "feature.md": companions.spec(header, output)}
+    return {"spec-output.yaml": dump_with_header(header, output), "feature.md": companions.render_spec(header, output)}
 
 
-def _design_documents(header: OutputHeader, output: Contract) -> Documents | None:
+def _design_documents(header: OutputHeader, output: FrozenModel) -> Documents | None:
     if not isinstance(output, DesignOutput):
         return None
     origin = {"date": _completion_date(header), "decided_by": header.agent}
     decisions = tuple(decision.model_copy(update=origin) for decision in output.decisions)
     output = output.model_copy(update={"decisions": decisions})
-    return {"design-output.yaml": headed(header, output), "design.md": companions.design(header, output)}
+    return {
+        "design-output.yaml": dump_with_header(header, output),
+        "design.md": companions.render_design(header, output),
+    }
 
 
-def _plan_documents(header: OutputHeader, output: Contract) -> Documents | None:
+def _plan_documents(header: OutputHeader, output: FrozenModel) -> Documents | None:
     if not isinstance(output, PlanOutput):
         return None
-    output = renamed(raised(output))
-    tasks = {f"tasks/{task.id}.yaml": headed(header, task) for task in output.tasks}
-    page = companions.plan(header, output, waves(output))
-    return {"plan-output.yaml": headed(header, output), "plan.md": page, **tasks}
+    output = assign_engine_ids(raise_plan_risks(output))
+    tasks = {f"tasks/{task.id}.yaml": dump_with_header(header, task) for task in output.tasks}
+    page = companions.render_plan(header, output, compute_waves(output))
+    return {"plan-output.yaml": dump_with_header(header, output), "plan.md": page, **tasks}
 
 
-def _review_documents(header: OutputHeader, output: Contract) -> Documents | None:
+def _review_documents(header: OutputHeader, output: FrozenModel) -> Documents | None:
     if not isinstance(output, PanelOutput):
         return None
     stem = f"{output.scope}-{output.review_focus.value}-r{output.round}"
     return {
-        f"review-verdicts/{stem}.yaml": headed(header, output),
-        f"review-findings/{stem}.md": companions.review(header, output),
+        f"review-verdicts/{stem}.yaml": dump_with_header(header, output),
+        f"review-findings/{stem}.md": companions.render_review(header, output),
     }
 
 
-def _knowledge_documents(header: OutputHeader, output: Contract) -> Documents | None:
+def _knowledge_documents(header: OutputHeader, output: FrozenModel) -> Documents | None:
     if not isinstance(output, KnowledgeOutput):
         return None
     proposed = [update for update in output.updates if update.kind == "instructions"]
     page = (
-        {PROPOSALS: companions.proposals(header, [(update, weakens_lesson(update)) for update in proposed])}
+        {
+            PROPOSALS_FILE: companions.render_proposals(
+                header, [(update, explain_lesson_weakening(update)) for update in proposed]
+            )
+        }
         if proposed
         else {}
     )
-    return {"knowledge-output.yaml": headed(header, output), **page}
+    return {"knowledge-output.yaml": dump_with_header(header, output), **page}
 
 
-_WRITERS: Final[Mapping[str, Callable[[OutputHeader, Contract], Documents | None]]] = {
+_WRITERS: Final[Mapping[str, Callable[[OutputHeader, FrozenModel], Documents | None]]] = {
     "research": _research_documents,
     "spec": _spec_documents,
     "design": _design_documents,
@@ -206,22 +213,22 @@ def _completion_date(header: OutputHeader) -> str:
     return header.completed_at[:10]
 
 
-def _dump(value: Contract) -> dict[str, JsonValue]:
+def _dump(value: FrozenModel) -> dict[str, JsonValue]:
     body: dict[str, JsonValue] = value.model_dump(mode="json")
     return body
 
 
-def task_documents(bundle: Bundle) -> Mapping[str, str]:
+def build_task_documents(bundle: EvidenceBundle) -> Mapping[str, str]:
     documents: dict[str, str] = {}
     trees = {(tree.run_id, tree.task): tree for tree in bundle.checks}
     for task in bundle.tasks:
         tree = trees.get((task.run_id, task.id))
-        documents[f"implementation-reports/{task.id}.yaml"] = yaml_text(_implementation_report(task, tree))
-        documents[f"verification-reports/{task.id}.yaml"] = yaml_text(_verification_report(task, tree))
-    return {**documents, "verification-ledger.yaml": yaml_text(_verification_ledger(bundle))}
+        documents[f"implementation-reports/{task.id}.yaml"] = dump_yaml(_implementation_report(task, tree))
+        documents[f"verification-reports/{task.id}.yaml"] = dump_yaml(_verification_report(task, tree))
+    return {**documents, "verification-ledger.yaml": dump_yaml(_verification_ledger(bundle))}
 
 
-def _implementation_report(task: TaskEnding, tree: CheckedTree | None) -> dict[str, JsonValue]:
+def _implementation_report(task: TaskEnding, tree: TreeChecks | None) -> dict[str, JsonValue]:
     return {
         "implementation_report": {
             "task_id": task.id,
@@ -241,7 +248,7 @@ def _implementation_report(task: TaskEnding, tree: CheckedTree | None) -> dict[s
     }
 
 
-def _verification_report(task: TaskEnding, tree: CheckedTree | None) -> dict[str, JsonValue]:
+def _verification_report(task: TaskEnding, tree: TreeChecks | None) -> dict[str, JsonValue]:
     lines = _lines_of(tree)
     return {
         "verification_report": {
@@ -249,7 +256,7 @@ def _verification_report(task: TaskEnding, tree: CheckedTree | None) -> dict[str
             "iteration": task.iteration,
             "evidence_gate": {**_count_checks(lines), "gate_status": "passed" if task.passed else "failed"},
             "findings": [finding for line in lines for finding in _check_findings(line)],
-            "regressions": [line.name for line in lines if line.regressed],
+            "regressions": [line.name for line in lines if line.is_regression],
             "baseline_cross_check": [
                 {"check_name": line.name, "before": line.before.value, "after": line.after.value}
                 for line in lines
@@ -260,7 +267,7 @@ def _verification_report(task: TaskEnding, tree: CheckedTree | None) -> dict[str
     }
 
 
-def _verification_ledger(bundle: Bundle) -> dict[str, JsonValue]:
+def _verification_ledger(bundle: EvidenceBundle) -> dict[str, JsonValue]:
     return {
         "verification_ledger": {
             "run_id": bundle.subject.run_id,
@@ -291,11 +298,11 @@ def _verification_ledger(bundle: Bundle) -> dict[str, JsonValue]:
     }
 
 
-def _lines_of(tree: CheckedTree | None) -> tuple[CheckedLine, ...]:
+def _lines_of(tree: TreeChecks | None) -> tuple[CheckComparison, ...]:
     return tree.lines if tree else ()
 
 
-def _count_checks(lines: tuple[CheckedLine, ...]) -> dict[str, JsonValue]:
+def _count_checks(lines: tuple[CheckComparison, ...]) -> dict[str, JsonValue]:
     """Count the checks. An unverifiable check has neither passed nor failed."""
     return {
         "total_checks": len(lines),
@@ -304,7 +311,7 @@ def _count_checks(lines: tuple[CheckedLine, ...]) -> dict[str, JsonValue]:
     }
 
 
-def _check_findings(line: CheckedLine) -> Iterator[dict[str, JsonValue]]:
+def _check_findings(line: CheckComparison) -> Iterator[dict[str, JsonValue]]:
     for phase, state in (("baseline", line.before), ("after", line.after)):
         if state is not None:
             yield {

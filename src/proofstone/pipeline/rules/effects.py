@@ -15,10 +15,10 @@ from proofstone.agents.roles.models.pipeline import (
     ResearchFocus,
     ResearchOutput,
     ReviewFocus,
-    Scope,
+    ReviewScope,
     SpecOutput,
 )
-from proofstone.common.models import Confidence, Contract, Lane
+from proofstone.common.models import Confidence, FrozenModel, Lane
 from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import (
     ApprovalRequest,
@@ -26,14 +26,14 @@ from proofstone.pipeline.models.run import (
     GateSummary,
     KnownIssue,
     PlanGateSummary,
-    Reviewed,
+    ReviewerVerdict,
     RunMode,
 )
 from proofstone.pipeline.rules.reviews import CheckTally, ReviewTally
 
 
 @dataclass(frozen=True)
-class Feature:
+class PipelineGoal:
     """The request, and how to pursue it."""
 
     run_id: str
@@ -101,7 +101,7 @@ class AskPlan:
 class AskReview:
     """Dispatch a reviewer. Result: a reply with a PanelOutput, or a failure."""
 
-    scope: Scope
+    scope: ReviewScope
     focus: ReviewFocus
     round: int
     criteria: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ class AskKnowledge:
 
 
 @dataclass(frozen=True)
-class Approve:
+class AskForApproval:
     """Ask for an approval. Result: the decision, or a pending answer, for which the run stops."""
 
     request: ApprovalRequest
@@ -153,7 +153,7 @@ class Implement:
 
 
 @dataclass(frozen=True)
-class CheckAll:
+class RunAllChecks:
     """Run all checks on the merged tree. Result: the checks."""
 
     iteration: int
@@ -166,7 +166,7 @@ class CheckAll:
 class CountReviews:
     """Count the reviews of a round in the ledger. Result: the counts."""
 
-    scope: Scope
+    scope: ReviewScope
     round: int
     said: ReviewTally
     """The received verdicts, which the rows must confirm."""
@@ -184,7 +184,7 @@ class CountChecks:
 
 
 @dataclass(frozen=True)
-class Commit:
+class CommitChange:
     """Make the one commit. Result: the commit, or a failure."""
 
     tip: str
@@ -192,30 +192,30 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Note:
+class RecordNote:
     """Record a decision and tell the observer. Result: an acknowledgement."""
 
     kind: str
     """The kind of note: `lane`, `concern`, `unheard`, `review-gate`, `not-taken`, `plan`, `plan-gate`, `direction`."""
     text: str
-    data: Contract | None = None
+    data: FrozenModel | None = None
 
 
-Need = (
+PipelineEffect = (
     AskResearch
     | AskSpec
     | AskDesign
     | AskPlan
     | AskReview
     | AskKnowledge
-    | Approve
+    | AskForApproval
     | VerifyPlan
     | Implement
-    | CheckAll
+    | RunAllChecks
     | CountReviews
     | CountChecks
-    | Commit
-    | Note
+    | CommitChange
+    | RecordNote
 )
 AskAgent = AskResearch | AskSpec | AskDesign | AskPlan | AskReview | AskKnowledge
 
@@ -224,98 +224,98 @@ AskAgent = AskResearch | AskSpec | AskDesign | AskPlan | AskReview | AskKnowledg
 
 
 @dataclass(frozen=True)
-class Heard:
-    output: Contract
+class AgentReply:
+    output: FrozenModel
     model: str = ""
     """The model that answered, by its own name."""
-    unsure: tuple[str, ...] = ()
+    uncertainties: tuple[str, ...] = ()
     """What could not be determined about the agent's understanding."""
 
 
 @dataclass(frozen=True)
-class Failed:
+class AgentFailure:
     why: str
-    budget: bool = False
+    is_budget_exhausted: bool = False
     """Whether the budget of the run is spent, so that no other agent is dispatched either."""
-    once: bool = False
+    was_asked_once: bool = False
     """Whether the agent was dispatched only once, so that another attempt may succeed."""
 
 
 @dataclass(frozen=True)
-class Decided:
+class ApprovalDecision:
     option: str
     feedback: str = ""
     """The comment of the user."""
 
 
 @dataclass(frozen=True)
-class Waiting:
+class PendingAnswer:
     """The run waits for an answer of a person."""
 
     question: str
-    how: str = ""
+    command: str = ""
     """The command to answer with."""
 
 
 @dataclass(frozen=True)
-class PlanVerified:
+class PlanGateResult:
     summary: PlanGateSummary
 
 
 @dataclass(frozen=True)
-class Implemented:
+class TaskGateResult:
     summary: GateSummary
     elapsed_ms: int = 0
 
 
 @dataclass(frozen=True)
-class Checked:
+class MergedCheckResult:
     checks: FinalChecks
-    left: str = ""
+    lane_left_reason: str = ""
     """Why the change has left its lane, if it has: a file of a higher risk than planned."""
     added: tuple[str, ...] = ()
     """Requirements that the user has added since, and that no plan contains and no task has taken in."""
 
 
 @dataclass(frozen=True)
-class ReviewsCounted:
+class ReviewCounts:
     rows: ReviewTally
 
 
 @dataclass(frozen=True)
-class ChecksCounted:
+class CheckCounts:
     checked: tuple[CheckTally, ...]
     added: tuple[str, ...] = ()
     """Requirements that were added since the checks."""
 
 
 @dataclass(frozen=True)
-class Committed:
+class CommitResult:
     commit: str
 
 
 @dataclass(frozen=True)
-class Noted:
+class Acknowledgement:
     pass
 
 
-Sent = (
-    Heard
-    | Failed
-    | Decided
-    | Waiting
-    | PlanVerified
-    | Implemented
-    | Checked
-    | ReviewsCounted
-    | ChecksCounted
-    | Committed
-    | Noted
+PipelineEffectResult = (
+    AgentReply
+    | AgentFailure
+    | ApprovalDecision
+    | PendingAnswer
+    | PlanGateResult
+    | TaskGateResult
+    | MergedCheckResult
+    | ReviewCounts
+    | CheckCounts
+    | CommitResult
+    | Acknowledgement
 )
 
 
 @dataclass(frozen=True)
-class Delivered:
+class PipelineResult:
     """The final result of a run."""
 
     outcome: RunOutcome
@@ -329,10 +329,10 @@ class Delivered:
     plan_gates: tuple[PlanGateSummary, ...] = ()
     gates: tuple[GateSummary, ...] = ()
     final: FinalChecks | None = None
-    reviews: tuple[Reviewed, ...] = ()
+    reviews: tuple[ReviewerVerdict, ...] = ()
     single_model: bool = False
     known_issues: tuple[KnownIssue, ...] = ()
-    waiting: ApprovalRequest | Waiting | None = None
+    waiting: ApprovalRequest | PendingAnswer | None = None
 
 
-Loop = Generator[tuple[Need, ...], tuple[Sent, ...], Delivered]
+PipelineWorkflow = Generator[tuple[PipelineEffect, ...], tuple[PipelineEffectResult, ...], PipelineResult]

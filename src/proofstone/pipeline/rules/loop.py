@@ -20,152 +20,183 @@ from __future__ import annotations
 from proofstone.common.models import Confidence, Lane
 from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import KnownIssue
-from proofstone.pipeline.rules.building import ADDED, Order, build
+from proofstone.pipeline.rules.building import AMENDMENT_DIRECTIVE, PlanningOrder, build_change
 from proofstone.pipeline.rules.effects import (
+    AgentFailure,
     AskKnowledge,
-    ChecksCounted,
-    Commit,
-    Committed,
+    CheckCounts,
+    CommitChange,
+    CommitResult,
     CountChecks,
-    Delivered,
-    Failed,
-    Feature,
-    Loop,
+    PipelineGoal,
+    PipelineResult,
+    PipelineWorkflow,
 )
-from proofstone.pipeline.rules.preparing import design, research, reviewed, specify
-from proofstone.pipeline.rules.reviews import ROUNDS, Decision, Grounds, Round, rate, told, unproven
-from proofstone.pipeline.rules.run_state import Course, DeeperError, OverError, Step, Steps, expected, note, one
+from proofstone.pipeline.rules.preparing import (
+    run_design_step,
+    run_research_step,
+    run_review_round,
+    run_specification_step,
+)
+from proofstone.pipeline.rules.reviews import (
+    MAX_REVIEW_ROUNDS,
+    ConfidenceGrounds,
+    ReviewGateDecision,
+    ReviewRound,
+    describe_findings,
+    find_unproven_checks,
+    rate_confidence,
+)
+from proofstone.pipeline.rules.run_state import (
+    DeeperLaneError,
+    PipelineStep,
+    PipelineSteps,
+    RunEndedError,
+    RunState,
+    demand_result,
+    perform_effect,
+    record_decision_note,
+)
 
 
-def deliver(feature: Feature) -> Loop:
+def deliver(feature: PipelineGoal) -> PipelineWorkflow:
     """Perform the run to its end."""
-    run = Course(feature)
+    run = RunState(feature)
     while True:
         try:
             yield from _run_lane(run)
             return (yield from _finish(run))
-        except DeeperError as deeper:
-            run.begin_again(deeper)
-        except OverError as end:
+        except DeeperLaneError as deeper:
+            run.restart_in_lane(deeper)
+        except RunEndedError as end:
             return (yield from _end_early(run, end))
 
 
-def _run_lane(run: Course) -> Step:
+def _run_lane(run: RunState) -> PipelineStep:
     """Perform all steps of the lane."""
-    yield from note("lane", f"{run.lane}: {run.lane_reason}")
+    yield from record_decision_note("lane", f"{run.lane}: {run.lane_reason}")
     if not run.is_short:
-        yield from research(run)
-        yield from specify(run)
-        yield from design(run)
-    yield from _build_and_review(run, Order())
+        yield from run_research_step(run)
+        yield from run_specification_step(run)
+        yield from run_design_step(run)
+    yield from _build_and_review(run, PlanningOrder())
 
 
-def _build_and_review(run: Course, order: Order) -> Step:
+def _build_and_review(run: RunState, order: PlanningOrder) -> PipelineStep:
     """Plan, implement, check and review the change."""
-    yield from build(run, order)
+    yield from build_change(run, order)
     if run.lane is not Lane.DOCS:
         yield from _review_code(run)
 
 
-def _review_code(run: Course) -> Step:
+def _review_code(run: RunState) -> PipelineStep:
     """Review the code. Findings of the first round are fixed like any other work: planned, implemented and checked as
     tasks.
     """
-    previous: Round | None = None
-    for number in range(1, ROUNDS["code"] + 1):
-        review_round, gate = yield from reviewed(run, "code", previous, last=number == ROUNDS["code"])
-        run.now.left_by_code = gate.known_issues
-        if gate.decision is Decision.PASS:
+    previous: ReviewRound | None = None
+    for number in range(1, MAX_REVIEW_ROUNDS["code"] + 1):
+        review_round, gate = yield from run_review_round(
+            run, "code", previous, last=number == MAX_REVIEW_ROUNDS["code"]
+        )
+        run.lane_state.code_issues = gate.known_issues
+        if gate.decision is ReviewGateDecision.PASS:
             return
-        if gate.decision is not Decision.REVISE:
+        if gate.decision is not ReviewGateDecision.REVISE:
             break
         if review_round.findings:  # without findings, only missing reviewers are dispatched again
             directive = "The code review requires a revision: fix its findings, and change nothing else."
-            yield from build(run, Order(directive, told(review_round.findings)))
+            yield from build_change(run, PlanningOrder(directive, describe_findings(review_round.findings)))
         previous = review_round
     reason = f"code review: {'; '.join(gate.reasons)}"
-    if gate.decision is Decision.HALT:
-        raise OverError(RunOutcome.HALTED, reason)
-    run.exhausted.append(reason)
-    raise OverError(RunOutcome.FAILED, reason)
+    if gate.decision is ReviewGateDecision.HALT:
+        raise RunEndedError(RunOutcome.HALTED, reason)
+    run.exhausted_loops.append(reason)
+    raise RunEndedError(RunOutcome.FAILED, reason)
 
 
 # The end.
 
 
-def _finish(run: Course) -> Steps[Delivered]:
+def _finish(run: RunState) -> PipelineSteps[PipelineResult]:
     """End the run after everything has passed. The change is committed only with sufficient confidence."""
     confidence, reasons = _rate_run(run)
     if confidence is Confidence.LOW:
-        low = OverError(RunOutcome.FAILED, f"nothing was committed because the confidence is low: {'; '.join(reasons)}")
+        low = RunEndedError(
+            RunOutcome.FAILED, f"nothing was committed because the confidence is low: {'; '.join(reasons)}"
+        )
         return (yield from _end_early(run, low))
     if added := (yield from _demand_evidence(run)):
-        yield from note("added", f"new requirements to plan: {'; '.join(added)}")
-        yield from _build_and_review(run, Order(ADDED, added))
+        yield from record_decision_note("added", f"new requirements to plan: {'; '.join(added)}")
+        yield from _build_and_review(run, PlanningOrder(AMENDMENT_DIRECTIVE, added))
         return (yield from _finish(run))
     yield from _learn(run, "everything passed")
-    sent = yield from one(Commit(run.now.tip, confidence))
-    if isinstance(sent, Failed):
-        return _build_result(run, OverError(RunOutcome.FAILED, f"the commit failed: {sent.why}"))
-    if not isinstance(sent, Committed):
+    sent = yield from perform_effect(CommitChange(run.lane_state.tip, confidence))
+    if isinstance(sent, AgentFailure):
+        return _build_result(run, RunEndedError(RunOutcome.FAILED, f"the commit failed: {sent.why}"))
+    if not isinstance(sent, CommitResult):
         raise TypeError(f"expected a commit, got {sent!r}")
-    return _build_result(run, OverError(RunOutcome.PASSED, ""), sent.commit)
+    return _build_result(run, RunEndedError(RunOutcome.PASSED, ""), sent.commit)
 
 
-def _demand_evidence(run: Course) -> Steps[tuple[str, ...]]:
+def _demand_evidence(run: RunState) -> PipelineSteps[tuple[str, ...]]:
     """Demand a row for everything that is reported as passed, of the merged tree and of every task in it. Return the
     requirements that the user has added since and that are not planned yet.
     """
-    tallies = expected(
-        (yield from one(CountChecks(run.iteration, run.now.tip, tuple(run.now.accepted)))), ChecksCounted
+    tallies = demand_result(
+        (yield from perform_effect(CountChecks(run.iteration, run.lane_state.tip, tuple(run.lane_state.accepted)))),
+        CheckCounts,
     )
-    if problems := unproven(tallies.checked):
-        raise OverError(RunOutcome.HALTED, f"the ledger does not confirm it: {'; '.join(problems)}", learns=False)
+    if problems := find_unproven_checks(tallies.checked):
+        raise RunEndedError(
+            RunOutcome.HALTED, f"the ledger does not confirm it: {'; '.join(problems)}", is_instructive=False
+        )
     return tallies.added
 
 
-def _end_early(run: Course, end: OverError) -> Steps[Delivered]:
+def _end_early(run: RunState, end: RunEndedError) -> PipelineSteps[PipelineResult]:
     """End the run without a commit. The attempts are still worth learning from."""
-    if end.learns and (run.gates or run.exhausted):
+    if end.is_instructive and (run.gates or run.exhausted_loops):
         yield from _learn(run, f"{end.outcome}: {end.reason}")
     return _build_result(run, end)
 
 
-def _learn(run: Course, outcome: str) -> Step:
+def _learn(run: RunState, outcome: str) -> PipelineStep:
     """Dispatch the knowledge keeper, except in the short lanes. Its result stops nothing."""
     if not run.is_short:
-        findings = (*run.exhausted, *(_issue_line(issue) for issue in run.now.known_issues))
-        yield (AskKnowledge(outcome, findings, run.now.tip),)
+        findings = (*run.exhausted_loops, *(_issue_line(issue) for issue in run.lane_state.known_issues))
+        yield (AskKnowledge(outcome, findings, run.lane_state.tip),)
 
 
-def _build_result(run: Course, end: OverError, commit: str | None = None) -> Delivered:
-    confidence, reasons = _rate_run(run) if run.gates or run.exhausted else (None, ())
+def _build_result(run: RunState, end: RunEndedError, commit: str | None = None) -> PipelineResult:
+    confidence, reasons = _rate_run(run) if run.gates or run.exhausted_loops else (None, ())
     if end.outcome is not RunOutcome.PASSED and confidence is not None:
         low = reasons if confidence is Confidence.LOW else ()
         confidence, reasons = Confidence.LOW, tuple(dict.fromkeys((end.reason, *low)))
-    return Delivered(
+    return PipelineResult(
         outcome=end.outcome,
         reason=end.reason,
         confidence=confidence,
         confidence_reasons=reasons,
         lane=run.lane,
         lane_reason=run.lane_reason,
-        tip=run.now.tip,
+        tip=run.lane_state.tip,
         commit=commit,
         plan_gates=tuple(run.plan_gates),
         gates=tuple(run.gates),
-        final=run.now.final,
+        final=run.lane_state.final,
         reviews=tuple(run.reviews),
         single_model=run.single_model,
-        known_issues=run.now.known_issues,
+        known_issues=run.lane_state.known_issues,
         waiting=end.waiting,
     )
 
 
-def _rate_run(run: Course) -> tuple[Confidence, tuple[str, ...]]:
-    now = run.now
-    open_issues = (*now.left_by_design, *now.left_by_code)
-    return rate(Grounds(now.final, tuple(now.accepted), open_issues, tuple(run.exhausted), now.unsure))
+def _rate_run(run: RunState) -> tuple[Confidence, tuple[str, ...]]:
+    now = run.lane_state
+    open_issues = (*now.design_issues, *now.code_issues)
+    return rate_confidence(
+        ConfidenceGrounds(now.final, tuple(now.accepted), open_issues, tuple(run.exhausted_loops), now.uncertainties)
+    )
 
 
 def _issue_line(issue: KnownIssue) -> str:

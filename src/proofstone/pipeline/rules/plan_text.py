@@ -15,20 +15,20 @@ from typing import Final
 
 from proofstone.agents.roles.models.pipeline import (
     AcceptanceCriterion,
-    Decision,
+    DesignDecision,
     DesignOutput,
     PlannedTask,
     PlanOutput,
     Requirement,
     SpecOutput,
 )
-from proofstone.common.text import slug
-from proofstone.pipeline.rules.effects import Feature
-from proofstone.plans.fields import shortened
-from proofstone.plans.tags import PARTS
+from proofstone.common.text import slugify
+from proofstone.pipeline.rules.effects import PipelineGoal
+from proofstone.plans.fields import shorten_text
+from proofstone.plans.tags import PART_NAMES
 
 _TAG_START: Final = re.compile(
-    rf"<(?=/?(?:{'|'.join(sorted((*PARTS, 'task', 'objective')))})|!--)",
+    rf"<(?=/?(?:{'|'.join(sorted((*PART_NAMES, 'task', 'objective')))})|!--)",
     re.IGNORECASE,
 )
 """What would begin a tag or a comment of the plan."""
@@ -38,8 +38,8 @@ _TITLE_LENGTH: Final = 120
 _NAME_LENGTH: Final = 200
 
 
-def plan_text(
-    feature: Feature,
+def render_plan_text(
+    feature: PipelineGoal,
     plan: PlanOutput,
     spec: SpecOutput | None,
     design: DesignOutput | None,
@@ -47,7 +47,7 @@ def plan_text(
     constraints: Sequence[str] = (),
 ) -> str:
     """Return the whole document. `constraints` apply to every task, in addition to those of the specification."""
-    title = shortened(_one_line(feature.request), _TITLE_LENGTH) or feature.slug
+    title = shorten_text(_one_line(feature.request), _TITLE_LENGTH) or feature.slug
     all_constraints = (*(spec.constraints if spec else ()), *constraints)
     context = (
         f"<context>\nEvery task must follow these constraints:\n{_bullet_lines(all_constraints)}\n</context>\n\n"
@@ -55,25 +55,25 @@ def plan_text(
         else ""
     )
     return (
-        f'---\nphase: "{slug(feature.slug)}"\nplan: "{iteration:02}"\ntype: execute\n---\n# {title}\n\n'
+        f'---\nphase: "{slugify(feature.slug)}"\nplan: "{iteration:02}"\ntype: execute\n---\n# {title}\n\n'
         f"<objective>\n{_HEADING.sub(_escape_heading, _escape_markup(feature.request))}\n</objective>\n\n"
-        f"{context}{tasks_text(plan, spec, design)}"
+        f"{context}{render_tasks_text(plan, spec, design)}"
     )
 
 
-def tasks_text(plan: PlanOutput, spec: SpecOutput | None, design: DesignOutput | None) -> str:
+def render_tasks_text(plan: PlanOutput, spec: SpecOutput | None, design: DesignOutput | None) -> str:
     """Return the tasks alone, in the planner's order."""
-    ids = task_ids(plan)
+    ids = assign_task_ids(plan)
     tasks = "".join(_render_task(task, ids, spec, design) for task in plan.tasks)
     return f"<tasks>\n{tasks}</tasks>\n"
 
 
-def task_ids(plan: PlanOutput) -> dict[str, str]:
+def assign_task_ids(plan: PlanOutput) -> dict[str, str]:
     """Return the engine's id for each id of the planner."""
     return {task.id: f"task-{number:02}" for number, task in enumerate(plan.tasks, start=1)}
 
 
-def context_of(task: PlannedTask, spec: SpecOutput | None, design: DesignOutput | None) -> str:
+def render_task_context(task: PlannedTask, spec: SpecOutput | None, design: DesignOutput | None) -> str:
     """Return the parts of the specification and the design that the task points to, for its executor."""
     ids = {*task.acceptance_criteria, *task.relevant_context}
     parts = _ContextParts(
@@ -85,12 +85,12 @@ def context_of(task: PlannedTask, spec: SpecOutput | None, design: DesignOutput 
     return "\n\n".join(filter(None, (parts.text(), f"Read first:\n{_bullet_lines(paths)}" if paths else "")))
 
 
-def saving(plan: PlanOutput, spec: SpecOutput, design: DesignOutput) -> tuple[int, int]:
+def count_context_chars(plan: PlanOutput, spec: SpecOutput, design: DesignOutput) -> tuple[int, int]:
     """Return how many characters of the specification and the design all executors see together, and how many they
     would see if each saw everything.
     """
     whole = _ContextParts([*design.decisions], [*spec.requirements], [*spec.acceptance_criteria])
-    shown = sum(len(context_of(task, spec, design)) for task in plan.tasks)
+    shown = sum(len(render_task_context(task, spec, design)) for task in plan.tasks)
     everything = "\n\n".join((whole.text(), _escape_markup(design.architecture), _bullet_lines(spec.edge_cases)))
     return shown, len(everything) * len(plan.tasks)
 
@@ -99,7 +99,7 @@ class _ContextParts:
     """Parts of the specification and the design."""
 
     def __init__(
-        self, decisions: list[Decision], requirements: list[Requirement], criteria: list[AcceptanceCriterion]
+        self, decisions: list[DesignDecision], requirements: list[Requirement], criteria: list[AcceptanceCriterion]
     ) -> None:
         self._decisions, self._requirements, self._criteria = decisions, requirements, criteria
 
@@ -127,16 +127,18 @@ class _ContextParts:
             yield "Decisions:\n" + _bullet_lines(map(_decision_text, self._decisions))
 
 
-def _decision_text(decision: Decision) -> str:
+def _decision_text(decision: DesignDecision) -> str:
     chosen = next(alternative for alternative in decision.alternatives if alternative.id == decision.selected)
     return f"{decision.id}: {decision.title}: {chosen.label}. {chosen.description} Because: {decision.rationale}"
 
 
 def _render_task(task: PlannedTask, ids: dict[str, str], spec: SpecOutput | None, design: DesignOutput | None) -> str:
     dependencies = ", ".join(ids[other] for other in task.depends_on)
-    name = shortened(_one_line(task.title), _NAME_LENGTH)
+    name = shorten_text(_one_line(task.title), _NAME_LENGTH)
     files = "\n".join(f"`{_one_line(file.path)}`" for file in task.files)
-    action = "\n\n".join(filter(None, (_escape_markup(task.description).strip(), context_of(task, spec, design))))
+    action = "\n\n".join(
+        filter(None, (_escape_markup(task.description).strip(), render_task_context(task, spec, design)))
+    )
     verify = "".join(f"<verify>{_escape_markup(command).strip()}</verify>\n" for command in task.verify)
     return (
         f'<task type="auto" id="{ids[task.id]}" depends_on="{dependencies}">\n<name>{name}</name>\n'

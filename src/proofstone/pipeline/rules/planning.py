@@ -36,70 +36,72 @@ from proofstone.agents.roles.models.pipeline import DesignOutput, PlannedTask, P
 from proofstone.agents.roles.models.solve import SubTaskDraft
 from proofstone.agents.roles.models.solve_messages import Criterion
 from proofstone.common.commands import proves_nothing
-from proofstone.common.globs import overlap
+from proofstone.common.globs import may_overlap
 from proofstone.common.models import ChangeKind, Lane
-from proofstone.common.risk import PathChange, Risk, docs_only, is_test, risk_of
+from proofstone.common.risk import PathChange, Risk, assess_risk, is_docs_only, is_test_path
 from proofstone.pipeline.models.run import BlastRadius
-from proofstone.pipeline.rules.plan_text import task_ids, tasks_text
-from proofstone.plans.fields import shortened
-from proofstone.plans.lint import MOST_PRODUCTION_FILES, errors, lint
+from proofstone.pipeline.rules.plan_text import assign_task_ids, render_tasks_text
+from proofstone.plans.fields import shorten_text
+from proofstone.plans.lint import MAX_PRODUCTION_FILES, find_lint_problems, select_errors
 from proofstone.plans.models import Plan
-from proofstone.plans.order import may_run_together, waves
-from proofstone.plans.reading import read_plan
-from proofstone.solve.rules.plan_rules import NEARLY_THE_SAME, similarity
+from proofstone.plans.order import compute_task_waves, find_concurrent_tasks
+from proofstone.plans.parser import read_plan
+from proofstone.solve.rules.plan_rules import SIMILARITY_LIMIT, plan_similarity
 
-DEEPER: Final = (Lane.DOCS, Lane.FIX, Lane.STANDARD, Lane.LARGE)
+LANES_BY_DEPTH: Final = (Lane.DOCS, Lane.FIX, Lane.STANDARD, Lane.LARGE)
 """The lanes, from the shallowest to the deepest."""
 
 
 @dataclass(frozen=True)
-class Depth:
+class LaneDepth:
     """The steps of a lane, and its cost if all goes well, without the dispatches of the plan gate."""
 
     steps: tuple[str, ...]
-    once: int
+    fixed_dispatches: int
     """The number of dispatches that does not depend on the tasks."""
-    each: int
+    dispatches_per_task: int
     """The number of dispatches of every task: its executor, and its architect unless that is the rules alone."""
 
-    def dispatches(self, tasks: int) -> int:
-        return self.once + self.each * tasks
+    def count_dispatches(self, tasks: int) -> int:
+        return self.fixed_dispatches + self.dispatches_per_task * tasks
 
 
 _ALL_STEPS: Final = (
     *("research ×4", "approval", "specification", "design", "design review ×3"),
     *("plan", "plan gate", "approval", "tasks", "whole cascade", "code review ×3", "knowledge", "commit"),
 )
-DEPTHS: Final[Mapping[Lane, Depth]] = MappingProxyType(
+LANE_DEPTHS: Final[Mapping[Lane, LaneDepth]] = MappingProxyType(
     {
-        Lane.DOCS: Depth(("plan", "tasks", "whole cascade", "commit"), once=1, each=1),
-        Lane.FIX: Depth(("plan", "task", "whole cascade", "code review ×1", "commit"), once=2, each=1),
-        Lane.STANDARD: Depth(_ALL_STEPS, once=4 + 1 + 1 + 3 + 1 + 3 + 1, each=2),
-        Lane.LARGE: Depth(_ALL_STEPS, once=4 + 1 + 1 + 3 + 1 + 3 + 1, each=2),
+        Lane.DOCS: LaneDepth(("plan", "tasks", "whole cascade", "commit"), fixed_dispatches=1, dispatches_per_task=1),
+        Lane.FIX: LaneDepth(
+            ("plan", "task", "whole cascade", "code review ×1", "commit"), fixed_dispatches=2, dispatches_per_task=1
+        ),
+        Lane.STANDARD: LaneDepth(_ALL_STEPS, fixed_dispatches=4 + 1 + 1 + 3 + 1 + 3 + 1, dispatches_per_task=2),
+        Lane.LARGE: LaneDepth(_ALL_STEPS, fixed_dispatches=4 + 1 + 1 + 3 + 1 + 3 + 1, dispatches_per_task=2),
     }
 )
 
 
-def lane_for(files: Sequence[str]) -> tuple[Lane, str]:
+def choose_lane(files: Sequence[str]) -> tuple[Lane, str]:
     """Return the lane for these files, and the reason."""
     if not files:
         return Lane.STANDARD, "no files are named"
-    if docs_only(files):
+    if is_docs_only(files):
         return Lane.DOCS, "the files that are named are documentation"
     if red := [path for path in files if is_red(path)]:
         return Lane.LARGE, f"🔴 is named: {', '.join(red)}"
-    if len(production(files)) > MOST_PRODUCTION_FILES:
-        return Lane.STANDARD, f"more than {MOST_PRODUCTION_FILES} production files are named, too many for one task"
+    if len(production_paths(files)) > MAX_PRODUCTION_FILES:
+        return Lane.STANDARD, f"more than {MAX_PRODUCTION_FILES} production files are named, too many for one task"
     return Lane.FIX, "the files that are named are few, and none of them is 🔴"
 
 
-def left(lane: Lane, plan: PlanOutput) -> str:
+def explain_lane_exit(lane: Lane, plan: PlanOutput) -> str:
     """Return why the plan leaves its lane; empty if it stays."""
     paths = [file.path for task in plan.tasks for file in task.files]
     red = [file.path for task in plan.tasks for file in task.files if file.risk == "🔴"]
     red = red or [task.title for task in plan.tasks if task.risk == "🔴"]
-    if lane is Lane.DOCS and not docs_only(paths):
-        other = next(path for path in paths if not docs_only([path]))
+    if lane is Lane.DOCS and not is_docs_only(paths):
+        other = next(path for path in paths if not is_docs_only([path]))
         return f"the plan changes {other}, which is not documentation"
     if lane is not Lane.LARGE and red:
         return f"the plan changes what is 🔴: {', '.join(dict.fromkeys(red))}"
@@ -108,18 +110,18 @@ def left(lane: Lane, plan: PlanOutput) -> str:
     return ""
 
 
-def deeper(lane: Lane, plan: PlanOutput) -> Lane:
+def find_deeper_lane(lane: Lane, plan: PlanOutput) -> Lane:
     """Return the shallowest deeper lane that the plan does not leave."""
-    beyond = DEEPER[DEEPER.index(lane) + 1 :]
-    return next((other for other in beyond if not left(other, plan)), Lane.LARGE)
+    beyond = LANES_BY_DEPTH[LANES_BY_DEPTH.index(lane) + 1 :]
+    return next((other for other in beyond if not explain_lane_exit(other, plan)), Lane.LARGE)
 
 
-def outgrown(lane: Lane, changed: Sequence[BlastRadius]) -> str:
+def explain_outgrown_lane(lane: Lane, changed: Sequence[BlastRadius]) -> str:
     """Return why the change itself leaves its lane; empty if it stays."""
     red = [change.path for change in changed if change.risk == "🔴"]
     if lane is not Lane.LARGE and red:
         return f"the change is 🔴: {', '.join(red)}"
-    other = [change.path for change in changed if not docs_only([change.path])]
+    other = [change.path for change in changed if not is_docs_only([change.path])]
     if lane is Lane.DOCS and other:
         return f"the change is not documentation alone: {', '.join(other)}"
     return ""
@@ -127,12 +129,12 @@ def outgrown(lane: Lane, changed: Sequence[BlastRadius]) -> str:
 
 def is_red(path: str) -> bool:
     """Return whether the path alone is 🔴: only the change itself shows whether a file is new."""
-    return risk_of(PathChange(path=path, kind=ChangeKind.ADDED)).risk is Risk.RED
+    return assess_risk(PathChange(path=path, kind=ChangeKind.ADDED)).risk is Risk.RED
 
 
-def production(paths: Sequence[str]) -> list[str]:
+def production_paths(paths: Sequence[str]) -> list[str]:
     """Return the paths without tests and documentation."""
-    return [path for path in paths if not is_test(path) and not docs_only([path])]
+    return [path for path in paths if not is_test_path(path) and not is_docs_only([path])]
 
 
 _RISK_MARKS: Final[tuple[RiskMark, ...]] = ("🟢", "🟡", "🔴")
@@ -142,10 +144,10 @@ _MAX_COMPARED_FILES: Final = 40
 _QUOTING: Final = re.compile(r"^(?:\$\s+)?`*|`*$")
 
 
-def raised(plan: PlanOutput) -> PlanOutput:
+def raise_plan_risks(plan: PlanOutput) -> PlanOutput:
     """Return the plan with each risk raised to that of its paths, and with the waves that follow from `depends_on`."""
     edges = {task.id: task.depends_on for task in plan.tasks}
-    wave = waves(edges)
+    wave = compute_task_waves(edges)
     rows = [tuple(id for id in edges if wave[id] == number) for number in range(1, max(wave.values()) + 1)]
     update = {"tasks": tuple(map(_raise_task_risk, plan.tasks)), "waves": tuple(rows), "dependency_graph": edges}
     return plan.model_copy(update=update)
@@ -157,7 +159,7 @@ def _raise_task_risk(task: PlannedTask) -> PlannedTask:
     return task.model_copy(update={"files": files, "risk": risk, "size": "Large" if risk == "🔴" else task.size})
 
 
-def why_not(
+def find_plan_problems(
     plan: PlanOutput,
     spec: SpecOutput | None,
     design: DesignOutput | None = None,
@@ -181,17 +183,17 @@ def why_not(
 
 def _size_problems(plan: PlanOutput) -> Iterator[str]:
     for task in plan.tasks:
-        count = len(production([file.path for file in task.files]))
-        if count > MOST_PRODUCTION_FILES:
-            yield f"task {task.id} changes {count} production files; at most {MOST_PRODUCTION_FILES} may: split it"
+        count = len(production_paths([file.path for file in task.files]))
+        if count > MAX_PRODUCTION_FILES:
+            yield f"task {task.id} changes {count} production files; at most {MAX_PRODUCTION_FILES} may: split it"
 
 
 def _overlap_problems(plan: PlanOutput) -> Iterator[str]:
-    together = may_run_together({task.id: task.depends_on for task in plan.tasks})
+    together = find_concurrent_tasks({task.id: task.depends_on for task in plan.tasks})
     for first, second in combinations(plan.tasks, 2):
         if second.id not in together[first.id]:
             continue
-        if shared := [path for path in _paths_of(first) if overlap([path], _paths_of(second))]:
+        if shared := [path for path in _paths_of(first) if may_overlap([path], _paths_of(second))]:
             yield (
                 f"tasks {first.id} and {second.id} may run together, and both may change {', '.join(shared)}: let one "
                 "depend on the other, or separate their files"
@@ -219,43 +221,43 @@ def _pointer_problems(plan: PlanOutput, spec: SpecOutput | None, design: DesignO
         for pointer in task.relevant_context:
             if pointer not in ids and pointer not in own and not _PATH.fullmatch(pointer):
                 yield (
-                    f"task {task.id} points to {shortened(pointer, 60)!r}: it is neither the id of a requirement, a "
+                    f"task {task.id} points to {shorten_text(pointer, 60)!r}: it is neither the id of a requirement, a "
                     "criterion or a decision, nor a path in the repository"
                 )
 
 
 def _reading_problems(plan: PlanOutput, spec: SpecOutput | None, design: DesignOutput | None) -> Iterator[str]:
     """Yield the objections of the task gate, and the differences between the plan and how the gate would read it."""
-    text = tasks_text(plan, spec, design)
+    text = render_tasks_text(plan, spec, design)
     read, problems = read_plan(text, "the plan")
-    planner_ids = {engine_id: planner_id for planner_id, engine_id in task_ids(plan).items()}
-    all_problems = (*problems, *(lint(read, text) if read else ()))
-    for problem in errors(all_problems):
+    planner_ids = {engine_id: planner_id for planner_id, engine_id in assign_task_ids(plan).items()}
+    all_problems = (*problems, *(find_lint_problems(read, text) if read else ()))
+    for problem in select_errors(all_problems):
         where = f"task {planner_ids[problem.task]}: " if problem.task in planner_ids else ""
         yield f"{where}{problem.message}; {problem.hint}"
     if read is None or len(read.tasks) != len(plan.tasks):
         yield "the task gate would read other tasks than planned: remove plan markup from their texts"
         return
-    if not errors(all_problems):
+    if not select_errors(all_problems):
         yield from _find_differences(plan, read)
 
 
 def _find_differences(plan: PlanOutput, read: Plan) -> Iterator[str]:
-    ids = task_ids(plan)
+    ids = assign_task_ids(plan)
     for task, other in zip(plan.tasks, read.tasks, strict=True):
         for path in _paths_of(task):
             if path.removeprefix("./") not in other.files:
-                yield f"task {task.id}: {shortened(path, 60)!r} is not a plain path: name one file or glob per entry"
+                yield f"task {task.id}: {shorten_text(path, 60)!r} is not a plain path: name one file or glob per entry"
         for command in task.verify:
             if _strip_quoting(command) not in map(_strip_quoting, other.verify) and not proves_nothing(command):
-                yield f"task {task.id}: `{shortened(command, 60)}` would not run as written: write a plain command"
+                yield f"task {task.id}: `{shorten_text(command, 60)}` would not run as written: write a plain command"
         if other.depends_on != tuple(ids[dependency] for dependency in task.depends_on):
             yield f"task {task.id}: its title, or that of another task, reads like an id: rename it"
 
 
 def _similarity_problems(plan: PlanOutput, unlike: Sequence[PlanOutput]) -> Iterator[str]:
-    highest = max((similarity(_to_drafts(plan), _to_drafts(other)) for other in unlike), default=0.0)
-    if highest >= NEARLY_THE_SAME:
+    highest = max((plan_similarity(_to_drafts(plan), _to_drafts(other)) for other in unlike), default=0.0)
+    if highest >= SIMILARITY_LIMIT:
         yield f"the plan is almost an earlier one (similarity {highest:.2f}), and another approach is required"
 
 

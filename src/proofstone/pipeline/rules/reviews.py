@@ -45,19 +45,19 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from proofstone.agents.roles.models.gate import TaskState
-from proofstone.agents.roles.models.pipeline import PanelFinding, PanelOutput, ReviewFocus, Scope
+from proofstone.agents.roles.models.pipeline import PanelFinding, PanelOutput, ReviewFocus, ReviewScope
 from proofstone.common.models import Confidence, ReviewVerdict, Severity
 from proofstone.gate.models import TaskReport
-from proofstone.pipeline.models.run import FinalChecks, GateSummary, KnownIssue, Reviewed
+from proofstone.pipeline.models.run import FinalChecks, GateSummary, KnownIssue, ReviewerVerdict
 
-ROUNDS: Final[Mapping[Scope, int]] = MappingProxyType({"design": 2, "code": 2})
+MAX_REVIEW_ROUNDS: Final[Mapping[ReviewScope, int]] = MappingProxyType({"design": 2, "code": 2})
 """A design is revised once; in code, the findings of the first round are fixed before the second."""
-PANEL: Final = tuple(ReviewFocus)
-ALONE: Final = (ReviewFocus.CORRECTNESS,)
+FULL_PANEL: Final = tuple(ReviewFocus)
+SINGLE_REVIEWER_PANEL: Final = (ReviewFocus.CORRECTNESS,)
 """The reviewer of the fix lane."""
 
 
-class Decision(StrEnum):
+class ReviewGateDecision(StrEnum):
     PASS = "pass"  # noqa: S105  the word, not a password
     HALT = "halt"
     REVISE = "revise"
@@ -68,7 +68,7 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True)
-class Word:
+class ReviewerAnswer:
     """The answer of one reviewer, if there is one."""
 
     focus: ReviewFocus
@@ -78,11 +78,11 @@ class Word:
     model: str = ""
 
     @property
-    def approves(self) -> bool:
+    def is_approval(self) -> bool:
         return self.output is not None and self.output.verdict is ReviewVerdict.APPROVE
 
     @property
-    def blocks(self) -> bool:
+    def is_blocker(self) -> bool:
         return self.output is not None and self.output.verdict is ReviewVerdict.BLOCKER
 
     @property
@@ -91,76 +91,76 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Round:
+class ReviewRound:
     """All answers of one round. The whole panel was dispatched."""
 
-    scope: Scope
+    scope: ReviewScope
     number: int
     """The number of the round in the run."""
-    words: tuple[Word, ...]
+    answers: tuple[ReviewerAnswer, ...]
     is_last: bool = False
 
     @property
-    def all_submitted(self) -> bool:
-        return bool(self.words) and all(word.output is not None for word in self.words)
+    def is_complete(self) -> bool:
+        return bool(self.answers) and all(word.output is not None for word in self.answers)
 
     @property
     def approvals(self) -> int:
-        return sum(word.approves for word in self.words)
+        return sum(word.is_approval for word in self.answers)
 
     @property
-    def needed(self) -> int:
+    def required_approvals(self) -> int:
         """The majority: 2 of 3, 1 of 1."""
-        return len(self.words) // 2 + 1
+        return len(self.answers) // 2 + 1
 
     @property
-    def blocked(self) -> bool:
-        return any(word.blocks for word in self.words)
+    def is_blocked(self) -> bool:
+        return any(word.is_blocker for word in self.answers)
 
     @property
     def criticals(self) -> tuple[PanelFinding, ...]:
         return tuple(
-            finding for word in self.words for finding in word.findings if finding.severity is Severity.CRITICAL
+            finding for word in self.answers for finding in word.findings if finding.severity is Severity.CRITICAL
         )
 
     @property
-    def passes(self) -> bool:
-        return self.all_submitted and self.approvals >= self.needed and not self.criticals
+    def is_passed(self) -> bool:
+        return self.is_complete and self.approvals >= self.required_approvals and not self.criticals
 
     @property
     def findings(self) -> tuple[tuple[ReviewFocus, PanelFinding], ...]:
-        return tuple((word.focus, finding) for word in self.words for finding in word.findings)
+        return tuple((word.focus, finding) for word in self.answers for finding in word.findings)
 
     @property
     def outputs(self) -> tuple[PanelOutput, ...]:
-        return tuple(word.output for word in self.words if word.output is not None)
+        return tuple(word.output for word in self.answers if word.output is not None)
 
     @property
-    def one_model(self) -> bool:
+    def is_one_model(self) -> bool:
         """Whether all reviewers of a panel were the same model with different foci."""
-        models = [word.model for word in self.words if word.output is not None]
+        models = [word.model for word in self.answers if word.output is not None]
         return len(models) > 1 and all(models) and len(set(models)) == 1
 
 
-class Row(NamedTuple):
-    holds: Callable[[Round], bool]
-    decision: Decision
+class ReviewGateRow(NamedTuple):
+    holds: Callable[[ReviewRound], bool]
+    decision: ReviewGateDecision
 
 
-GATE: Final[tuple[Row, ...]] = (
-    Row(lambda review_round: review_round.blocked, Decision.HALT),
-    Row(lambda review_round: review_round.passes, Decision.PASS),
-    Row(lambda review_round: not review_round.is_last, Decision.REVISE),
-    Row(lambda review_round: review_round.all_submitted, Decision.KNOWN_ISSUES),
-    Row(lambda _: True, Decision.UNHEARD),
+REVIEW_GATE: Final[tuple[ReviewGateRow, ...]] = (
+    ReviewGateRow(lambda review_round: review_round.is_blocked, ReviewGateDecision.HALT),
+    ReviewGateRow(lambda review_round: review_round.is_passed, ReviewGateDecision.PASS),
+    ReviewGateRow(lambda review_round: not review_round.is_last, ReviewGateDecision.REVISE),
+    ReviewGateRow(lambda review_round: review_round.is_complete, ReviewGateDecision.KNOWN_ISSUES),
+    ReviewGateRow(lambda _: True, ReviewGateDecision.UNHEARD),
 )
 
 
 @dataclass(frozen=True)
-class Gate:
+class ReviewGateResult:
     """The decision of the gate about a round, with its reasons."""
 
-    decision: Decision
+    decision: ReviewGateDecision
     reasons: tuple[str, ...]
     """Why the round does not pass; empty if it passes."""
     known_issues: tuple[KnownIssue, ...]
@@ -170,16 +170,16 @@ class Gate:
         return f"{self.decision}: {'; '.join(self.reasons)}" if self.reasons else self.decision.value
 
 
-def decide(review_round: Round) -> Gate:
-    row = next(row for row in GATE if row.holds(review_round))
-    reasons = () if row.decision is Decision.PASS else tuple(_unmet_conditions(review_round))
-    return Gate(row.decision, reasons, tuple(_list_known_issues(review_round)))
+def decide_review(review_round: ReviewRound) -> ReviewGateResult:
+    row = next(row for row in REVIEW_GATE if row.holds(review_round))
+    reasons = () if row.decision is ReviewGateDecision.PASS else tuple(_unmet_conditions(review_round))
+    return ReviewGateResult(row.decision, reasons, tuple(_list_known_issues(review_round)))
 
 
-def counted(review_round: Round) -> tuple[Reviewed, ...]:
+def to_reviewer_verdicts(review_round: ReviewRound) -> tuple[ReviewerVerdict, ...]:
     """Return the verdicts as they count for the gate and are recorded."""
     return tuple(
-        Reviewed(
+        ReviewerVerdict(
             scope=review_round.scope,
             focus=word.focus,
             round=review_round.number,
@@ -187,11 +187,11 @@ def counted(review_round: Round) -> tuple[Reviewed, ...]:
             findings=word.output.findings_count if word.output else {},
             model=word.model,
         )
-        for word in review_round.words
+        for word in review_round.answers
     )
 
 
-def told(findings: Sequence[tuple[ReviewFocus, PanelFinding]]) -> tuple[str, ...]:
+def describe_findings(findings: Sequence[tuple[ReviewFocus, PanelFinding]]) -> tuple[str, ...]:
     """Describe findings to a planner that has to fix them."""
     return tuple(
         f"{finding.severity} ({focus}): {finding.title}: {finding.description} Seen in {', '.join(finding.affected)}. "
@@ -200,21 +200,24 @@ def told(findings: Sequence[tuple[ReviewFocus, PanelFinding]]) -> tuple[str, ...
     )
 
 
-def _unmet_conditions(review_round: Round) -> Iterator[str]:
+def _unmet_conditions(review_round: ReviewRound) -> Iterator[str]:
     """Yield each condition that is not met."""
-    for word in review_round.words:
-        if word.blocks:
+    for word in review_round.answers:
+        if word.is_blocker:
             titles = ", ".join(finding.title for finding in word.findings if finding.severity is Severity.BLOCKER)
             yield f"{word.focus} blocks it: {titles}"
         elif word.output is None:
             yield f"{word.focus} has not submitted: {word.why or 'no answer'}"
-    if review_round.approvals < review_round.needed:
-        yield f"{review_round.approvals} of {len(review_round.words)} approve, and {review_round.needed} must"
+    if review_round.approvals < review_round.required_approvals:
+        yield (
+            f"{review_round.approvals} of {len(review_round.answers)} approve, and "
+            f"{review_round.required_approvals} must"
+        )
     if review_round.criticals:
         yield f"critical and open: {', '.join(critical.title for critical in review_round.criticals)}"
 
 
-def _list_known_issues(review_round: Round) -> Iterator[KnownIssue]:
+def _list_known_issues(review_round: ReviewRound) -> Iterator[KnownIssue]:
     for focus, finding in review_round.findings:
         source = f"review {review_round.scope}/{focus}, round {review_round.number}"
         yield KnownIssue(severity=finding.severity, title=finding.title, where=finding.affected, source=source)
@@ -238,24 +241,24 @@ _TALLY_PHRASES: Final = ("have submitted", "approve", "block it", "have found so
 class CheckTally:
     """The checks of one tree."""
 
-    about: str
-    said: tuple[str, ...]
+    subject: str
+    reported: tuple[str, ...]
     """The checks that are reported as passed."""
     rows: tuple[str, ...]
     """The checks that have a passing row."""
 
 
-def tally(review_round: Round) -> ReviewTally:
+def count_answers(review_round: ReviewRound) -> ReviewTally:
     """Count the answers of the round."""
     return ReviewTally(
-        submitted=sum(word.output is not None for word in review_round.words),
+        submitted=sum(word.output is not None for word in review_round.answers),
         approving=review_round.approvals,
-        blocking=sum(word.blocks for word in review_round.words),
-        critical=sum(_most_severe(word) is Severity.CRITICAL for word in review_round.words),
+        blocking=sum(word.is_blocker for word in review_round.answers),
+        critical=sum(_most_severe(word) is Severity.CRITICAL for word in review_round.answers),
     )
 
 
-def not_borne_out(answered: ReviewTally, rows: ReviewTally) -> tuple[str, ...]:
+def find_contradictions(answered: ReviewTally, rows: ReviewTally) -> tuple[str, ...]:
     """Return where the rows contradict the received answers."""
     pairs = zip(_TALLY_PHRASES, astuple(answered), astuple(rows), strict=True)
     return tuple(
@@ -265,19 +268,19 @@ def not_borne_out(answered: ReviewTally, rows: ReviewTally) -> tuple[str, ...]:
     )
 
 
-def unproven(checked: Iterable[CheckTally]) -> tuple[str, ...]:
+def find_unproven_checks(checked: Iterable[CheckTally]) -> tuple[str, ...]:
     """Return what no row proves; empty if everything reported as passed has a row."""
     return tuple(problem for checks in checked for problem in _find_unproven(checks))
 
 
 def _find_unproven(checked: CheckTally) -> Iterator[str]:
-    if not checked.said:
-        yield f"{checked.about}: no check is reported as passed"
-    if missing := sorted(set(checked.said) - set(checked.rows)):
-        yield f"{checked.about}: no row proves that {', '.join(missing)} passed"
+    if not checked.reported:
+        yield f"{checked.subject}: no check is reported as passed"
+    if missing := sorted(set(checked.reported) - set(checked.rows)):
+        yield f"{checked.subject}: no row proves that {', '.join(missing)} passed"
 
 
-def _most_severe(word: Word) -> Severity | None:
+def _most_severe(word: ReviewerAnswer) -> Severity | None:
     return next(
         (severity for severity in Severity if severity in {finding.severity for finding in word.findings}), None
     )
@@ -288,7 +291,7 @@ _OVERRIDDEN_STATES = (TaskState.SKIPPED, TaskState.FORCED)
 
 
 @dataclass(frozen=True)
-class Grounds:
+class ConfidenceGrounds:
     """What the confidence is based on."""
 
     final: FinalChecks | None
@@ -303,7 +306,7 @@ class Grounds:
     """What could not be determined about the understanding of the agents that prepared the change."""
 
 
-def rate(grounds: Grounds) -> tuple[Confidence, tuple[str, ...]]:
+def rate_confidence(grounds: ConfidenceGrounds) -> tuple[Confidence, tuple[str, ...]]:
     """Return the confidence, and why it is not higher."""
     if low := tuple(dict.fromkeys(_low_reasons(grounds))):
         return Confidence.LOW, low
@@ -312,7 +315,7 @@ def rate(grounds: Grounds) -> tuple[Confidence, tuple[str, ...]]:
     return Confidence.HIGH, ()
 
 
-def _low_reasons(grounds: Grounds) -> Iterator[str]:
+def _low_reasons(grounds: ConfidenceGrounds) -> Iterator[str]:
     yield from grounds.exhausted
     for issue in grounds.open:
         if issue.severity in _SEVERE and _is_about_code(issue):
@@ -331,7 +334,7 @@ def _low_reasons(grounds: Grounds) -> Iterator[str]:
             yield f"{task.name}: it passed with low confidence"
 
 
-def _medium_reasons(grounds: Grounds) -> Iterator[str]:
+def _medium_reasons(grounds: ConfidenceGrounds) -> Iterator[str]:
     final = grounds.final
     if final is not None and final.confidence is Confidence.MEDIUM:
         yield from final.raises or ("a check of the merged tree leaves something unproven",)
@@ -344,7 +347,7 @@ def _medium_reasons(grounds: Grounds) -> Iterator[str]:
             yield f"left open by a review: {issue.title} ({issue.severity}, {issue.source})"
 
 
-def _all_tasks(grounds: Grounds) -> Iterator[TaskReport]:
+def _all_tasks(grounds: ConfidenceGrounds) -> Iterator[TaskReport]:
     for gate in grounds.gates:
         yield from gate.tasks
 

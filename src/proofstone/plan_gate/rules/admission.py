@@ -19,31 +19,31 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from proofstone.agents.roles.models.plan_gate_records import Challenge, ChallengeStatus, Origin, PlanSeverity
-from proofstone.documents.markdown import visible
+from proofstone.agents.roles.models.plan_gate_records import Challenge, ChallengeOrigin, ChallengeStatus, PlanSeverity
+from proofstone.documents.markdown import make_visible
 from proofstone.plan_gate.models import PlanVerdict
 from proofstone.plans.models import Plan
-from proofstone.plans.reading import read_plan
+from proofstone.plans.parser import read_plan
 
 
 @dataclass(frozen=True)
-class Judged:
+class PlanJudgement:
     """A verdict on a plan."""
 
     run_id: str
     digest: str
     verdict: PlanVerdict | None
     """None while a question is open."""
-    mitigations: bool = False
+    has_mitigations: bool = False
     """Whether there are mitigations to add. Without that, the executor would not know them."""
-    alone: bool = False
+    is_by_rules_alone: bool = False
     """The rules decided alone. This verdict does not count if agents were asked about the same plan."""
-    forced: bool = False
+    is_forced: bool = False
     """The run had to end before it converged, so the verdict must not count for more."""
 
 
 @dataclass(frozen=True)
-class Mitigated:
+class MitigatedPlan:
     """A plan to which Proofstone added the mitigations of a verdict."""
 
     run_id: str
@@ -52,39 +52,43 @@ class Mitigated:
 
 
 @dataclass(frozen=True)
-class NotAdmitted:
+class AdmissionRefusal:
     """Why a plan may not be implemented, and what to do about it."""
 
     why: str
-    next: str
+    next_command: str
     """The command that would admit it, without the name of the plan; "" if it must be verified."""
 
 
-def why_not_admitted(digest: str, judged: Sequence[Judged], mitigated: Sequence[Mitigated]) -> NotAdmitted | None:
+def explain_not_admitted(
+    digest: str, judged: Sequence[PlanJudgement], mitigated: Sequence[MitigatedPlan]
+) -> AdmissionRefusal | None:
     """Explain why the plan with this digest may not be implemented; None if it may. The last verdict counts."""
     judgements = [judgement for judgement in judged if judgement.digest == digest]
-    judgements = [judgement for judgement in judgements if not judgement.alone] or judgements
+    judgements = [judgement for judgement in judgements if not judgement.is_by_rules_alone] or judgements
     if judgements:
         return _explain_verdict(judgements[-1])
     mitigated_runs = [judgement.run_id for judgement in mitigated if judgement.digest == digest]
-    verdicts = {judgement.run_id: judgement.verdict for judgement in judged if not judgement.forced}
+    verdicts = {judgement.run_id: judgement.verdict for judgement in judged if not judgement.is_forced}
     if any(verdicts.get(run_id) in (PlanVerdict.PROCEED, PlanVerdict.REVISE) for run_id in mitigated_runs):
         return None
-    return NotAdmitted("it has not gone through the plan gate as it is", "")
+    return AdmissionRefusal("it has not gone through the plan gate as it is", "")
 
 
-def _explain_verdict(last: Judged) -> NotAdmitted | None:
+def _explain_verdict(last: PlanJudgement) -> AdmissionRefusal | None:
     command = f"proofstone verify-plan --apply-mitigations {last.run_id}"
     match last.verdict:
         case None:
-            return NotAdmitted(
+            return AdmissionRefusal(
                 f"a question about it is waiting (run {last.run_id})", f"proofstone verify-plan --resume {last.run_id}"
             )
         case PlanVerdict.PROCEED:
-            return NotAdmitted("its mitigations are not in the plan yet", command) if last.mitigations else None
-        case PlanVerdict.REVISE if last.mitigations and not last.forced:
-            return NotAdmitted(f"the plan gate says REVISE (run {last.run_id})", command)
-    return NotAdmitted(f"the plan gate says {last.verdict} (run {last.run_id})", "")
+            return (
+                AdmissionRefusal("its mitigations are not in the plan yet", command) if last.has_mitigations else None
+            )
+        case PlanVerdict.REVISE if last.has_mitigations and not last.is_forced:
+            return AdmissionRefusal(f"the plan gate says REVISE (run {last.run_id})", command)
+    return AdmissionRefusal(f"the plan gate says {last.verdict} (run {last.run_id})", "")
 
 
 _OPENING: Final = re.compile(r"^[ \t]{0,40}<context\b[^>\n]{0,200}>", re.MULTILINE | re.IGNORECASE)
@@ -94,7 +98,7 @@ _FIRST_TASK: Final = re.compile(r"^[ \t]*<task\b", re.MULTILINE | re.IGNORECASE)
 _HEADING: Final = "Mitigations that the plan gate asked for"
 
 
-def to_take_in(challenges: Iterable[Challenge]) -> tuple[Challenge, ...]:
+def select_mitigations(challenges: Iterable[Challenge]) -> tuple[Challenge, ...]:
     """Return the challenges whose mitigation should be part of the plan: open ones, and those that a mitigation
     settled.
 
@@ -108,7 +112,7 @@ def to_take_in(challenges: Iterable[Challenge]) -> tuple[Challenge, ...]:
     )
 
 
-def without_mitigation(challenges: Iterable[Challenge]) -> tuple[Challenge, ...]:
+def select_unmitigated(challenges: Iterable[Challenge]) -> tuple[Challenge, ...]:
     """Return the open challenges for which there is no mitigation to add."""
     undiscussed = ChallengeStatus.DEFERRED_SURFACED
     return tuple(
@@ -118,10 +122,10 @@ def without_mitigation(challenges: Iterable[Challenge]) -> tuple[Challenge, ...]
     )
 
 
-def with_mitigations(text: str, challenges: Iterable[Challenge], run_id: str) -> str:
+def add_mitigations(text: str, challenges: Iterable[Challenge], run_id: str) -> str:
     """Return the plan with the mitigations added, and otherwise unchanged."""
     items = "\n".join(
-        f"- {challenge.id}: {visible(' '.join(challenge.mitigation.split()))}" for challenge in challenges
+        f"- {challenge.id}: {make_visible(' '.join(challenge.mitigation.split()))}" for challenge in challenges
     )
     body = f"(run {run_id}):\n\n{items}\n"
     section = f"**{_HEADING}** {body}"
@@ -146,7 +150,7 @@ def _select_serious(challenges: Iterable[Challenge]) -> Iterable[Challenge]:
 
 
 def _is_mitigated(challenge: Challenge) -> bool:
-    return bool(challenge.mitigation.strip()) and challenge.origin is not Origin.RULES
+    return bool(challenge.mitigation.strip()) and challenge.origin is not ChallengeOrigin.RULES
 
 
 def is_same_plan(before: str, after: str) -> bool:

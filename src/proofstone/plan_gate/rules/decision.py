@@ -34,22 +34,22 @@ from proofstone.agents.roles.models.plan_gate import (
 )
 from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
+    ChallengeOrigin,
     ChallengeStatus,
     Convergence,
     ConvergenceStatus,
-    Origin,
     PlanQuality,
     PlanSeverity,
     TeamMode,
 )
 from proofstone.plan_gate.models import Complexity, PlanVerdict, QualityScore, ScoreLine
 
-MANY: Final = 3
+MANY_SIGNIFICANT: Final = 3
 """From this many SIGNIFICANT challenges on, they are more than a few."""
 
 
 @dataclass(frozen=True)
-class Standing:
+class OpenChallengeCounts:
     """The open challenges against the plan, counted."""
 
     blocking_open: int = 0
@@ -60,9 +60,9 @@ class Standing:
     """SIGNIFICANT challenges, open or unresolved, without a mitigation."""
     undiscussed: int = 0
     """SIGNIFICANT challenges for which there was no room."""
-    unchallenged: bool = False
+    is_unchallenged: bool = False
     """Agents were asked to challenge the plan, and none did."""
-    last: bool = False
+    is_last: bool = False
     """No iteration follows."""
 
     @property
@@ -75,58 +75,58 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Row:
+class DecisionRow:
     """A row of the decision table."""
 
     when: str
-    holds: Callable[[Standing], bool]
+    holds: Callable[[OpenChallengeCounts], bool]
     status: ConvergenceStatus
     verdict: PlanVerdict | None = None
-    strong: bool = False
+    is_strong: bool = False
 
 
-TABLE: Final[tuple[Row, ...]] = (
-    Row(
+DECISION_TABLE: Final[tuple[DecisionRow, ...]] = (
+    DecisionRow(
         "a BLOCKING challenge stands to the end",
-        lambda it: it.last and it.blocking > 0,
+        lambda it: it.is_last and it.blocking > 0,
         ConvergenceStatus.FORCED_EXIT,
         PlanVerdict.RETHINK,
     ),
-    Row(
+    DecisionRow(
         "a BLOCKING challenge is UNRESOLVED: only the person can settle it",
         lambda it: it.blocking_unresolved > 0,
         ConvergenceStatus.BLOCKED,
     ),
-    Row(
+    DecisionRow(
         "a BLOCKING or SIGNIFICANT challenge is OPEN, and there is an iteration left",
-        lambda it: it.blocking_open + it.significant_open > 0 and not it.last,
+        lambda it: it.blocking_open + it.significant_open > 0 and not it.is_last,
         ConvergenceStatus.CONTINUE,
     ),
-    Row(
+    DecisionRow(
         "nothing BLOCKING or SIGNIFICANT stands",
         lambda it: it.blocking == 0 and it.significant == 0,
         ConvergenceStatus.CONVERGED,
         PlanVerdict.PROCEED,
     ),
-    Row(
+    DecisionRow(
         "nothing BLOCKING stands, and one or two SIGNIFICANT challenges",
-        lambda it: it.blocking == 0 and it.significant < MANY,
+        lambda it: it.blocking == 0 and it.significant < MANY_SIGNIFICANT,
         ConvergenceStatus.CONVERGED,
         PlanVerdict.REVISE,
     ),
-    Row(
+    DecisionRow(
         "three or more SIGNIFICANT challenges stand, each with a mitigation",
         lambda it: it.blocking == 0 and it.unmitigated == 0,
         ConvergenceStatus.CONVERGED,
         PlanVerdict.REVISE,
-        strong=True,
+        is_strong=True,
     ),
-    Row(
+    DecisionRow(
         "three or more SIGNIFICANT challenges stand, not all with a mitigation, and there is an iteration left",
-        lambda it: it.blocking == 0 and not it.last,
+        lambda it: it.blocking == 0 and not it.is_last,
         ConvergenceStatus.CONTINUE,
     ),
-    Row(
+    DecisionRow(
         "three or more SIGNIFICANT challenges stand to the end, not all with a mitigation",
         lambda it: it.blocking == 0,
         ConvergenceStatus.FORCED_EXIT,
@@ -136,31 +136,31 @@ TABLE: Final[tuple[Row, ...]] = (
 
 
 @dataclass(frozen=True)
-class Decision:
+class PlanDecision:
     """The decision after an iteration."""
 
     status: ConvergenceStatus
     verdict: PlanVerdict | None
     reason: str
-    strong: bool = False
+    is_strong: bool = False
 
     @property
-    def ends(self) -> bool:
+    def is_final(self) -> bool:
         """Whether the loop ends."""
         return self.verdict is not None
 
 
-def decide(standing: Standing, *, forced: str = "") -> Decision:
+def decide_plan(standing: OpenChallengeCounts, *, forced: str = "") -> PlanDecision:
     """Decide by the table. `forced` is the reason if the loop must end before it converged; then REVISE is the best
     verdict.
     """
-    row = next(row for row in TABLE if row.holds(replace(standing, last=True) if forced else standing))
-    decision = Decision(row.status, row.verdict, row.when, row.strong)
+    row = next(row for row in DECISION_TABLE if row.holds(replace(standing, is_last=True) if forced else standing))
+    decision = PlanDecision(row.status, row.verdict, row.when, row.is_strong)
     if decision.verdict is PlanVerdict.PROCEED and standing.undiscussed:
         count = standing.undiscussed
         subject = "a SIGNIFICANT challenge was" if count == 1 else f"{count} SIGNIFICANT challenges were"
         decision = replace(decision, verdict=PlanVerdict.REVISE, reason=f"{subject} put off for want of room")
-    if decision.verdict is PlanVerdict.PROCEED and standing.unchallenged:
+    if decision.verdict is PlanVerdict.PROCEED and standing.is_unchallenged:
         decision = replace(decision, verdict=PlanVerdict.REVISE, reason="nothing stands, but nobody has challenged it")
     if not forced:
         return decision
@@ -173,11 +173,11 @@ def decide(standing: Standing, *, forced: str = "") -> Decision:
     )
 
 
-def standing_of(challenges: Iterable[Challenge], *, last: bool) -> Standing:
+def count_open_challenges(challenges: Iterable[Challenge], *, last: bool) -> OpenChallengeCounts:
     """Count the open challenges."""
     all_challenges = tuple(challenges)
     significant = [challenge for challenge in all_challenges if challenge.severity is PlanSeverity.SIGNIFICANT]
-    return Standing(
+    return OpenChallengeCounts(
         blocking_open=sum(
             _is_blocking(challenge) and challenge.status is not ChallengeStatus.UNRESOLVED
             for challenge in all_challenges
@@ -189,7 +189,7 @@ def standing_of(challenges: Iterable[Challenge], *, last: bool) -> Standing:
         significant_unresolved=sum(challenge.status is ChallengeStatus.UNRESOLVED for challenge in significant),
         unmitigated=sum(challenge.status.is_open and not challenge.mitigation.strip() for challenge in significant),
         undiscussed=sum(challenge.status is ChallengeStatus.DEFERRED_SURFACED for challenge in significant),
-        last=last,
+        is_last=last,
     )
 
 
@@ -198,59 +198,61 @@ def _is_blocking(challenge: Challenge) -> bool:
     return challenge.severity is PlanSeverity.BLOCKING and (challenge.status.is_open or undiscussed)
 
 
-def convergence_of(standing: Standing, status: ConvergenceStatus) -> Convergence:
+def build_convergence(standing: OpenChallengeCounts, status: ConvergenceStatus) -> Convergence:
     """Return the convergence state for the record of an iteration."""
     return Convergence(blocking_open=standing.blocking, significant_open=standing.significant, status=status)
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class DirectiveContext:
     """The state of the iteration that has just been synthesised."""
 
-    last: bool
-    only_minor_left: bool
-    new_blocking: bool
-    surfaced: bool
-    answered: bool
-    resolved_unknown: bool
-    unresolved: bool
+    is_last: bool
+    has_only_minor: bool
+    has_new_blocking: bool
+    has_surfaced: bool
+    has_answer: bool
+    has_resolved_unknown: bool
+    has_unresolved: bool
 
 
-CONDITIONS: Final[dict[tuple[DirectiveKind, DirectiveReason], tuple[Callable[[Circumstances], bool], str]]] = {
+DIRECTIVE_CONDITIONS: Final[
+    dict[tuple[DirectiveKind, DirectiveReason], tuple[Callable[[DirectiveContext], bool], str]]
+] = {
     (DirectiveKind.RE_SWEEP, DirectiveReason.NEW_BLOCKING_CONTRADICTS_CONTEXT): (
-        lambda it: it.new_blocking and it.surfaced,
+        lambda it: it.has_new_blocking and it.has_surfaced,
         "no BLOCKING challenge came in that could contradict what was surfaced",
     ),
     (DirectiveKind.RE_SWEEP, DirectiveReason.RESPONSE_CHANGES_SCOPE): (
-        lambda it: it.answered,
+        lambda it: it.has_answer,
         "the person has answered nothing in this iteration",
     ),
     (DirectiveKind.RE_PROBE, DirectiveReason.NEW_DEPENDENCY_CHAIN): (
-        lambda it: it.resolved_unknown,
+        lambda it: it.has_resolved_unknown,
         "no unknown was resolved in this iteration",
     ),
     (DirectiveKind.RE_PROBE, DirectiveReason.CASCADE_NOT_EXPLORED): (
-        lambda it: it.unresolved,
+        lambda it: it.has_unresolved,
         "no challenge is UNRESOLVED",
     ),
 }
 
 
-def why_not(directive: Directive, circumstances: Circumstances) -> str:
+def explain_refused_directive(directive: Directive, circumstances: DirectiveContext) -> str:
     """Explain why a sweep or a probe is not repeated; "" if it is."""
-    if circumstances.last:
+    if circumstances.is_last:
         return "this is the last iteration"
-    if circumstances.only_minor_left:
+    if circumstances.has_only_minor:
         return "only MINOR challenges are left"
-    condition = CONDITIONS.get((directive.kind, directive.reason)) if directive.reason else None
+    condition = DIRECTIVE_CONDITIONS.get((directive.kind, directive.reason)) if directive.reason else None
     if condition is None:
-        reasons = ", ".join(reason for kind, reason in CONDITIONS if kind is directive.kind)
+        reasons = ", ".join(reason for kind, reason in DIRECTIVE_CONDITIONS if kind is directive.kind)
         return f"a {directive.kind} is given for {reasons}"
     holds, refusal = condition
     return "" if holds(circumstances) else refusal
 
 
-def in_words(directive: Directive) -> str:
+def describe_directive(directive: Directive) -> str:
     """Format a directive for the state of the iteration."""
     if directive.kind is DirectiveKind.RAISE_BUDGET:
         mode = directive.mode.value if directive.mode else "?"
@@ -259,45 +261,45 @@ def in_words(directive: Directive) -> str:
     return f"{directive.kind}{reason}: {directive.text}"
 
 
-SCALED_AT: Final = 7
+SCALED_COMPLEXITY: Final = 7
 """Points of complexity from which the team is SCALED."""
 MANY_UNKNOWNS: Final = 3
 """With more unknowns than this, the team is SCALED."""
 
 CHALLENGERS: Final = {
-    TeamMode.BASE: (Origin.CHALLENGER,),
-    TeamMode.SCALED: (Origin.CHALLENGER, Origin.DOMAIN_EXPERT, Origin.DEVILS_ADVOCATE),
+    TeamMode.BASE: (ChallengeOrigin.CHALLENGER,),
+    TeamMode.SCALED: (ChallengeOrigin.CHALLENGER, ChallengeOrigin.DOMAIN_EXPERT, ChallengeOrigin.DEVILS_ADVOCATE),
 }
-ROLE_OF: Final = {
-    Origin.CHALLENGER: "challenger",
-    Origin.DOMAIN_EXPERT: "domain_expert",
-    Origin.DEVILS_ADVOCATE: "devils_advocate",
+ROLES_BY_ORIGIN: Final = {
+    ChallengeOrigin.CHALLENGER: "challenger",
+    ChallengeOrigin.DOMAIN_EXPERT: "domain_expert",
+    ChallengeOrigin.DEVILS_ADVOCATE: "devils_advocate",
 }
-ALWAYS: Final = ("researcher", "synthesizer")
+COMMON_ROLES: Final = ("researcher", "synthesizer")
 
 
 @dataclass(frozen=True)
-class Team:
+class PlanTeam:
     """The team that is asked about a plan."""
 
     mode: TeamMode
-    why: str
+    reason: str
 
     @property
     def roles(self) -> tuple[str, ...]:
         """The roles of the team."""
-        return (*(ROLE_OF[origin] for origin in CHALLENGERS[self.mode]), *ALWAYS)
+        return (*(ROLES_BY_ORIGIN[origin] for origin in CHALLENGERS[self.mode]), *COMMON_ROLES)
 
 
-def team_for(quality: PlanQuality, complexity: Complexity, unknowns: int) -> Team:
+def choose_team(quality: PlanQuality, complexity: Complexity, unknowns: int) -> PlanTeam:
     """Choose the team: a complex plan needs more agents."""
     if quality is PlanQuality.THIN:
-        return Team(TeamMode.BASE, "the plan is THIN: there is too little of it for more eyes")
-    if complexity.total >= SCALED_AT:
-        return Team(TeamMode.SCALED, f"complexity {complexity.total} is {SCALED_AT} or more")
+        return PlanTeam(TeamMode.BASE, "the plan is THIN: there is too little of it for more eyes")
+    if complexity.total >= SCALED_COMPLEXITY:
+        return PlanTeam(TeamMode.SCALED, f"complexity {complexity.total} is {SCALED_COMPLEXITY} or more")
     if unknowns > MANY_UNKNOWNS:
-        return Team(TeamMode.SCALED, f"{unknowns} things are marked as unknown")
-    return Team(TeamMode.BASE, f"complexity {complexity.total} is below {SCALED_AT}")
+        return PlanTeam(TeamMode.SCALED, f"{unknowns} things are marked as unknown")
+    return PlanTeam(TeamMode.BASE, f"complexity {complexity.total} is below {SCALED_COMPLEXITY}")
 
 
 WEIGHTS: Final = {
@@ -310,7 +312,7 @@ WEIGHTS: Final = {
 }
 
 
-def scored(given: Iterable[DimensionScore], audited: Iterable[DimensionScore] = ()) -> QualityScore | None:
+def compute_score(given: Iterable[DimensionScore], audited: Iterable[DimensionScore] = ()) -> QualityScore | None:
     """Compute the weighted score over the dimensions that were scored; None if none was.
 
     `audited` are the challenger's scores in the closing audit: they are shown and do not count.
@@ -337,7 +339,7 @@ def scored(given: Iterable[DimensionScore], audited: Iterable[DimensionScore] = 
 _MAX_DIGITS: Final = 3
 
 
-def chosen(text: str, options: Sequence[str]) -> str | None:
+def parse_option(text: str, options: Sequence[str]) -> str | None:
     """Return the option with this number, from 1; None if there is no such option.
 
     Any other text is the person's own words.

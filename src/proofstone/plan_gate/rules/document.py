@@ -14,13 +14,13 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from proofstone.plans.tags import Span, Tags
+from proofstone.plans.tags import PlanTags, TextSpan
 
 _QUOTATION = re.compile(r"[ \t]*>")
 _QUOTED = re.compile(r"\"[^\"\n]{1,300}\"|“[^”\n]{1,300}”")
 
 
-class Kind(Enum):
+class LineKind(Enum):
     """The kind of a line."""
 
     PROSE = "prose"
@@ -32,86 +32,88 @@ class Kind(Enum):
     COMMENT = "comment"
 
 
-class Line(NamedTuple):
+class DocumentLine(NamedTuple):
     """A line of a document."""
 
     number: int
     text: str
     """As written."""
-    kind: Kind
-    plain: str
+    kind: LineKind
+    prose: str
     """With blanks in place of inline code and comments."""
-    codes: tuple[str, ...]
+    inline_codes: tuple[str, ...]
     """The inline code of the line."""
 
     @property
     def unquoted(self) -> str:
         """The author's own words, without words in quotation marks."""
-        return _QUOTED.sub(" ", self.plain)
+        return _QUOTED.sub(" ", self.prose)
 
 
 @dataclass(frozen=True)
-class Document:
+class MarkdownDocument:
     r"""A text whose line ends are `\\n`."""
 
-    tags: Tags
+    tags: PlanTags
 
     @staticmethod
-    def of(text: str) -> Document:
+    def parse(text: str) -> MarkdownDocument:
         """Parse the text. A plan that is fenced as a whole is unfenced, as the plan parser does."""
-        tags = Tags(text)
+        tags = PlanTags(text)
         if tags.fences and not tags.tasks and "<task" in text.lower():
-            tags = tags.with_fenced_plan()
-        return Document(tags)
+            tags = tags.unfence_plan()
+        return MarkdownDocument(tags)
 
     @cached_property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[DocumentLine, ...]:
         return tuple(self._iterate_lines())
 
-    def between(self, first: int, last: int) -> str:
+    def text_between(self, first: int, last: int) -> str:
         """Return the lines from `first` through `last`, as written."""
         return "\n".join(self.tags.lines[first - 1 : last])
 
-    def on_lines(self, span: Span) -> Iterator[tuple[int, Span]]:
+    def split_by_line(self, span: TextSpan) -> Iterator[tuple[int, TextSpan]]:
         """Split a span of the text by lines, each with its part of the line."""
-        for number in range(self.tags.line(span.start), self.tags.line(max(span.end - 1, span.start)) + 1):
+        for number in range(
+            self.tags.line_number(span.start), self.tags.line_number(max(span.end - 1, span.start)) + 1
+        ):
             start, length = self.tags.line_starts[number - 1], len(self.tags.lines[number - 1])
-            yield number, Span(max(span.start - start, 0), min(span.end - start, length))
+            yield number, TextSpan(max(span.start - start, 0), min(span.end - start, length))
 
-    def _iterate_lines(self) -> Iterator[Line]:
+    def _iterate_lines(self) -> Iterator[DocumentLine]:
         kinds = self._find_fenced_lines()
-        hidden: dict[int, list[Span]] = {}
-        for hidden_span in self.tags.hidden:
-            for number, span in self.on_lines(hidden_span):
+        hidden: dict[int, list[TextSpan]] = {}
+        for hidden_span in self.tags.hidden_spans:
+            for number, span in self.split_by_line(hidden_span):
                 hidden.setdefault(number - 1, []).append(span)
         for index, text in enumerate(self.tags.lines):
             if index not in hidden:
-                yield Line(index + 1, text, kinds.get(index) or _find_kind(text, text, ()), text, ())
+                yield DocumentLine(index + 1, text, kinds.get(index) or _find_kind(text, text, ()), text, ())
                 continue
             spans = hidden[index]
-            plain = blanked(text, spans)
+            plain = blank_spans(text, spans)
             codes = tuple(
                 text[span.start : span.end].strip("` ") for span in spans if text[span.start : span.end][:1] == "`"
             )
             kind = kinds.get(index) or _find_kind(text, plain, codes)
-            yield Line(index + 1, text, kind, plain, codes if kind is Kind.PROSE else ())
+            yield DocumentLine(index + 1, text, kind, plain, codes if kind is LineKind.PROSE else ())
 
-    def _find_fenced_lines(self) -> dict[int, Kind]:
-        kinds: dict[int, Kind] = {}
+    def _find_fenced_lines(self) -> dict[int, LineKind]:
+        kinds: dict[int, LineKind] = {}
         for fence in self.tags.fences:
-            kinds.update(dict.fromkeys(range(fence.first + 1, fence.last), Kind.FENCE))
-            kinds.update({fence.first: Kind.MARK, fence.last: Kind.MARK})
+            kinds.update(dict.fromkeys(range(fence.first_line + 1, fence.last_line), LineKind.FENCE))
+            kinds.update({fence.first_line: LineKind.MARK, fence.last_line: LineKind.MARK})
         return kinds
 
 
-def _find_kind(text: str, plain: str, codes: tuple[str, ...]) -> Kind:
+def _find_kind(text: str, plain: str, codes: tuple[str, ...]) -> LineKind:
     if _QUOTATION.match(text):
-        return Kind.QUOTATION
+        return LineKind.QUOTATION
     hidden = bool(text.strip()) and not plain.strip()
-    return Kind.COMMENT if hidden and not codes else Kind.PROSE
+    return LineKind.COMMENT if hidden and not codes else LineKind.PROSE
 
 
-def blanked(text: str, spans: list[Span]) -> str:
+def blank_spans(text: str, spans: list[TextSpan]) -> str:
     """Replace each character of the spans by a blank, so that the other characters keep their positions."""
     pieces, position = [], 0
     for span in spans:
@@ -130,7 +132,7 @@ _CONTINUES = re.compile(r"[\w/-]|\.\w")
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """A task of a PLAN.md, or a step of any other text."""
 
     name: str
@@ -138,9 +140,9 @@ class Step:
     files: tuple[str, ...]
     verify: tuple[str, ...]
     done: tuple[str, ...]
-    ordered: bool
+    is_ordered: bool
     """Whether the predecessors of the step are known: they are named, or they follow from the order of the document."""
-    checkpoint: bool = False
+    is_checkpoint: bool = False
     end: int = 0
     """The last line."""
     text: str = ""
@@ -154,7 +156,7 @@ class Step:
     wave: int = 1
     """Steps of a lower wave come before it."""
 
-    def line_of(self, fragment: str) -> int:
+    def find_line(self, fragment: str) -> int:
         """Return the line of the step that contains the text, else its first line."""
         needle = next((line.strip() for line in fragment.split("\n") if line not in ("set -e", "{")), "")
         words = needle.split()
@@ -183,7 +185,7 @@ def _rate_fit(text: str, start: int, end: int) -> int:
 
 
 @dataclass(frozen=True)
-class Marker:
+class OpenPoint:
     """An open point of the plan: TBD, ???, "to be decided"."""
 
     line: int

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 
-from proofstone.agents.roles.models.plan_gate import Mode
+from proofstone.agents.roles.models.plan_gate import ResearchMode
 from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
+    ChallengeOrigin,
     IterationState,
-    LookedUp,
-    Origin,
+    LookupResult,
     PlanQuality,
     ProbedRisk,
     SurfacedContext,
@@ -18,30 +18,30 @@ from proofstone.agents.roles.models.plan_gate_records import (
     Unknown,
 )
 from proofstone.agents.rules.tool_budgets import ToolBudget
-from proofstone.common.models import Contract
-from proofstone.plan_gate.models import HeldAgainst, OpenQuestion, PersonsAnswer, PlanEvent, QualityScore
-from proofstone.plan_gate.rules.board import Entering
-from proofstone.plan_gate.rules.decision import Decision
+from proofstone.common.models import FrozenModel
+from proofstone.plan_gate.models import FalseClaim, OpenQuestion, PlanEvent, QualityScore, UserAnswer
+from proofstone.plan_gate.rules.board import NewChallenge
+from proofstone.plan_gate.rules.decision import PlanDecision
 
 
 @dataclass(frozen=True)
-class Subject:
+class PlanSubject:
     """The plan that goes through the gate."""
 
     plan_path: str
     quality: PlanQuality
     team: TeamMode | None
     """None if no agent is asked and the rules decide alone."""
-    rules: tuple[Entering, ...] = ()
+    rules: tuple[NewChallenge, ...] = ()
     answers: Mapping[str, str] = field(default_factory=dict)
     """The person's answers given in advance; used if no agent is asked."""
     notes: tuple[str, ...] = ()
     """Notes for the reader of the report about who is asked."""
 
     @property
-    def is_asked(self) -> bool:
+    def has_agents(self) -> bool:
         """Whether agents are asked. They are not asked about a plan that cannot be run at all."""
-        return self.team is not None and not any(rule.final for rule in self.rules)
+        return self.team is not None and not any(rule.is_final for rule in self.rules)
 
     @property
     def mode(self) -> TeamMode:
@@ -50,11 +50,11 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Seen:
+class DiscussionSnapshot:
     """The state of the discussion that agents are shown."""
 
     iteration: int
-    last: bool
+    is_last: bool
     challenges: tuple[Challenge, ...]
     unknowns: tuple[Unknown, ...]
     surfaced: tuple[SurfacedContext, ...]
@@ -72,48 +72,48 @@ class Seen:
 class AskChallenges:
     """Ask a challenger. The result is Heard with a ChallengesOutput, or Failed."""
 
-    origin: Origin
-    at_most: int
+    origin: ChallengeOrigin
+    max_challenges: int
     directives: tuple[str, ...]
-    seen: Seen
+    snapshot: DiscussionSnapshot
 
 
 @dataclass(frozen=True)
-class AskResearch:
+class AskPlanResearch:
     """Ask a researcher. The result is Heard with the output of the mode, or Failed."""
 
-    mode: Mode
+    mode: ResearchMode
     targets: tuple[str, ...]
     directives: tuple[str, ...]
-    seen: Seen
+    snapshot: DiscussionSnapshot
 
 
 @dataclass(frozen=True)
 class AskSynthesis:
     """Ask the synthesizer. The result is Heard with a SynthesisOutput, or Failed."""
 
-    seen: Seen
+    snapshot: DiscussionSnapshot
 
 
 @dataclass(frozen=True)
-class AskPerson:
+class AskPlanQuestions:
     """Ask the person. The result is Answered, with an answer to at least one of the questions."""
 
     questions: tuple[OpenQuestion, ...]
-    decision: Decision
-    progress: Progress
+    decision: PlanDecision
+    progress: PlanProgress
 
 
 @dataclass(frozen=True)
-class AskAudit:
+class AskPlanAudit:
     """Ask for the closing audit. The result is Heard with a PlanAuditOutput, or Failed."""
 
     verdict: str
-    seen: Seen
+    snapshot: DiscussionSnapshot
 
 
 @dataclass(frozen=True)
-class Iterated:
+class RecordIteration:
     """Record that an iteration ended, and show it to the observer. The result is Noted."""
 
     state: IterationState
@@ -122,31 +122,31 @@ class Iterated:
     """The events of this iteration."""
 
 
-Need = AskChallenges | AskResearch | AskSynthesis | AskPerson | AskAudit | Iterated
+PlanEffect = AskChallenges | AskPlanResearch | AskSynthesis | AskPlanQuestions | AskPlanAudit | RecordIteration
 
 
 @dataclass(frozen=True)
-class Heard:
+class PlanAgentReply:
     """The answer of an agent."""
 
-    output: Contract
-    looked: tuple[LookedUp, ...] = ()
+    output: FrozenModel
+    lookups: tuple[LookupResult, ...] = ()
     """What Proofstone found out about every claim in the answer."""
     refusals: tuple[str, ...] = ()
     """Tool calls beyond the budget."""
 
 
 @dataclass(frozen=True)
-class Failed:
+class PlanAgentFailure:
     """An agent gave no usable answer."""
 
-    why: str
-    unreadable: bool = False
+    reason: str
+    is_unreadable: bool = False
     """There was an answer, but it does not follow the schema."""
 
 
 @dataclass(frozen=True)
-class Answered:
+class PlanAnswers:
     """The person's answers."""
 
     answers: Mapping[str, str]
@@ -154,16 +154,16 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Noted:
+class PlanAcknowledgement:
     pass
 
 
-Sent = Heard | Failed | Answered | Noted
-Step = Generator[tuple[Need, ...], tuple[Sent, ...], None]
+PlanEffectResult = PlanAgentReply | PlanAgentFailure | PlanAnswers | PlanAcknowledgement
+DiscussionStep = Generator[tuple[PlanEffect, ...], tuple[PlanEffectResult, ...], None]
 
 
 @dataclass(frozen=True)
-class Progress:
+class PlanProgress:
     """Everything that can be reported at any time."""
 
     challenges: tuple[Challenge, ...]
@@ -177,17 +177,17 @@ class Progress:
     score: QualityScore | None
     disputes: tuple[str, ...]
     audit: str
-    against: tuple[HeldAgainst, ...]
+    against: tuple[FalseClaim, ...]
     events: tuple[PlanEvent, ...]
-    answers: tuple[PersonsAnswer, ...]
+    answers: tuple[UserAnswer, ...]
 
 
 @dataclass(frozen=True)
-class Ended:
+class PlanLoopResult:
     """The result of the loop."""
 
-    decision: Decision
-    progress: Progress
+    decision: PlanDecision
+    progress: PlanProgress
 
 
-Loop = Generator[tuple[Need, ...], tuple[Sent, ...], Ended]
+PlanWorkflow = Generator[tuple[PlanEffect, ...], tuple[PlanEffectResult, ...], PlanLoopResult]

@@ -25,14 +25,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from proofstone.plan_gate.rules.document import Document, Kind, Line, Marker, Step
-from proofstone.plans.fields import criteria, is_none, paths, shortened
-from proofstone.plans.mentions import in_code, in_words, is_check
-from proofstone.plans.reading import MOST_FILES
-from proofstone.plans.verify import Verify
+from proofstone.plan_gate.rules.document import DocumentLine, LineKind, MarkdownDocument, OpenPoint, PlanStep
+from proofstone.plans.fields import is_none_word, parse_criteria, parse_paths, shorten_text
+from proofstone.plans.mentions import find_paths_in_code, find_paths_in_prose, is_check_command
+from proofstone.plans.parser import MAX_FILES
+from proofstone.plans.verify import VerifyParser
 
 
-class Topic(Enum):
+class SectionTopic(Enum):
     """The subject of a section."""
 
     NONE = ""
@@ -45,23 +45,23 @@ class Topic(Enum):
 
 _TOPICS = (
     (
-        Topic.DONE,
+        SectionTopic.DONE,
         r"acceptance(?: criteria)?|definition of done|done(?: when| criteria)?|(?:success|exit) criteria"
         r"|(?:it )?must show|fertig(?: wenn)?",
     ),
     (
-        Topic.VERIFY,
+        SectionTopic.VERIFY,
         r"verify|verification|validation|test(?:ing)? (?:plan|strategy)|testing|tests?|how to (?:test|verify)|checks?"
         r"|prüfen|prüfung",
     ),
-    (Topic.QUESTIONS, r"open (?:questions?|points|issues)|unknowns|questions|unresolved(?: questions)?"),
+    (SectionTopic.QUESTIONS, r"open (?:questions?|points|issues)|unknowns|questions|unresolved(?: questions)?"),
     (
-        Topic.STEPS,
+        SectionTopic.STEPS,
         r"(?:the )?(?:implementation |work |action )?(?:steps|tasks|plan|phases|milestones|todos?|to[- ]dos?)"
         r"|implementation|what to do|to build|(?:proposed )?changes",
     ),
     (
-        Topic.ASIDE,
+        SectionTopic.ASIDE,
         r"(?:non-?)?goals?|background|context|motivation|introduction|overview|summary|risks?|alternatives.{0,40}|scope"
         r"|out of scope|references|links|requirements|constraints|assumptions|glossary|steps to reproduce|reproduction"
         r"|environment|notes|appendix|terminology|definitions|abstract|conclusion",
@@ -109,8 +109,8 @@ _NAMES_DEPENDENCY = re.compile(
 )
 _MAX_LINE_LENGTH = 2000
 """Characters of a line that are examined for its form."""
-MOST_COMMANDS = 100
-MOST_CRITERIA = 200
+MAX_COMMANDS = 100
+MAX_CRITERIA = 200
 _MAX_DONE_LINES = 500
 
 
@@ -130,14 +130,14 @@ class _Draft:
     verify: list[str] = field(default_factory=list)
     """Lines for the parser of `<verify>`."""
     done: list[str] = field(default_factory=list)
-    trailing: list[tuple[Topic, str]] = field(default_factory=list)
+    trailing: list[tuple[SectionTopic, str]] = field(default_factory=list)
     """Labelled lines below an item that are not indented. They belong to the item or to the whole list."""
     waits_for: set[int] = field(default_factory=set)
     number: int = 0
 
-    def take(self, topic: Topic, text: str) -> None:
+    def take(self, topic: SectionTopic, text: str) -> None:
         """Add the text of a label with this topic."""
-        if topic is Topic.VERIFY:
+        if topic is SectionTopic.VERIFY:
             self.verify.append(text)
         else:
             self.finish_with(text)
@@ -146,7 +146,7 @@ class _Draft:
     def look_at(self, codes: Iterable[str]) -> None:
         """Add the code fragments that are checks."""
         for code in codes:
-            if len(self.commands) < MOST_COMMANDS and is_check(code):
+            if len(self.commands) < MAX_COMMANDS and is_check_command(code):
                 self.commands[code] = None
 
     def finish_with(self, text: str) -> None:
@@ -154,57 +154,57 @@ class _Draft:
         if len(self.done) < _MAX_DONE_LINES:
             self.done.append(text[:_MAX_LINE_LENGTH])
 
-    def step(self, document: Document) -> Step:
-        verify = Verify("")
+    def step(self, document: MarkdownDocument) -> PlanStep:
+        verify = VerifyParser("")
         if self.verify:
             verify.read("\n".join(self.verify), self.line)
-        return Step(
+        return PlanStep(
             name=self.name,
             line=self.line,
             files=tuple(self.files),
             verify=tuple(dict.fromkeys((*verify.commands, *self.commands))),
-            done=criteria("\n".join(self.done))[:MOST_CRITERIA],
-            ordered=self.ordered,
+            done=parse_criteria("\n".join(self.done))[:MAX_CRITERIA],
+            is_ordered=self.ordered,
             waits_for=tuple(sorted(self.waits_for)),
             number=self.number,
             end=self.end,
-            text=document.between(self.line, self.end),
+            text=document.text_between(self.line, self.end),
         )
 
 
 @dataclass
-class Freeform:
+class FreeformParser:
     """Reads a document in one pass."""
 
-    document: Document
-    questions: list[Marker] = field(default_factory=list)
-    loosely: bool = False
+    document: MarkdownDocument
+    questions: list[OpenPoint] = field(default_factory=list)
+    accepts_rare_forms: bool = False
     """Whether to accept steps in forms that are rarely used."""
     _columns: tuple[str, ...] = ()
     """The columns of the table of tasks that is being read."""
     _steps: list[_Draft] = field(default_factory=list)
     _step: _Draft | None = None
-    _topic: Topic = Topic.NONE
+    _topic: SectionTopic = SectionTopic.NONE
     _topic_level: int = 0
     """The level of the heading that set the topic; 7 for a line such as `Acceptance criteria:`."""
     _topic_indent: int = 0
-    _openers: tuple[Topic, ...] = (Topic.NONE, Topic.STEPS)
+    _openers: tuple[SectionTopic, ...] = (SectionTopic.NONE, SectionTopic.STEPS)
     """The topics under which a list item begins a step; none if headings do."""
     _blank: bool = True
 
-    def read(self, title: str) -> tuple[tuple[Step, ...], Step]:
+    def read(self, title: str) -> tuple[tuple[PlanStep, ...], PlanStep]:
         """Return the steps, and the text outside of them."""
         lines = self.document.lines
         whole_draft = _Draft(title, 1, end=len(lines), ordered=True)
         headings = self._read_headings()
         if any(is_step for _, _, is_step in headings.values()):
             self._openers = ()
-        elif any(level > 1 and topic_of(heading) is Topic.STEPS for level, heading, _ in headings.values()):
-            self._openers = (Topic.STEPS,)
+        elif any(level > 1 and find_topic(heading) is SectionTopic.STEPS for level, heading, _ in headings.values()):
+            self._openers = (SectionTopic.STEPS,)
         for line in lines:
             if line.number in headings:
                 self._read_heading(line, *headings[line.number], whole_draft)
-            elif line.kind in (Kind.PROSE, Kind.MARK):
+            elif line.kind in (LineKind.PROSE, LineKind.MARK):
                 self._read_prose(line)
             target = self._step or whole_draft
             if line.number not in headings:
@@ -230,21 +230,23 @@ class Freeform:
         """Return level, text and whether it begins a step, for each heading by line."""
         headings: dict[int, tuple[int, str, bool]] = {}
         steps_level = 0
-        for position, level, text in self.document.tags.headings():
+        for position, level, text in self.document.tags.find_headings():
             title = text[:_MAX_LINE_LENGTH].strip("*_ ")
-            topic = topic_of(title)
+            topic = find_topic(title)
             if steps_level and level <= steps_level:
                 steps_level = 0
             is_below = 0 < steps_level < level
-            is_step = bool(_STEP_HEADING.match(title)) or (is_below and topic in (Topic.NONE, Topic.STEPS))
-            if topic is Topic.STEPS and not is_step and level > 1:
+            is_step = bool(_STEP_HEADING.match(title)) or (
+                is_below and topic in (SectionTopic.NONE, SectionTopic.STEPS)
+            )
+            if topic is SectionTopic.STEPS and not is_step and level > 1:
                 steps_level = level
-            headings[self.document.tags.line(position)] = (level, title, is_step and level > 1)
-        return _mark_numbered(headings) if self.loosely else headings
+            headings[self.document.tags.line_number(position)] = (level, title, is_step and level > 1)
+        return _mark_numbered(headings) if self.accepts_rare_forms else headings
 
-    def _read_heading(self, line: Line, level: int, title: str, is_step: bool, whole: _Draft) -> None:
+    def _read_heading(self, line: DocumentLine, level: int, title: str, is_step: bool, whole: _Draft) -> None:
         is_inside = self._step is not None and 0 < self._step.level < level
-        self._topic, self._topic_level, self._topic_indent = topic_of(title), level, 0
+        self._topic, self._topic_level, self._topic_indent = find_topic(title), level, 0
         if is_step:
             if is_inside:
                 self._dissolve(whole)
@@ -252,15 +254,15 @@ class Freeform:
             self._begin(
                 _Draft(_clean_name(title), line.number, level, ordered=bool(_IN_ORDER.match(title)), number=number)
             )
-            self._topic = Topic.NONE
+            self._topic = SectionTopic.NONE
         elif not is_inside:
             self._step = None
 
-    def _read_prose(self, line: Line) -> None:
+    def _read_prose(self, line: DocumentLine) -> None:
         """Find what the line opens or closes."""
         item = _ITEM.match(line.text[:_MAX_LINE_LENGTH])
         if item is None:
-            if self.loosely and self._topic in self._openers and _PARAGRAPH.match(line.text):
+            if self.accepts_rare_forms and self._topic in self._openers and _PARAGRAPH.match(line.text):
                 self._begin(_Draft(_clean_name(line.text[:_MAX_LINE_LENGTH]), line.number, 7, ordered=True))
                 return
             indented = line.text[:1] in (" ", "\t")
@@ -270,46 +272,46 @@ class Freeform:
             return
         indent = len(item["indent"].expandtabs(4))
         if self._topic_level == 7 and indent < self._topic_indent:
-            self._topic = Topic.NONE
+            self._topic = SectionTopic.NONE
         if self._topic not in self._openers:
             return
         is_nested = self._step is not None and bool(self._step.level or indent > self._step.indent + 1)
-        is_listed = bool(item["number"] or item["box"]) or self._topic is Topic.STEPS
-        if is_listed and not is_nested and _split_label(item["said"])[0] is Topic.NONE:
+        is_listed = bool(item["number"] or item["box"]) or self._topic is SectionTopic.STEPS
+        if is_listed and not is_nested and _split_label(item["said"])[0] is SectionTopic.NONE:
             ordered = bool(item["number"]) or bool(_NAMES_DEPENDENCY.search(item["said"]))
             number = int(item["number"][:-1]) if item["number"] else 0
             self._begin(_Draft(_clean_name(item["said"]), line.number, indent=indent, ordered=ordered, number=number))
 
-    def _read_label_line(self, line: Line) -> None:
+    def _read_label_line(self, line: DocumentLine) -> None:
         """Read `Acceptance criteria:` alone on its line, also in bold."""
         text = line.text[:_MAX_LINE_LENGTH].strip()
         bare = text.strip("*_").rstrip(":").strip("*_")
         if not (text.endswith((":", ":**", ":*")) or (text.startswith("**") and text.endswith("**"))):
             return
-        topic = topic_of(bare)
-        if topic is not Topic.NONE:
+        topic = find_topic(bare)
+        if topic is not SectionTopic.NONE:
             self._topic, self._topic_level = topic, 7
             self._topic_indent = len(line.text) - len(line.text.lstrip())
 
-    def _read_content(self, line: Line, target: _Draft) -> None:
+    def _read_content(self, line: DocumentLine, target: _Draft) -> None:
         """Add the content of the line to the step that it belongs to."""
-        if self._topic is not Topic.NONE and topic_of(line.text.strip()) is self._topic:
+        if self._topic is not SectionTopic.NONE and find_topic(line.text.strip()) is self._topic:
             return  # the label itself
-        if self._topic is Topic.VERIFY:
+        if self._topic is SectionTopic.VERIFY:
             target.verify.append(line.text)
-        elif line.kind is Kind.FENCE:
+        elif line.kind is LineKind.FENCE:
             target.look_at([line.text.strip().removeprefix("$ ")])
-        elif line.kind is Kind.PROSE and self._topic is Topic.DONE:
+        elif line.kind is LineKind.PROSE and self._topic is SectionTopic.DONE:
             target.finish_with(line.text)
-            target.look_at(line.codes)
-        elif line.kind is Kind.PROSE and line.text.strip():
-            item = _ITEM.match(line.text[:_MAX_LINE_LENGTH]) if self._topic is Topic.QUESTIONS else None
-            if item and not is_none(item["said"]):
-                self.questions.append(Marker(line.number, shortened(item["said"])))
-            if not (self.loosely and self._read_row(line)):
+            target.look_at(line.inline_codes)
+        elif line.kind is LineKind.PROSE and line.text.strip():
+            item = _ITEM.match(line.text[:_MAX_LINE_LENGTH]) if self._topic is SectionTopic.QUESTIONS else None
+            if item and not is_none_word(item["said"]):
+                self.questions.append(OpenPoint(line.number, shorten_text(item["said"])))
+            if not (self.accepts_rare_forms and self._read_row(line)):
                 self._read_sentences(line, target)
 
-    def _read_row(self, line: Line) -> bool:
+    def _read_row(self, line: DocumentLine) -> bool:
         """Read a row of a table of tasks, and return whether it was one."""
         row = line.text[:_MAX_LINE_LENGTH].strip()
         if self._blank or row[:1] != "|":
@@ -326,31 +328,31 @@ class Freeform:
             self._begin_row(line, dict(zip(self._columns, cells, strict=False)))
         return True
 
-    def _begin_row(self, line: Line, cells: dict[str, str]) -> None:
+    def _begin_row(self, line: DocumentLine, cells: dict[str, str]) -> None:
         name = next(text for column, text in cells.items() if _TASK_COLUMN.fullmatch(column))
         number = next((int(text) for text in cells.values() if text.isdecimal() and len(text) < 5), 0)
         draft = _Draft(_clean_name(name) or _clean_name(line.text), line.number, ordered=bool(number), number=number)
         for column, text in cells.items():
             if _FILES.fullmatch(column):
-                _add_files(draft.files, paths(text))
-            elif (topic := topic_of(column)) in (Topic.VERIFY, Topic.DONE) and text:
+                _add_files(draft.files, parse_paths(text))
+            elif (topic := find_topic(column)) in (SectionTopic.VERIFY, SectionTopic.DONE) and text:
                 draft.take(topic, text)
         self._begin(draft)
 
-    def _read_sentences(self, line: Line, target: _Draft) -> None:
+    def _read_sentences(self, line: DocumentLine, target: _Draft) -> None:
         """Read a line, and what is labelled after its first sentence."""
-        labels = [*_INLINE.finditer(line.plain[:_MAX_LINE_LENGTH])]
+        labels = [*_INLINE.finditer(line.prose[:_MAX_LINE_LENGTH])]
         if not labels:
             self._read_sentence(line, target)
             return
         self._read_sentence(_cut_line(line, labels[0].start()), target)
         for label, following in zip(labels, [*labels[1:], None], strict=True):
             text = line.text[label.end() : following.start() if following else None].strip()
-            target.take(topic_of(label["label"]), text[:_MAX_LINE_LENGTH])
+            target.take(find_topic(label["label"]), text[:_MAX_LINE_LENGTH])
 
-    def _read_sentence(self, line: Line, target: _Draft) -> None:
+    def _read_sentence(self, line: DocumentLine, target: _Draft) -> None:
         topic, text = _split_label(line.text[:_MAX_LINE_LENGTH])
-        if topic in (Topic.VERIFY, Topic.DONE):
+        if topic in (SectionTopic.VERIFY, SectionTopic.DONE):
             if target is self._step and not target.level and line.text[:1].isalpha():
                 target.trailing.append((topic, text))
             else:
@@ -358,15 +360,15 @@ class Freeform:
         elif (label_match := _LABEL.match(line.text[:_MAX_LINE_LENGTH])) and _FILES.fullmatch(
             label_match["label"].strip()
         ):
-            _add_files(target.files, paths(label_match["rest"]))
+            _add_files(target.files, parse_paths(label_match["rest"]))
         else:
-            target.ordered = target.ordered or bool(_NAMES_DEPENDENCY.search(line.plain[:_MAX_LINE_LENGTH]))
-            for predecessor_match in _NAMES_PREDECESSORS.finditer(line.plain[:_MAX_LINE_LENGTH]):
+            target.ordered = target.ordered or bool(_NAMES_DEPENDENCY.search(line.prose[:_MAX_LINE_LENGTH]))
+            for predecessor_match in _NAMES_PREDECESSORS.finditer(line.prose[:_MAX_LINE_LENGTH]):
                 target.waits_for.update(map(int, _DIGITS.findall(predecessor_match[1])))
-            target.look_at(line.codes)
-            for code in line.codes:
-                _add_files(target.files, in_code(code))
-            _add_files(target.files, in_words(line.plain))
+            target.look_at(line.inline_codes)
+            for code in line.inline_codes:
+                _add_files(target.files, find_paths_in_code(code))
+            _add_files(target.files, find_paths_in_prose(line.prose))
 
     def _begin(self, draft: _Draft) -> None:
         draft.end = draft.line
@@ -383,61 +385,61 @@ class Freeform:
         _add_files(whole.files, outer.files)
 
 
-def may_be_read_loosely(text: str) -> bool:
+def has_rare_forms(text: str) -> bool:
     """Whether the text contains one of the rare forms of steps."""
     return bool(_RARE_FORM.search(text))
 
 
-def topic_of(text: str) -> Topic:
+def find_topic(text: str) -> SectionTopic:
     """Return the topic of a heading or a label."""
     bare = _NUMBER.sub("", text[:200].strip("*_: "), count=1).strip("*_: ")
     match = _TOPIC.fullmatch(bare)
-    return Topic[match.lastgroup] if match and match.lastgroup else Topic.NONE
+    return SectionTopic[match.lastgroup] if match and match.lastgroup else SectionTopic.NONE
 
 
-def _split_label(text: str) -> tuple[Topic, str]:
+def _split_label(text: str) -> tuple[SectionTopic, str]:
     """Split `Verify: pytest -q` into its topic and its text."""
     match = _LABEL.match(text)
     if match is None or not match["rest"].strip():
-        return Topic.NONE, text
-    return topic_of(match["label"]), match["rest"].strip()
+        return SectionTopic.NONE, text
+    return find_topic(match["label"]), match["rest"].strip()
 
 
 def _mark_numbered(headings: dict[int, tuple[int, str, bool]]) -> dict[int, tuple[int, str, bool]]:
     """Let `## 1. Extract it` begin a step, unless all sections of the text are numbered."""
     numbered_lines = [line for line, (level, title, _) in headings.items() if level > 1 and _NUMBER.match(title)]
-    topics = {topic_of(headings[line][1]) for line in numbered_lines}
-    if len(numbered_lines) < 2 or topics & {Topic.ASIDE, Topic.STEPS}:
+    topics = {find_topic(headings[line][1]) for line in numbered_lines}
+    if len(numbered_lines) < 2 or topics & {SectionTopic.ASIDE, SectionTopic.STEPS}:
         return headings
-    steps = {line for line in numbered_lines if topic_of(headings[line][1]) is Topic.NONE}
+    steps = {line for line in numbered_lines if find_topic(headings[line][1]) is SectionTopic.NONE}
     return {line: (level, title, line in steps) for line, (level, title, _) in headings.items()}
 
 
 def _is_task_table(columns: tuple[str, ...]) -> bool:
     """Whether one column says what to do, and another one gives details."""
     has_details = any(
-        _FILES.fullmatch(column) or column in ("#", "no", "nr") or topic_of(column).value for column in columns
+        _FILES.fullmatch(column) or column in ("#", "no", "nr") or find_topic(column).value for column in columns
     )
     return has_details and any(map(_TASK_COLUMN.fullmatch, columns))
 
 
-def _cut_line(line: Line, end: int) -> Line:
+def _cut_line(line: DocumentLine, end: int) -> DocumentLine:
     """Return the beginning of a line, with the code in it."""
     codes, at = [], 0
-    for code in line.codes:
+    for code in line.inline_codes:
         at = line.text.find(code, at, end)
         if at < 0:
             break
         codes.append(code)
         at += len(code)
-    return line._replace(text=line.text[:end], plain=line.plain[:end], codes=tuple(codes))
+    return line._replace(text=line.text[:end], prose=line.prose[:end], inline_codes=tuple(codes))
 
 
 def _clean_name(text: str) -> str:
-    return shortened(text.replace("**", "").strip("*_# "), 120)
+    return shorten_text(text.replace("**", "").strip("*_# "), 120)
 
 
 def _add_files(files: dict[str, None], paths_to_add: Iterable[str]) -> None:
     for path in paths_to_add:
-        if len(files) < MOST_FILES:
+        if len(files) < MAX_FILES:
             files[path] = None

@@ -275,7 +275,7 @@ _CONTEXT_LENGTH = 240
 """Characters before a word that show what it is about."""
 
 
-def marker(line: str) -> str | None:
+def find_open_point(line: str) -> str | None:
     """Return the words of a line that say that something is not known yet."""
     match = _MARKER.search(line) or next(chain(_find_labels(line), _find_doubts(line)), None)
     return match[match.lastgroup or 0].strip(" :().;,[") if match else None
@@ -295,7 +295,7 @@ def _text_before(line: str, match: re.Match[str]) -> str:
     return line[max(0, match.start() - _CONTEXT_LENGTH) : match.start()]
 
 
-def found(table: Mapping[str, str], text: str) -> tuple[str, ...]:
+def find_named_subjects(table: Mapping[str, str], text: str) -> tuple[str, ...]:
     """Return the entries of a table that the text names, each once, in the order of the table."""
     normalized_text = f" {' '.join(_WORD.findall(text.lower()))} "
     return tuple(

@@ -14,16 +14,22 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePosixPath
 
-from proofstone.plan_gate.rules.document import Document, Kind, Marker, Step, blanked
-from proofstone.plan_gate.rules.freeform import Freeform, may_be_read_loosely
-from proofstone.plan_gate.rules.objections import COMPLIANCE, DOMAINS, INTEGRATIONS, found, marker
-from proofstone.plans.fields import shortened
-from proofstone.plans.lint import lint
+from proofstone.plan_gate.rules.document import LineKind, MarkdownDocument, OpenPoint, PlanStep, blank_spans
+from proofstone.plan_gate.rules.freeform import FreeformParser, has_rare_forms
+from proofstone.plan_gate.rules.objections import (
+    COMPLIANCE,
+    DOMAINS,
+    INTEGRATIONS,
+    find_named_subjects,
+    find_open_point,
+)
+from proofstone.plans.fields import shorten_text
+from proofstone.plans.lint import find_lint_problems
 from proofstone.plans.models import Plan, PlanProblem
-from proofstone.plans.reading import read_plan
-from proofstone.plans.tags import Span, has_too_many_tags
+from proofstone.plans.parser import read_plan
+from proofstone.plans.tags import TextSpan, has_too_many_tags
 
-__all__ = ["Marker", "Outline", "Step", "outline"]
+__all__ = ["OpenPoint", "PlanOutline", "PlanStep", "outline_plan"]
 
 
 _UNRELATED_TO_TASKS = frozenset(("no-task", "frontmatter", "key-link"))
@@ -32,7 +38,7 @@ _COMMAND_PARTS = frozenset(("verify", "verification", "heldout", "files", "must-
 
 
 @dataclass(frozen=True)
-class Outline:
+class PlanOutline:
     """The parts of a plan."""
 
     title: str
@@ -41,10 +47,10 @@ class Outline:
     plan: Plan | None
     problems: tuple[PlanProblem, ...]
     """For a PLAN.md: the problems that its parser and its linter report."""
-    steps: tuple[Step, ...]
-    whole: Step
+    steps: tuple[PlanStep, ...]
+    whole: PlanStep
     """The text outside of all steps, which applies to each of them."""
-    markers: tuple[Marker, ...]
+    markers: tuple[OpenPoint, ...]
     """At most one per line."""
     domains: tuple[str, ...]
     integrations: tuple[str, ...]
@@ -61,25 +67,25 @@ class Outline:
         return tuple(dict.fromkeys(path for step in (*self.steps, self.whole) for path in step.files))
 
 
-def outline(text: str, path: str, root: str | None = None) -> Outline:
+def outline_plan(text: str, path: str, root: str | None = None) -> PlanOutline:
     """Build the outline of a plan. `root` is the path of its repository, if known."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     plan, problems = read_plan(text, path)
-    document = Document.of("" if has_too_many_tags(text) else text)
+    document = MarkdownDocument.parse("" if has_too_many_tags(text) else text)
     if plan is None and all(problem.rule in _UNRELATED_TO_TASKS for problem in problems):
         problems = ()
     if plan is not None:
-        problems += lint(plan, text, root)
+        problems += find_lint_problems(plan, text, root)
     title = plan.title if plan else _find_title(document, path)
-    empty_step = Step(title, 1, (), (), (), ordered=True, end=len(document.lines))
-    questions: list[Marker] = []
+    empty_step = PlanStep(title, 1, (), (), (), is_ordered=True, end=len(document.lines))
+    questions: list[OpenPoint] = []
     steps, whole = (tuple(_list_task_steps(plan, problems, document)) if plan else ()), empty_step
     if plan is None and not problems:
-        steps, whole = Freeform(document, questions).read(title)
-        if not steps and may_be_read_loosely(text):
+        steps, whole = FreeformParser(document, questions).read(title)
+        if not steps and has_rare_forms(text):
             questions.clear()
-            steps, whole = Freeform(document, questions, loosely=True).read(title)
-    return Outline(
+            steps, whole = FreeformParser(document, questions, accepts_rare_forms=True).read(title)
+    return PlanOutline(
         title=title,
         text=text,
         plan=plan,
@@ -87,57 +93,57 @@ def outline(text: str, path: str, root: str | None = None) -> Outline:
         steps=steps,
         whole=whole,
         markers=_find_markers(document, questions),
-        domains=found(DOMAINS, text),
-        integrations=found(INTEGRATIONS, text),
-        compliance=found(COMPLIANCE, text),
+        domains=find_named_subjects(DOMAINS, text),
+        integrations=find_named_subjects(INTEGRATIONS, text),
+        compliance=find_named_subjects(COMPLIANCE, text),
     )
 
 
-def _find_title(document: Document, path: str) -> str:
-    headings = (text for _, _, text in document.tags.headings())
+def _find_title(document: MarkdownDocument, path: str) -> str:
+    headings = (text for _, _, text in document.tags.find_headings())
     title = next(headings, "") or next((line.text for line in document.lines if line.text.strip(" -")), "")
-    return shortened(title[:1000].strip("#* "), 120) or PurePosixPath(path).name
+    return shorten_text(title[:1000].strip("#* "), 120) or PurePosixPath(path).name
 
 
-def _list_task_steps(plan: Plan, problems: tuple[PlanProblem, ...], document: Document) -> Iterator[Step]:
+def _list_task_steps(plan: Plan, problems: tuple[PlanProblem, ...], document: MarkdownDocument) -> Iterator[PlanStep]:
     unordered_tasks = {problem.task for problem in problems if problem.rule in _OUT_OF_ORDER}
     for task, element in zip(plan.tasks, document.tags.tasks, strict=True):
-        end = document.tags.line(max(element.span.end - 1, element.span.start))
-        yield Step(
+        end = document.tags.line_number(max(element.span.end - 1, element.span.start))
+        yield PlanStep(
             name=task.name,
             line=task.line,
             files=task.files,
             verify=task.verify,
             done=task.done,
-            ordered=task.id not in unordered_tasks,
-            checkpoint=task.type.is_checkpoint,
+            is_ordered=task.id not in unordered_tasks,
+            is_checkpoint=task.type.is_checkpoint,
             end=end,
-            text=document.between(task.line, end),
+            text=document.text_between(task.line, end),
             action=task.action,
             wave=task.wave,
         )
 
 
-def _find_markers(document: Document, questions: list[Marker]) -> tuple[Marker, ...]:
+def _find_markers(document: MarkdownDocument, questions: list[OpenPoint]) -> tuple[OpenPoint, ...]:
     command_spans = _find_command_spans(document)
     by_line = {question.line: question for question in questions}
     for line in document.lines:
         spans = command_spans.get(line.number)
-        visible_line = line._replace(plain=blanked(line.plain, spans)) if spans else line
-        if line.kind is Kind.PROSE and line.plain and (words := marker(visible_line.unquoted)):
-            by_line[line.number] = Marker(line.number, words)
+        visible_line = line._replace(prose=blank_spans(line.prose, spans)) if spans else line
+        if line.kind is LineKind.PROSE and line.prose and (words := find_open_point(visible_line.unquoted)):
+            by_line[line.number] = OpenPoint(line.number, words)
     return tuple(by_line[number] for number in sorted(by_line))
 
 
-def _find_command_spans(document: Document) -> dict[int, list[Span]]:
+def _find_command_spans(document: MarkdownDocument) -> dict[int, list[TextSpan]]:
     """Return the spans of a PLAN.md that contain commands, by line. `! grep -r TODO src` searches for markers and is
     none.
     """
-    spans_by_line: dict[int, list[Span]] = {}
+    spans_by_line: dict[int, list[TextSpan]] = {}
     for element in document.tags.tasks:
         for part in element.parts:
             if part.name in _COMMAND_PARTS:
-                for number, span in document.on_lines(Span(part.start, part.start + len(part.content))):
+                for number, span in document.split_by_line(TextSpan(part.start, part.start + len(part.content))):
                     spans_by_line.setdefault(number, []).append(span)
     return spans_by_line
 
@@ -185,7 +191,7 @@ _SIDE_REMARK = re.compile(
 _CONDITION = re.compile(r"[`*\"']*,?\s+(?:if|where|when|should|unless)\b", re.IGNORECASE)
 
 
-class Intent(Enum):
+class FileIntent(Enum):
     """What a text says to do with a file."""
 
     CREATE = "create"
@@ -193,29 +199,31 @@ class Intent(Enum):
     UNSAID = "unsaid"
 
 
-def intent(text: str, path: str) -> Intent:
+def find_intent(text: str, path: str) -> FileIntent:
     """Return what the text says to do with the path. If it mentions the path twice, creating takes precedence."""
     intents = {_find_intent(text, span) for span in _find_mentions(text, path)}
-    return next((candidate for candidate in (Intent.CREATE, Intent.CHANGE) if candidate in intents), Intent.UNSAID)
+    return next(
+        (candidate for candidate in (FileIntent.CREATE, FileIntent.CHANGE) if candidate in intents), FileIntent.UNSAID
+    )
 
 
-def is_to_change(text: str, path: str) -> bool:
+def says_to_change(text: str, path: str) -> bool:
     """Whether the text plainly says to change the file, and nowhere to create it."""
-    return intent(text, path) is Intent.CHANGE and any(
-        _find_intent(text, span) is Intent.CHANGE
+    return find_intent(text, path) is FileIntent.CHANGE and any(
+        _find_intent(text, span) is FileIntent.CHANGE
         and not _SIDE_REMARK.search(_sentence_before(text, span))
         and not _CONDITION.match(text[span.end : span.end + _LENGTH_AFTER])
         for span in _find_mentions(text, path)
     )
 
 
-def tone(text: str) -> Intent:
+def find_tone(text: str) -> FileIntent:
     """Return what the text as a whole is about: anything new at all, or only changes."""
     kinds = {verb.lastgroup for verb in _VERB.finditer(text)}
-    return Intent.CREATE if "create" in kinds else Intent.CHANGE if kinds else Intent.UNSAID
+    return FileIntent.CREATE if "create" in kinds else FileIntent.CHANGE if kinds else FileIntent.UNSAID
 
 
-def _find_mentions(text: str, path: str) -> Iterator[Span]:
+def _find_mentions(text: str, path: str) -> Iterator[TextSpan]:
     """Yield where the path, or its last part alone, occurs. A few occurrences are enough."""
     for name in dict.fromkeys((path, path.rstrip("/").rpartition("/")[2])):
         at = text.find(name) if name else -1
@@ -223,25 +231,25 @@ def _find_mentions(text: str, path: str) -> Iterator[Span]:
             if at < 0:
                 break
             if name == path or text[max(at - 1, 0)] != "/":
-                yield Span(at, at + len(name))
+                yield TextSpan(at, at + len(name))
             at = text.find(name, at + len(name))
 
 
-def _find_intent(text: str, span: Span) -> Intent:
+def _find_intent(text: str, span: TextSpan) -> FileIntent:
     after = text[span.end : span.end + _LENGTH_AFTER]
     if _REMARK.match(after):
-        return Intent.CREATE
+        return FileIntent.CREATE
     if match := _VERB_AFTER.match(after):
-        return Intent.CREATE if match["create"] else Intent.CHANGE
+        return FileIntent.CREATE if match["create"] else FileIntent.CHANGE
     before = _sentence_before(text, span)
     verbs = [*_VERB.finditer(before)]
     if not verbs:
-        return Intent.UNSAID
+        return FileIntent.UNSAID
     last = verbs[-1]
     if last["change"]:
-        return Intent.CHANGE
-    return Intent.UNSAID if _PLACE.search(before) and not _IS_NEW.fullmatch(last[0]) else Intent.CREATE
+        return FileIntent.CHANGE
+    return FileIntent.UNSAID if _PLACE.search(before) and not _IS_NEW.fullmatch(last[0]) else FileIntent.CREATE
 
 
-def _sentence_before(text: str, span: Span) -> str:
+def _sentence_before(text: str, span: TextSpan) -> str:
     return _SENTENCE.split(text[max(0, span.start - _LENGTH_BEFORE) : span.start])[-1]

@@ -29,28 +29,28 @@ from pathlib import PurePosixPath
 
 from proofstone.agents.roles.models.plan_gate import ChallengeDraft
 from proofstone.agents.roles.models.plan_gate_records import ChallengeConfidence, PlanQuality, PlanSeverity
-from proofstone.check.rules.protected import roles
+from proofstone.check.rules.protected import find_roles
 from proofstone.common.commands import loses_exit_code
 from proofstone.common.models import ChangeKind
-from proofstone.common.risk import PathChange, Risk, risk_of
+from proofstone.common.risk import PathChange, Risk, assess_risk
 from proofstone.plan_gate.models import Complexity
-from proofstone.plan_gate.rules.document import Step
+from proofstone.plan_gate.rules.document import PlanStep
 from proofstone.plan_gate.rules.objections import RULES
-from proofstone.plan_gate.rules.outline import Outline
-from proofstone.plan_gate.rules.tree import Expected, Tree, is_pattern, uncovered
-from proofstone.plans.fields import shortened
+from proofstone.plan_gate.rules.outline import PlanOutline
+from proofstone.plan_gate.rules.tree import BaseTree, ExpectedFiles, find_uncovered, is_path_pattern
+from proofstone.plans.fields import shorten_text
 from proofstone.plans.lint import is_vague
-from proofstone.plans.mentions import has_ending
+from proofstone.plans.mentions import looks_like_file
 from proofstone.plans.models import PlanProblem, ProblemSeverity
-from proofstone.plans.order import Wanted, dependencies
-from proofstone.plans.reading import MOST_FILES
+from proofstone.plans.order import TaskOrdering, resolve_dependencies
+from proofstone.plans.parser import MAX_FILES
 
 MANY_FILES = 10
 
 
-def quality(outline: Outline) -> tuple[PlanQuality, str]:
+def rate_quality(outline: PlanOutline) -> tuple[PlanQuality, str]:
     """Return the quality, and the reason in one line."""
-    steps = [step for step in outline.steps if not step.checkpoint]
+    steps = [step for step in outline.steps if not step.is_checkpoint]
     if not steps:
         return PlanQuality.THIN, "no step that somebody could carry out was found"
     first_missing = next(((step, what) for step in steps for what in _list_missing_parts(step)), None)
@@ -60,21 +60,21 @@ def quality(outline: Outline) -> tuple[PlanQuality, str]:
             f"{_describe_all(steps)} files, a verification, a done criterion and a place in the order",
         )
     first = f"line {first_missing[0].line} has {first_missing[1]}"
-    if is_verified(outline.whole):
+    if has_verification(outline.whole):
         return PlanQuality.ADEQUATE, f"there is a verification of the whole; {first}"
-    verified = sum(map(is_verified, steps))
+    verified = sum(map(has_verification, steps))
     count = f"{verified} of {len(steps)} steps have a verification"
     if 2 * verified > len(steps):
         return PlanQuality.ADEQUATE, f"{count}; {first}"
     return PlanQuality.THIN, f"only {count}; {first}" if verified else f"no step has a verification; {first}"
 
 
-def is_verified(step: Step) -> bool:
+def has_verification(step: PlanStep) -> bool:
     """Whether a command is run for the step that can fail."""
     return any(not loses_exit_code(command) for command in step.verify)
 
 
-def complexity(outline: Outline) -> Complexity:
+def rate_complexity(outline: PlanOutline) -> Complexity:
     """Rate the complexity of a plan."""
     return Complexity(
         steps=min(len(outline.steps), 3),
@@ -86,7 +86,7 @@ def complexity(outline: Outline) -> Complexity:
     )
 
 
-def is_trivial(outline: Outline, tree: Collection[str]) -> bool:
+def is_trivial_plan(outline: PlanOutline, tree: Collection[str]) -> bool:
     """Whether the plan has at most two steps, one file, no integration and no open point.
 
     A plan without a step or a file is not small but unknown, and some files are never trivial. `tree` is every file of
@@ -104,7 +104,7 @@ def is_trivial(outline: Outline, tree: Collection[str]) -> bool:
 
 def _is_one_file(path: str, tree: Collection[str]) -> bool:
     """Whether the path is neither a pattern nor a folder, with or without its slash."""
-    if is_pattern(path) or "{" in path or not has_ending(path):
+    if is_path_pattern(path) or "{" in path or not looks_like_file(path):
         return False
     below = f"{PurePosixPath(path)}/"
     return not any(file.startswith(below) for file in tree)
@@ -113,29 +113,29 @@ def _is_one_file(path: str, tree: Collection[str]) -> bool:
 def _is_ordinary(path: str) -> bool:
     """Whether the file is not of the highest risk and does not decide what counts as proof."""
     plain = str(PurePosixPath(path))
-    return risk_of(PathChange(path=plain, kind=ChangeKind.MODIFIED)).risk is not Risk.RED and not roles(plain)
+    return assess_risk(PathChange(path=plain, kind=ChangeKind.MODIFIED)).risk is not Risk.RED and not find_roles(plain)
 
 
-def _list_missing_parts(step: Step) -> list[str]:
+def _list_missing_parts(step: PlanStep) -> list[str]:
     missing = []
     if not step.files:
         missing.append("no files")
-    if not is_verified(step):
+    if not has_verification(step):
         missing.append("no verification that could fail" if step.verify else "no verification")
     if not step.done:
         missing.append("no done criterion")
-    if not step.ordered:
+    if not step.is_ordered:
         missing.append("no place in the order")
     return missing
 
 
-def _describe_all(steps: list[Step]) -> str:
+def _describe_all(steps: list[PlanStep]) -> str:
     return "the only step has" if len(steps) == 1 else f"all {len(steps)} steps have"
 
 
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,4}[.)])\s+(?:\[[ xX]\]\s+)?")
-MOST_OF_A_KIND = 5
-MOST_MINOR = 3
+MAX_PER_RULE = 5
+MAX_MINOR = 3
 """For all rules together: small problems must not hide serious ones."""
 _MAX_NAMED = 20
 """At most this many lines and hints are named if several violations are reported as one."""
@@ -150,7 +150,7 @@ class RuleFinding:
     rule: str
     line: int
     draft: ChallengeDraft
-    final: bool
+    is_final: bool
     """`proofstone gate` would refuse the plan: only an edit helps, no argument does."""
 
 
@@ -162,11 +162,11 @@ class _Violation:
     line: int
     what: str
     hint: str
-    final: bool = False
+    is_final: bool = False
     guessed: bool = False
 
 
-def rule_findings(outline: Outline, tree: Collection[str]) -> tuple[RuleFinding, ...]:
+def find_rule_findings(outline: PlanOutline, tree: Collection[str]) -> tuple[RuleFinding, ...]:
     """Return the findings of all rules, most severe first. `tree` is every file of the base commit."""
     violations = [
         *map(_convert_problem, outline.problems),
@@ -181,30 +181,30 @@ def rule_findings(outline: Outline, tree: Collection[str]) -> tuple[RuleFinding,
 
 def _convert_problem(problem: PlanProblem) -> _Violation:
     final = problem.severity is ProblemSeverity.ERROR
-    return _Violation(problem.rule, problem.line, problem.message, problem.hint, final=final)
+    return _Violation(problem.rule, problem.line, problem.message, problem.hint, is_final=final)
 
 
-def _check_repository(outline: Outline, tree: Collection[str]) -> Iterator[_Violation]:
-    for missing in Expected(outline, Tree(tree)).missing():
-        yield _Violation(missing.rule, missing.line, missing.what, missing.hint, guessed=missing.guessed)
+def _check_repository(outline: PlanOutline, tree: Collection[str]) -> Iterator[_Violation]:
+    for missing in ExpectedFiles(outline, BaseTree(tree)).find_missing():
+        yield _Violation(missing.rule, missing.line, missing.message, missing.hint, guessed=missing.is_guess)
 
 
-def _check_files_modified(outline: Outline) -> Iterator[_Violation]:
+def _check_files_modified(outline: PlanOutline) -> Iterator[_Violation]:
     declared = outline.plan.files_modified if outline.plan else ()
     listed = [path for step in outline.steps for path in step.files]
-    differ = (*uncovered(listed, declared), *uncovered(declared, listed)) if declared else ()
+    differ = (*find_uncovered(listed, declared), *find_uncovered(declared, listed)) if declared else ()
     if differ:
         what = f"files_modified and the tasks differ: {', '.join(differ)}"
         yield _Violation("files-modified", _find_line(outline, "files_modified"), what, "name the same files in both")
 
 
-def _check_markers(outline: Outline) -> Iterator[_Violation]:
+def _check_markers(outline: PlanOutline) -> Iterator[_Violation]:
     lines = outline.text.split("\n")
     in_steps = {line for step in outline.steps for line in range(step.line, step.end + 1)}
     for marker in outline.markers:
         rule = "unknown-in-step" if marker.line in in_steps else "unknown"
         line_text = lines[marker.line - 1]
-        context = "" if _is_whole_line(marker.text, line_text) else f": {shortened(line_text, 120)}"
+        context = "" if _is_whole_line(marker.text, line_text) else f": {shorten_text(line_text, 120)}"
         what = f"{marker.text!r} is left open{context}"
         yield _Violation(rule, marker.line, what, "decide it here, or ask for it in a checkpoint of its own")
 
@@ -215,63 +215,63 @@ def _is_whole_line(marker: str, line: str) -> bool:
     return text == marker or (marker.endswith("…") and text.startswith(marker[:-1]))
 
 
-def _check_freeform(outline: Outline) -> Iterator[_Violation]:
+def _check_freeform(outline: PlanOutline) -> Iterator[_Violation]:
     if not outline.steps:
         yield _Violation(
             "no-steps", 1, "no steps were found", "write a numbered list of steps, each with its verification"
         )
     for step in (*outline.steps, outline.whole):
         yield from _check_step(step)
-    yield from _check_order(outline.steps[:MOST_FILES])
+    yield from _check_order(outline.steps[:MAX_FILES])
     bare = [step for step in outline.steps if not step.verify]
-    if bare and not is_verified(outline.whole):
+    if bare and not has_verification(outline.whole):
         lines = ", ".join(str(step.line) for step in bare[:10]) + (", …" if len(bare) > 10 else "")
         what = f"nothing verifies {'this step' if len(bare) == 1 else f'{len(bare)} steps (lines {lines})'}"
         yield _Violation("no-verification", bare[0].line, what, "add to each: `Verify: pytest -q tests/test_thing.py`")
 
 
-def _check_order(steps: Sequence[Step]) -> Iterator[_Violation]:
+def _check_order(steps: Sequence[PlanStep]) -> Iterator[_Violation]:
     """Find steps without an order that share a file, and steps that wait for one another."""
-    first_steps: dict[str, Step] = {}
+    first_steps: dict[str, PlanStep] = {}
     for step in steps:
-        shared = [path for path in step.files if not step.ordered and first_steps.setdefault(path, step) is not step]
+        shared = [path for path in step.files if not step.is_ordered and first_steps.setdefault(path, step) is not step]
         if shared:
-            names = f"{shortened(first_steps[shared[0]].name, 60)!r} and {shortened(step.name, 60)!r}"
+            names = f"{shorten_text(first_steps[shared[0]].name, 60)!r} and {shorten_text(step.name, 60)!r}"
             hint = "number the steps, or say which one comes first"
-            yield _Violation("overlapping-files", step.line, f"{names} both change {shortened(shared[0], 80)}", hint)
+            yield _Violation("overlapping-files", step.line, f"{names} both change {shorten_text(shared[0], 80)}", hint)
     known = {step.number for step in steps}
     orderings = [
-        Wanted(
+        TaskOrdering(
             f"step {index}",
             step.name,
             step.line,
             str(step.number),
-            after=tuple(str(number) for number in step.waits_for if number in known),
+            depends_on=tuple(str(number) for number in step.waits_for if number in known),
         )
         for index, step in enumerate(steps, start=1)
     ]
     is_clear = len(known) == len(steps) and 0 not in known
-    for problem in dependencies(orderings)[1] if is_clear else ():
+    for problem in resolve_dependencies(orderings)[1] if is_clear else ():
         hint = "let one of them wait for no other, so that it can begin"
         yield _Violation(problem.rule, problem.line, problem.message.replace("tasks", "steps", 1), hint)
 
 
-def _check_step(step: Step) -> Iterator[_Violation]:
+def _check_step(step: PlanStep) -> Iterator[_Violation]:
     for criterion in filter(is_vague, step.done):
         hint = "say what one can see or count: `parse()` refuses an empty file; the page answers within 200 ms"
-        what = f"nobody can check {shortened(criterion, 80)!r}"
-        yield _Violation("vague-done", step.line_of(criterion), what, hint)
+        what = f"nobody can check {shorten_text(criterion, 80)!r}"
+        yield _Violation("vague-done", step.find_line(criterion), what, hint)
     for command in filter(loses_exit_code, step.verify):
-        what = f"`{shortened(command, 80)}` passes whatever was changed"
+        what = f"`{shorten_text(command, 80)}` passes whatever was changed"
         hint = "let it fail when the step is not done: `pytest -q tests/test_thing.py`"
-        yield _Violation("vacuous-verify", step.line_of(command), what, hint)
+        yield _Violation("vacuous-verify", step.find_line(command), what, hint)
 
 
 def _limit_violations(violations: Iterable[_Violation]) -> Iterator[_Violation]:
     """Limit the violations to a number that people read."""
     by_rule: dict[tuple[str, bool], list[_Violation]] = {}
     for violation in violations:
-        by_rule.setdefault((violation.rule, violation.final), []).append(violation)
+        by_rule.setdefault((violation.rule, violation.is_final), []).append(violation)
     minor = []
     for (rule, final), same in by_rule.items():
         if final:
@@ -279,19 +279,19 @@ def _limit_violations(violations: Iterable[_Violation]) -> Iterator[_Violation]:
         elif RULES[rule][0] is PlanSeverity.MINOR:
             minor.append(same)
         else:
-            yield from same[:MOST_OF_A_KIND]
-            if rest := same[MOST_OF_A_KIND:]:
+            yield from same[:MAX_PER_RULE]
+            if rest := same[MAX_PER_RULE:]:
                 yield _merge_same_rule(rest)
     yield from _limit_minor(minor)
 
 
 def _limit_minor(kinds: list[list[_Violation]]) -> Iterable[_Violation]:
-    if sum(map(len, kinds)) <= MOST_MINOR:
+    if sum(map(len, kinds)) <= MAX_MINOR:
         return chain.from_iterable(kinds)
     merged = [_merge_same_rule(same) for same in kinds]
-    if len(merged) <= MOST_MINOR:
+    if len(merged) <= MAX_MINOR:
         return merged
-    return [*merged[: MOST_MINOR - 1], _merge_rules(merged[MOST_MINOR - 1 :])]
+    return [*merged[: MAX_MINOR - 1], _merge_rules(merged[MAX_MINOR - 1 :])]
 
 
 def _merge_same_rule(same: list[_Violation]) -> _Violation:
@@ -310,7 +310,7 @@ def _merge_rules(kinds: list[_Violation]) -> _Violation:
     """Merge violations of several rules, each with its line and its hint."""
     first, *others = sorted(kinds, key=lambda violation: violation.line)
     what = "; ".join(
-        (shortened(first.what, 60), *(f"line {other.line}: {shortened(other.what, 60)}" for other in others))
+        (shorten_text(first.what, 60), *(f"line {other.line}: {shorten_text(other.what, 60)}" for other in others))
     )
     hints = "; ".join(f"line {other.line}: {other.hint}" for other in (first, *others))
     return _Violation("several", first.line, what, hints, guessed=any(kind.guessed for kind in kinds))
@@ -319,17 +319,17 @@ def _merge_rules(kinds: list[_Violation]) -> _Violation:
 def _make_finding(violation: _Violation) -> RuleFinding:
     severity, objection = RULES[violation.rule]
     draft = ChallengeDraft(
-        claim=shortened(f"line {violation.line}: {violation.what}", _MAX_CLAIM),
+        claim=shorten_text(f"line {violation.line}: {violation.what}", _MAX_CLAIM),
         concern=objection.concern,
         failure_scenario=objection.failure_scenario,
         alternative=objection.alternative,
-        severity=PlanSeverity.BLOCKING if violation.final else severity,
+        severity=PlanSeverity.BLOCKING if violation.is_final else severity,
         confidence=ChallengeConfidence.MED if violation.guessed else ChallengeConfidence.HIGH,
-        mitigation=shortened(violation.hint, _MAX_MITIGATION),
+        mitigation=shorten_text(violation.hint, _MAX_MITIGATION),
     )
-    return RuleFinding(violation.rule, violation.line, draft, violation.final)
+    return RuleFinding(violation.rule, violation.line, draft, violation.is_final)
 
 
-def _find_line(outline: Outline, words: str) -> int:
+def _find_line(outline: PlanOutline, words: str) -> int:
     lines = outline.text.split("\n")
     return next((number for number, line in enumerate(lines, start=1) if words in line), 1)

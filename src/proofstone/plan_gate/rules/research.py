@@ -37,9 +37,9 @@ from proofstone.agents.roles.models.plan_gate import (
 )
 from proofstone.agents.roles.models.plan_gate_records import (
     ChallengeConfidence,
+    ChallengeOrigin,
     ClaimKind,
-    LookedUp,
-    Origin,
+    LookupResult,
     PlanSeverity,
     ProbedRisk,
     RepositoryClaim,
@@ -49,9 +49,9 @@ from proofstone.agents.roles.models.plan_gate_records import (
     UnknownResolution,
     UnknownType,
 )
-from proofstone.agents.rules.tool_rules import shortened, shown
-from proofstone.plan_gate.models import HeldAgainst
-from proofstone.plan_gate.rules.board import Entering, Exhibit
+from proofstone.agents.rules.tool_rules import format_path, shorten_text
+from proofstone.plan_gate.models import FalseClaim
+from proofstone.plan_gate.rules.board import Exhibit, NewChallenge
 
 _SETTLED: Final = frozenset({UnknownResolution.CONFIRMED, UnknownResolution.REFUTED})
 _MAX_SHOWN: Final = 200
@@ -82,66 +82,74 @@ _CLAIM_TEXTS: Final = {
 
 
 @dataclass(frozen=True)
-class FoundOut:
+class ParsedFinding:
     """The parts of a finding."""
 
-    verified: bool
+    is_verified: bool
     source: str
     finding: str
     impact: str
 
 
-def is_verified(lookups: Sequence[LookedUp]) -> bool:
+def are_claims_verified(lookups: Sequence[LookupResult]) -> bool:
     """Whether there was something to look up, and all of it holds."""
     return bool(lookups) and all(lookup.holds for lookup in lookups)
 
 
-def is_substantial(lookups: Sequence[LookedUp]) -> bool:
+def is_substantially_verified(lookups: Sequence[LookupResult]) -> bool:
     """Whether the finding is verified by more than the existence of files or the absence of something. Those hold for
     any plan.
     """
-    return is_verified(lookups) and any(
+    return are_claims_verified(lookups) and any(
         lookup.claim.kind is not ClaimKind.FILE and not lookup.claim.absent for lookup in lookups
     )
 
 
-def finding_text(draft: UnknownDraft, lookups: Sequence[LookedUp]) -> tuple[str, UnknownResolution]:
+def format_finding(draft: UnknownDraft, lookups: Sequence[LookupResult]) -> tuple[str, UnknownResolution]:
     """Return the line, and the resolution of the unknown."""
-    text = _format_line("VERIFIED", _join_observations(lookups), draft) if is_verified(lookups) else unverified(draft)
+    text = (
+        _format_line("VERIFIED", _join_observations(lookups), draft)
+        if are_claims_verified(lookups)
+        else format_unverified(draft)
+    )
     return text, _limit_resolution(draft.resolution, lookups)
 
 
-def unverified(draft: UnknownDraft) -> str:
+def format_unverified(draft: UnknownDraft) -> str:
     """Format the draft as an unverified finding."""
     return _format_line("UNVERIFIED", draft.source, draft)
 
 
-def parse_finding(text: str) -> FoundOut | None:
+def parse_finding(text: str) -> ParsedFinding | None:
     """Parse a finding line. Return None if it does not have this form."""
     match = _FORM.fullmatch(text)
     if match is None:
         return None
     unverified_prefix, source, finding, impact = match.groups()
-    return FoundOut(unverified_prefix is None, _unescape(source), _unescape(finding), _unescape(impact))
+    return ParsedFinding(unverified_prefix is None, _unescape(source), _unescape(finding), _unescape(impact))
 
 
-def claimed(claim: RepositoryClaim) -> str:
+def describe_claim(claim: RepositoryClaim) -> str:
     """Describe a claim: `src/app.py is there`. On one line, and short enough to read."""
     fields = ("path", "name", "revision", "entry", "url")
-    words = {field: shown(shortened(getattr(claim, field), _MAX_SHOWN)) for field in fields}
+    words = {field: format_path(shorten_text(getattr(claim, field), _MAX_SHOWN)) for field in fields}
     within = f" in {words['path']}" if claim.path else ""
-    text = shown(shortened(" ".join(claim.text.split()), _MAX_SHOWN))
+    text = format_path(shorten_text(" ".join(claim.text.split()), _MAX_SHOWN))
     return _CLAIM_TEXTS[claim.kind][claim.absent].format(**words, within=within, text=text)
 
 
-def _limit_resolution(resolution: UnknownResolution, lookups: Sequence[LookedUp]) -> UnknownResolution:
+def _limit_resolution(resolution: UnknownResolution, lookups: Sequence[LookupResult]) -> UnknownResolution:
     if any(lookup.holds is False for lookup in lookups):
         return UnknownResolution.UNRESOLVABLE
-    return UnknownResolution.PARTIALLY_RESOLVED if resolution in _SETTLED and not is_verified(lookups) else resolution
+    return (
+        UnknownResolution.PARTIALLY_RESOLVED
+        if resolution in _SETTLED and not are_claims_verified(lookups)
+        else resolution
+    )
 
 
-def _join_observations(lookups: Sequence[LookedUp]) -> str:
-    return shortened("; ".join(lookup.saw for lookup in lookups), _MAX_OBSERVATIONS)
+def _join_observations(lookups: Sequence[LookupResult]) -> str:
+    return shorten_text("; ".join(lookup.saw for lookup in lookups), _MAX_OBSERVATIONS)
 
 
 def _format_line(word: str, source: str, draft: UnknownDraft) -> str:
@@ -157,27 +165,27 @@ def _unescape(part: str) -> str:
 
 
 @dataclass(frozen=True)
-class Looked:
+class ClaimLookups:
     """What Proofstone found out about the claims of one answer."""
 
-    by_claim: Mapping[RepositoryClaim, LookedUp]
+    by_claim: Mapping[RepositoryClaim, LookupResult]
 
     @classmethod
-    def of(cls, lookups: Iterable[LookedUp]) -> Looked:
+    def index_by_claim(cls, lookups: Iterable[LookupResult]) -> ClaimLookups:
         return cls({lookup.claim: lookup for lookup in lookups})
 
-    def __call__(self, claims: Sequence[RepositoryClaim]) -> tuple[LookedUp, ...]:
+    def __call__(self, claims: Sequence[RepositoryClaim]) -> tuple[LookupResult, ...]:
         return tuple(self.by_claim[claim] for claim in claims)
 
 
 @dataclass
-class Research:
+class PlanResearch:
     """Collects the findings of researchers."""
 
     unknowns: list[Unknown] = field(default_factory=list)
     surfaced: list[SurfacedContext] = field(default_factory=list)
     risks: list[ProbedRisk] = field(default_factory=list)
-    against: list[HeldAgainst] = field(default_factory=list)
+    false_claims: list[FalseClaim] = field(default_factory=list)
     _iteration: int = 1
     _before: tuple[int, int, int] = (0, 0, 0)
     """How many unknowns, contexts and risks earlier iterations had."""
@@ -201,17 +209,17 @@ class Research:
     def new_risks(self) -> list[ProbedRisk]:
         return self.risks[self._before[2] :]
 
-    def take_unknowns(self, output: ResolveOutput, find_lookups: Looked, agent: str) -> None:
+    def add_unknowns(self, output: ResolveOutput, find_lookups: ClaimLookups, agent: str) -> None:
         """Add the unknowns of an answer."""
         for draft in output.unknowns:
             lookups = find_lookups(draft.evidence)
-            finding, resolution = finding_text(draft, lookups)
+            finding, resolution = format_finding(draft, lookups)
             unknown = self._add_unknown(draft, finding, resolution)
             if draft.resolution is UnknownResolution.CONFIRMED:
                 self._confirming.add(unknown.id)
             self._weigh_evidence(unknown.id, lookups, agent)
 
-    def give_up(self, targets: Iterable[tuple[str, str]], agent: str) -> None:
+    def mark_unresolvable(self, targets: Iterable[tuple[str, str]], agent: str) -> None:
         """Mark challenges as unresolvable if the answer about them could not be read. `targets`: ids with claims."""
         for challenge, claim in targets:
             why = "its answer could not be read"
@@ -225,9 +233,11 @@ class Research:
                 finding=why,
                 impact=f"{challenge} stays as it is",
             )
-            self._add_unknown(draft, *finding_text(draft, ()))
+            self._add_unknown(draft, *format_finding(draft, ()))
 
-    def take_surfaced(self, output: SurfaceOutput, find_lookups: Looked, agent: str) -> list[tuple[Entering, str]]:
+    def add_surfaced(
+        self, output: SurfaceOutput, find_lookups: ClaimLookups, agent: str
+    ) -> list[tuple[NewChallenge, str]]:
         """Add surfaced context, and return the resulting challenges with the ids of their findings."""
         entering = []
         for draft in output.surfaced:
@@ -241,10 +251,10 @@ class Research:
             self.surfaced.append(context)
             lookups = self._weigh_evidence(context.id, _look_up_evidence(draft, find_lookups), agent)
             if challenge := _make_surfaced_challenge(draft):
-                entering.append((Entering(challenge, Origin.SURFACED, lookups), context.id))
+                entering.append((NewChallenge(challenge, ChallengeOrigin.SURFACED, lookups), context.id))
         return entering
 
-    def take_risks(self, output: ProbeOutput, find_lookups: Looked, agent: str) -> list[tuple[Entering, str]]:
+    def add_risks(self, output: ProbeOutput, find_lookups: ClaimLookups, agent: str) -> list[tuple[NewChallenge, str]]:
         """Add risks, and return the resulting challenges with the ids of their risks."""
         entering = []
         for draft in output.risks:
@@ -259,10 +269,10 @@ class Research:
             self.risks.append(risk)
             lookups = self._weigh_evidence(risk.id, _look_up_evidence(draft, find_lookups), agent)
             if challenge := _make_risk_challenge(draft):
-                entering.append((Entering(challenge, Origin.PROBED, lookups), risk.id))
+                entering.append((NewChallenge(challenge, ChallengeOrigin.PROBED, lookups), risk.id))
         return entering
 
-    def generated(self, finding: str, challenge: str) -> None:
+    def link_challenge(self, finding: str, challenge: str) -> None:
         """Record the challenge that a finding led to."""
         update = {"generates_challenge": challenge}
         self.surfaced = [
@@ -270,14 +280,14 @@ class Research:
         ]
         self.risks = [risk.model_copy(update=update) if risk.id == finding else risk for risk in self.risks]
 
-    def hold_against(self, agent: str, about: str, lookups: Iterable[LookedUp]) -> None:
+    def record_false_claims(self, agent: str, about: str, lookups: Iterable[LookupResult]) -> None:
         """Record the false claims of an agent."""
         false = (lookup for lookup in lookups if lookup.holds is False)
-        self.against += [
-            HeldAgainst(agent=agent, iteration=self._iteration, about=about, looked=lookup) for lookup in false
+        self.false_claims += [
+            FalseClaim(agent=agent, iteration=self._iteration, about=about, looked=lookup) for lookup in false
         ]
 
-    def exhibits(self) -> dict[str, Exhibit]:
+    def build_exhibits(self) -> dict[str, Exhibit]:
         """Return what a ruling may rest on, by id.
 
         | exhibit | settles |
@@ -287,14 +297,14 @@ class Research:
         | a confirmed concern, a risk, and anything that rests on a false claim | nothing |
         """
         against = (UnknownResolution.REFUTED, UnknownResolution.PARTIALLY_RESOLVED)
-        verified, false = self._verified, {item.about for item in self.against}
+        verified, false = self._verified, {item.about for item in self.false_claims}
         exhibits = [
-            Exhibit(unknown.id, about=unknown.affects_challenge, verified=unknown.id in verified)
+            Exhibit(unknown.id, about=unknown.affects_challenge, is_verified=unknown.id in verified)
             for unknown in self.unknowns
             if unknown.resolution in against and unknown.id not in self._confirming
         ]
         exhibits += [
-            Exhibit(item.id, against=item.generates_challenge, verified=item.id in verified)
+            Exhibit(item.id, against=item.generates_challenge, is_verified=item.id in verified)
             for item in self.surfaced
             if item.impact is SurfacedImpact.CONFIRMS_APPROACH
         ]
@@ -313,14 +323,14 @@ class Research:
         self.unknowns.append(unknown)
         return unknown
 
-    def _weigh_evidence(self, id: str, lookups: tuple[LookedUp, ...], agent: str) -> tuple[LookedUp, ...]:
-        if is_substantial(lookups):
+    def _weigh_evidence(self, id: str, lookups: tuple[LookupResult, ...], agent: str) -> tuple[LookupResult, ...]:
+        if is_substantially_verified(lookups):
             self._verified.add(id)
-        self.hold_against(agent, id, lookups)
+        self.record_false_claims(agent, id, lookups)
         return lookups
 
 
-def _look_up_evidence(draft: SurfacedDraft | RiskDraft, find_lookups: Looked) -> tuple[LookedUp, ...]:
+def _look_up_evidence(draft: SurfacedDraft | RiskDraft, find_lookups: ClaimLookups) -> tuple[LookupResult, ...]:
     """Return the lookups for a finding. Its challenge rests on the same evidence."""
     challenge_evidence = draft.challenge.evidence if draft.challenge else ()
     return find_lookups(tuple(dict.fromkeys((*draft.evidence, *challenge_evidence))))

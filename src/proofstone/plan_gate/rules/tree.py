@@ -32,18 +32,18 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, islice
 from typing import NamedTuple
 
-from proofstone.agents.rules.tool_rules import shown
+from proofstone.agents.rules.tool_rules import format_path
 from proofstone.common.globs import matches
-from proofstone.common.risk import is_test
-from proofstone.plan_gate.rules.document import Document, Kind, Step
-from proofstone.plan_gate.rules.outline import Intent, Outline, intent, is_to_change, tone
-from proofstone.plans.fields import shortened
-from proofstone.plans.mentions import MADE_BY_A_BUILD, has_ending, in_code, in_words
-from proofstone.plans.reading import MOST_FILES
+from proofstone.common.risk import is_test_path
+from proofstone.plan_gate.rules.document import LineKind, MarkdownDocument, PlanStep
+from proofstone.plan_gate.rules.outline import FileIntent, PlanOutline, find_intent, find_tone, says_to_change
+from proofstone.plans.fields import shorten_text
+from proofstone.plans.mentions import BUILD_FOLDERS, find_paths_in_code, find_paths_in_prose, looks_like_file
+from proofstone.plans.parser import MAX_FILES
 
-MOST_BESIDE = 48
+MAX_COMPARED_NAMES = 48
 """At most this many names are compared with a missing one."""
-MOST_TRIES = 500_000
+MAX_PATTERN_TRIES = 500_000
 """Budget for trying patterns: 1 for a quick test, 1 per character for a full match."""
 _SIMILARITY = 0.9
 """`pars.py` for `parse.py`, but not `cart.py` for `card.py`."""
@@ -54,19 +54,19 @@ _MAX_DEPTH = 40
 _WILD = re.compile(r"\*\*/?|\*|\?")
 
 
-class Patterns:
+class PatternSet:
     """Patterns with a limited number of tries. After that, every path counts as covered, because what was not examined
     must not be held against a plan.
     """
 
-    def __init__(self, patterns: Iterable[str] = (), tries: int = MOST_TRIES) -> None:
+    def __init__(self, patterns: Iterable[str] = (), tries: int = MAX_PATTERN_TRIES) -> None:
         self._all = dict.fromkeys(patterns)
         self.tries = tries
 
     def add(self, patterns: Iterable[str]) -> None:
         self._all.update(dict.fromkeys(patterns))
 
-    def cover(self, path: str) -> bool:
+    def covers(self, path: str) -> bool:
         """Whether one of the patterns covers the path."""
         return any(self.matches(pattern, path) for pattern in self._all)
 
@@ -80,12 +80,12 @@ class Patterns:
         return matches(pattern, path)
 
 
-class Tree:
+class BaseTree:
     """The files of the base commit."""
 
     def __init__(self, paths: Collection[str]) -> None:
         self._paths = frozenset(paths)
-        self._patterns = Patterns()
+        self._patterns = PatternSet()
 
     def __bool__(self) -> bool:
         return bool(self._paths)
@@ -95,7 +95,7 @@ class Tree:
         bare = path.rstrip("/")
         return bare in self._paths or bare in self._folders or self._is_matched(path)
 
-    def has_ending_in(self, path: str) -> bool:
+    def has_path_ending(self, path: str) -> bool:
         """Like `has`, but `parse.py` may be `src/parse.py`, as people write it."""
         return self.has(path) or path.rstrip("/") in self._endings
 
@@ -103,17 +103,17 @@ class Tree:
         folder = path.rstrip("/").rpartition("/")[0]
         return not folder or folder in self._folders
 
-    def meant_by(self, path: str) -> str | None:
+    def find_similar(self, path: str) -> str | None:
         """Return the existing file that the author may have meant."""
-        if is_test(path) or is_pattern(path):
+        if is_test_path(path) or is_path_pattern(path):
             return None
         folder, _, name = path.rpartition("/")
-        similar = get_close_matches(name, self.beside(path), 1, _SIMILARITY)
+        similar = get_close_matches(name, self.find_similar_names(path), 1, _SIMILARITY)
         if similar:
             return f"{folder}/{similar[0]}" if folder else similar[0]
         return None if self.has_folder_of(path) else self._from_another_root(path)
 
-    def beside(self, path: str) -> list[str]:
+    def find_similar_names(self, path: str) -> list[str]:
         """Return names in the folder that begin or end most similarly and are about as long."""
         folder, _, name = path.rpartition("/")
         forwards, backwards = self._names.get(folder, ((), ()))
@@ -131,7 +131,7 @@ class Tree:
 
     def _from_another_root(self, path: str) -> str | None:
         """Return `src/shop/cart.py` for `shop/cart.py`, or the other way round."""
-        shorter = next((ending for ending in endings_of(path) if "/" in ending and ending in self._paths), None)
+        shorter = next((ending for ending in list_endings(path) if "/" in ending and ending in self._paths), None)
         return shorter or self._endings.get(path)
 
     def _is_matched(self, pattern: str) -> bool:
@@ -147,13 +147,13 @@ class Tree:
 
     @cached_property
     def _folders(self) -> frozenset[str]:
-        return frozenset(folder for path in self._paths for folder in folders_of(path))
+        return frozenset(folder for path in self._paths for folder in list_folders(path))
 
     @cached_property
     def _endings(self) -> dict[str, str]:
         """Paths by their last parts."""
         entries = sorted((*self._paths, *self._folders))
-        return {ending: path for path in entries for ending in endings_of(path)}
+        return {ending: path for path in entries for ending in list_endings(path)}
 
     @cached_property
     def _names(self) -> dict[str, tuple[list[str], list[str]]]:
@@ -167,24 +167,24 @@ class Tree:
         }
 
 
-def is_pattern(path: str) -> bool:
+def is_path_pattern(path: str) -> bool:
     """Whether the path covers more than one file: a folder with its slash, or a glob."""
     return path.endswith("/") or "*" in path or "?" in path
 
 
-def uncovered(paths: Iterable[str], declared: Iterable[str]) -> tuple[str, ...]:
+def find_uncovered(paths: Iterable[str], declared: Iterable[str]) -> tuple[str, ...]:
     """Return the paths that are not covered by the declared ones, each once."""
     known = frozenset(declared)
-    patterns = Patterns(sorted(declared_path for declared_path in known if is_pattern(declared_path)))
-    return tuple(path for path in dict.fromkeys(paths) if path not in known and not patterns.cover(path))
+    patterns = PatternSet(sorted(declared_path for declared_path in known if is_path_pattern(declared_path)))
+    return tuple(path for path in dict.fromkeys(paths) if path not in known and not patterns.covers(path))
 
 
-def folders_of(path: str) -> Iterable[str]:
+def list_folders(path: str) -> Iterable[str]:
     """Yield `a` and `a/b` for `a/b/c.py`."""
     return accumulate(path.rstrip("/").split("/")[:-1][:_MAX_DEPTH], "{}/{}".format)
 
 
-def endings_of(path: str) -> Iterable[str]:
+def list_endings(path: str) -> Iterable[str]:
     """Yield `b/c.py` and `c.py` for `a/b/c.py`."""
     parts = path.split("/")
     return ("/".join(parts[at:]) for at in range(max(1, len(parts) - _MAX_DEPTH), len(parts)))
@@ -193,7 +193,7 @@ def endings_of(path: str) -> Iterable[str]:
 def _find_neighbours(names: Sequence[str], name: str) -> Iterable[str]:
     """Return the names next to it in the sorted list, which share the longest beginning with it."""
     at = bisect_left(names, name)
-    return names[max(0, at - MOST_BESIDE // 4) : at + MOST_BESIDE // 4]
+    return names[max(0, at - MAX_COMPARED_NAMES // 4) : at + MAX_COMPARED_NAMES // 4]
 
 
 def _contains_in_order(path: str, pieces: Iterable[str]) -> bool:
@@ -226,35 +226,35 @@ _WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
 
 _WORD = re.compile(r"[^\s\"'`;|&()<>=]+")
 _ABSENCE = re.compile(r"(?:^|\s)!\s|\s-not\s|--ignore|--deselect")
-_OUTSIDE_PREFIXES = ("/", "~", "$", "-", ".planning/", *MADE_BY_A_BUILD)
+_OUTSIDE_PREFIXES = ("/", "~", "$", "-", ".planning/", *BUILD_FOLDERS)
 """Elsewhere on the machine, or seldom committed."""
 _MAX_SEARCHED = 500
 """For at most this many paths, similar names are searched."""
 
 
-class Missing(NamedTuple):
+class MissingFile(NamedTuple):
     """A file that a plan counts on although it does not exist."""
 
     rule: str
     line: int
-    what: str
+    message: str
     hint: str
-    guessed: bool = False
+    is_guess: bool = False
 
 
 @dataclass
-class Expected:
+class ExpectedFiles:
     """The files of the base, and those that the steps so far have created."""
 
-    outline: Outline
-    tree: Tree
+    outline: PlanOutline
+    tree: BaseTree
     _created: set[str] = field(default_factory=set)
     _endings: set[str] = field(default_factory=set)
-    _patterns: Patterns = field(default_factory=Patterns)
+    _patterns: PatternSet = field(default_factory=PatternSet)
     _folders: set[str] = field(default_factory=set)
     _similar_files: dict[str, str | None] = field(default_factory=dict)
 
-    def missing(self) -> Iterator[Missing]:
+    def find_missing(self) -> Iterator[MissingFile]:
         """Yield the missing files."""
         for step in sorted(self.outline.steps, key=lambda step: (step.wave, step.line)):
             yield from self._check_files(step)
@@ -264,37 +264,39 @@ class Expected:
         yield from self._check_artifacts()
         yield from self._check_context()
 
-    def _check_files(self, step: Step) -> Iterator[Missing]:
-        absent = [path for path in step.files[:MOST_FILES] if not self._exists(path) and self._can_be_judged(path)]
+    def _check_files(self, step: PlanStep) -> Iterator[MissingFile]:
+        absent = [path for path in step.files[:MAX_FILES] if not self._exists(path) and self._can_be_judged(path)]
         has_no_files = len(absent) == len(step.files)
         folders = Counter(path.rpartition("/")[0] for path in absent)
-        step_tone = tone(step.text) if absent else Intent.UNSAID
+        step_tone = find_tone(step.text) if absent else FileIntent.UNSAID
         for path in absent:
-            file_intent = intent(step.text, path)
-            if file_intent is Intent.CREATE:
+            file_intent = find_intent(step.text, path)
+            if file_intent is FileIntent.CREATE:
                 continue
-            name, similar = shortened(path, 80), self._find_similar(path)
+            name, similar = shorten_text(path, 80), self._find_similar(path)
             hint = f"write {similar}" if similar else f"name the right file, or say: create {path}"
-            if file_intent is Intent.CHANGE:
+            if file_intent is FileIntent.CHANGE:
                 what = f"{name} is to be changed and is not there"
-                yield Missing("missing-file", step.line_of(path), what, hint)
+                yield MissingFile("missing-file", step.find_line(path), what, hint)
             elif self._has_no_folder(path) and folders[path.rpartition("/")[0]] > 1 and not similar:
                 continue
             elif why := self._explain_doubt(path, similar, step_tone, has_no_files):
-                yield Missing("missing-file", step.line_of(path), f"{name} is not there{why}", hint, guessed=True)
+                yield MissingFile(
+                    "missing-file", step.find_line(path), f"{name} is not there{why}", hint, is_guess=True
+                )
 
     def _find_similar(self, path: str) -> str | None:
         """Return the file that may be meant, in printable form: a name need not be text."""
         if path not in self._similar_files and len(self._similar_files) < _MAX_SEARCHED:
-            similar = self.tree.meant_by(path)
-            self._similar_files[path] = shown(similar) if similar else None
+            similar = self.tree.find_similar(path)
+            self._similar_files[path] = format_path(similar) if similar else None
         return self._similar_files.get(path)
 
-    def _explain_doubt(self, path: str, similar: str | None, step_tone: Intent, has_no_files: bool) -> str | None:
+    def _explain_doubt(self, path: str, similar: str | None, step_tone: FileIntent, has_no_files: bool) -> str | None:
         """Explain why a file that nobody says to create is probably not new; None if it may be."""
         if similar:
             return f", but {similar} is"
-        if is_test(path) or not has_ending(path) or step_tone is not Intent.CHANGE:
+        if is_test_path(path) or not looks_like_file(path) or step_tone is not FileIntent.CHANGE:
             return None
         if self._has_no_folder(path):
             return ", and neither is its folder"
@@ -306,94 +308,100 @@ class Expected:
         """
         if path.startswith(_OUTSIDE_PREFIXES) or ".." in path or "\\" in path:
             return False
-        return self.outline.is_plan or has_ending(path)
+        return self.outline.is_plan or looks_like_file(path)
 
-    def _check_action(self, step: Step) -> Iterator[Missing]:
+    def _check_action(self, step: PlanStep) -> Iterator[MissingFile]:
         """For a PLAN.md: check what a task says to change beyond the files that it lists."""
-        undeclared = uncovered(islice(_find_paths(step.action), MOST_FILES), step.files)
+        undeclared = find_uncovered(islice(_find_paths(step.action), MAX_FILES), step.files)
         for path in undeclared:
             if (
                 path.startswith(_OUTSIDE_PREFIXES)
-                or not has_ending(path)
+                or not looks_like_file(path)
                 or "/" not in path
                 or _is_end_of(path, step.files)
             ):
                 continue
-            if not is_to_change(step.action, path):
+            if not says_to_change(step.action, path):
                 continue
-            name = shortened(path, 80)
-            if self.tree.has_ending_in(path):
+            name = shorten_text(path, 80)
+            if self.tree.has_path_ending(path):
                 what = f"{name} should be changed here but is not among the files of the task"
-                yield Missing("undeclared-file", step.line_of(path), what, f"add {path} to <files>", guessed=True)
-            elif path not in self._listed_files and intent(self.outline.text, path) is not Intent.CREATE:
+                yield MissingFile(
+                    "undeclared-file", step.find_line(path), what, f"add {path} to <files>", is_guess=True
+                )
+            elif path not in self._listed_files and find_intent(self.outline.text, path) is not FileIntent.CREATE:
                 similar = self._find_similar(path)
                 hint = f"write {similar}" if similar else f"name the right file, or say: create {path}"
                 what = f"{name} is to be changed and is not there"
-                yield Missing("missing-file", step.line_of(path), what, hint)
+                yield MissingFile("missing-file", step.find_line(path), what, hint)
 
     @cached_property
     def _listed_files(self) -> frozenset[str]:
         return frozenset(self.outline.files)
 
-    def _check_tests(self, step: Step) -> Iterator[Missing]:
+    def _check_tests(self, step: PlanStep) -> Iterator[MissingFile]:
         for command in step.verify:
             absent = [] if _ABSENCE.search(command) else [*filter(self._is_unwritten, _find_tests(command))]
-            line = step.line_of(command) if absent else 0
+            line = step.find_line(command) if absent else 0
             for name in absent:
-                what = f"`{shortened(command, 60)}` runs {shortened(name, 80)}, which is not there"
+                what = f"`{shorten_text(command, 60)}` runs {shorten_text(name, 80)}, which is not there"
                 hint = f"add {name} to the files of this step or of one before it"
-                yield Missing("missing-test", line, what, hint)
+                yield MissingFile("missing-test", line, what, hint)
 
-    def _check_artifacts(self) -> Iterator[Missing]:
+    def _check_artifacts(self) -> Iterator[MissingFile]:
         for artifact in self.outline.plan.must_haves.artifacts if self.outline.plan else ():
             if not self._exists(artifact.path) and not artifact.path.startswith(_OUTSIDE_PREFIXES):
-                what = f"the artifact {shortened(artifact.path, 80)} does not exist, and no task lists it"
+                what = f"the artifact {shorten_text(artifact.path, 80)} does not exist, and no task lists it"
                 hint = f"add {artifact.path} to the <files> of the task that makes it"
-                yield Missing("missing-artifact", artifact.line, what, hint)
+                yield MissingFile("missing-artifact", artifact.line, what, hint)
 
-    def _check_context(self) -> Iterator[Missing]:
+    def _check_context(self) -> Iterator[MissingFile]:
         plan, whole = self.outline.plan, self.outline.whole
-        paths = in_words(plan.context.replace("`", " ")) if plan else iter(whole.files)
-        step = Step("", 1, (), (), (), ordered=True, text=self.outline.text)
-        for path in islice(dict.fromkeys(paths), MOST_FILES):
-            if self._exists(path) or self.tree.has_ending_in(path) or path.startswith(_OUTSIDE_PREFIXES):
+        paths = find_paths_in_prose(plan.context.replace("`", " ")) if plan else iter(whole.files)
+        step = PlanStep("", 1, (), (), (), is_ordered=True, text=self.outline.text)
+        for path in islice(dict.fromkeys(paths), MAX_FILES):
+            if self._exists(path) or self.tree.has_path_ending(path) or path.startswith(_OUTSIDE_PREFIXES):
                 continue
-            if has_ending(path) and (plan or "/" in path) and intent(whole.text, path) is not Intent.CREATE:
+            if (
+                looks_like_file(path)
+                and (plan or "/" in path)
+                and find_intent(whole.text, path) is not FileIntent.CREATE
+            ):
                 similar = self._find_similar(path)
                 hint = f"write {similar}" if similar else "name an existing file, or remove it"
-                what = f"{shortened(path, 80)} is mentioned but does not exist"
-                yield Missing("missing-context", step.line_of(path), what, hint)
+                what = f"{shorten_text(path, 80)} is mentioned but does not exist"
+                yield MissingFile("missing-context", step.find_line(path), what, hint)
 
     def _exists(self, path: str) -> bool:
-        if path in self._created or self.tree.has(path) or self._patterns.cover(path):
+        if path in self._created or self.tree.has(path) or self._patterns.covers(path):
             return True
-        return not self.outline.is_plan and self.tree.has_ending_in(path)
+        return not self.outline.is_plan and self.tree.has_path_ending(path)
 
     def _is_unwritten(self, name: str) -> bool:
         """Whether the test exists nowhere, not even in a folder that the command enters: `cd web && vitest run
         tests/a.test.ts`.
         """
-        return not self._exists(name) and not self.tree.has_ending_in(name) and name not in self._endings
+        return not self._exists(name) and not self.tree.has_path_ending(name) and name not in self._endings
 
     def _has_no_folder(self, path: str) -> bool:
         """Whether its folder exists neither in the base nor through earlier steps. In an empty project all is new."""
         folder = path.rpartition("/")[0]
         return bool(self.tree) and not self.tree.has_folder_of(path) and folder not in self._folders
 
-    def _add_created(self, step: Step) -> None:
+    def _add_created(self, step: PlanStep) -> None:
         self._created.update(step.files)
-        self._patterns.add(path for path in step.files if is_pattern(path))
-        self._endings.update(ending for path in step.files for ending in endings_of(path))
-        self._folders.update(folder for path in step.files for folder in folders_of(path))
+        self._patterns.add(path for path in step.files if is_path_pattern(path))
+        self._endings.update(ending for path in step.files for ending in list_endings(path))
+        self._folders.update(folder for path in step.files for folder in list_folders(path))
 
 
 def _find_paths(action: str) -> Iterator[str]:
     """Yield the paths that the sentences name, but not those in code blocks."""
-    for line in Document.of(action).lines if action else ():
-        if line.kind is Kind.PROSE:
-            yield from in_words(line.plain)
-            for code in line.codes:
-                yield from in_code(code)
+    for line in MarkdownDocument.parse(action).lines if action else ():
+        if line.kind is LineKind.PROSE:
+            yield from find_paths_in_prose(line.prose)
+            for code in line.inline_codes:
+                yield from find_paths_in_code(code)
 
 
 def _is_end_of(path: str, files: Iterable[str]) -> bool:
@@ -406,5 +414,5 @@ def _find_tests(command: str) -> Iterator[str]:
     for match in _WORD.finditer(command):
         name = match[0].partition("::")[0].removeprefix("./")
         is_path = len(name) <= 200 and "*" not in name and ".." not in name and not name.startswith(_OUTSIDE_PREFIXES)
-        if is_path and has_ending(name) and is_test(name):
+        if is_path and looks_like_file(name) and is_test_path(name):
             yield name

@@ -33,14 +33,36 @@ from proofstone.agents.roles.models.solve_messages import (
     SubTask,
     SubTaskOutcome,
 )
-from proofstone.solve.rules.effects import AskMetaValidator, Failed, Heard, Look, Looked, Need, Sent
-from proofstone.solve.rules.gradient import Reading, Row, Weights, dominant, failure_classes, gradient_of, rationale
+from proofstone.solve.rules.effects import (
+    AskMetaValidator,
+    CheckCriteria,
+    CriteriaVerdicts,
+    SolveAgentFailure,
+    SolveAgentReply,
+    SolveEffect,
+    SolveEffectResult,
+)
+from proofstone.solve.rules.gradient import (
+    LossWeights,
+    Measurement,
+    PolicyRow,
+    classify_gradient,
+    dominant_class,
+    failure_classes,
+    format_rationale,
+)
 from proofstone.solve.rules.plan_rules import Blocks
-from proofstone.solve.rules.subtask import crashed, failed, judged, looked_at, unjudged
+from proofstone.solve.rules.subtask import (
+    crash_verdicts,
+    failed_verdict,
+    unjudged_verdicts,
+    verdicts_from_engine,
+    verdicts_from_model,
+)
 
 
 @dataclass(frozen=True)
-class Came:
+class RoundResult:
     """The result of a plan. A round without a plan has no subtasks, and one outcome with the reason."""
 
     subtasks: tuple[SubTask, ...] = ()
@@ -48,27 +70,27 @@ class Came:
     merged: tuple[CriterionVerdict, ...] = ()
 
     @property
-    def failed(self) -> tuple[SubTaskOutcome, ...]:
-        return tuple(outcome for outcome in self.outcomes if not outcome.matched)
+    def failed_outcomes(self) -> tuple[SubTaskOutcome, ...]:
+        return tuple(outcome for outcome in self.outcomes if not outcome.is_matched)
 
     @property
-    def to_blame(self) -> tuple[SubTaskOutcome, ...]:
+    def blamed_outcomes(self) -> tuple[SubTaskOutcome, ...]:
         """The failed outcomes; all outcomes, if only the merged result was rejected."""
-        return self.failed or self.outcomes
+        return self.failed_outcomes or self.outcomes
 
     @property
     def tools(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(tool for outcome in self.to_blame for tool in outcome.tools))
+        return tuple(dict.fromkeys(tool for outcome in self.blamed_outcomes for tool in outcome.tools))
 
     @property
     def obstacles(self) -> tuple[str, ...]:
         """The targets that were in the way, not all targets: otherwise the wanted file itself would be blocked."""
-        return tuple(dict.fromkeys(path for outcome in self.to_blame for path in outcome.obstacles))
+        return tuple(dict.fromkeys(path for outcome in self.blamed_outcomes for path in outcome.obstacles))
 
     @property
-    def first_criterion(self) -> str:
+    def first_failed_criterion(self) -> str:
         """The first failed criterion that counts towards D."""
-        return next((verdict.criterion for verdict in self._verdicts() if verdict.failed), "")
+        return next((verdict.criterion for verdict in self._verdicts() if verdict.is_failed), "")
 
     def _verdicts(self) -> Iterator[CriterionVerdict]:
         for outcome in self.outcomes:
@@ -76,41 +98,41 @@ class Came:
         yield from self.merged
 
 
-def blocked_after(row: Row, result: Came, blocks: Blocks, tools: tuple[str, ...]) -> Blocks:
+def update_blocks(row: PolicyRow, result: RoundResult, blocks: Blocks, tools: tuple[str, ...]) -> Blocks:
     """Return the blocks for the rest of the task after this decision. No decision lifts earlier blocks."""
-    if row.blocks:
-        blocks = blocks.and_tools(result.tools, tools)
-    return blocks.and_targets(result.obstacles) if _blocks_targets(row) else blocks
+    if row.blocks_tools:
+        blocks = blocks.block_tools(result.tools, tools)
+    return blocks.block_targets(result.obstacles) if _blocks_targets(row) else blocks
 
 
-def directive_of(
-    task_id: str, row: Row, measured: Reading, result: Came, blocks: Blocks, weights: Weights
+def build_directive(
+    task_id: str, row: PolicyRow, measured: Measurement, result: RoundResult, blocks: Blocks, weights: LossWeights
 ) -> PlanDirective:
     """Return the directive. If it blocks, it lists all current blocks; otherwise it blocks nothing and lifts
     nothing.
     """
-    suggests_alternative = row.hint and result.obstacles
+    suggests_alternative = row.suggests_path and result.obstacles
     return PlanDirective(
         task_id=task_id,
         loss=measured.loss,
-        gradient=gradient_of(measured, weights),
+        gradient=classify_gradient(measured, weights),
         directive=row.directive,
-        blocked_tools=blocks.tools if row.blocks else (),
+        blocked_tools=blocks.tools if row.blocks_tools else (),
         blocked_targets=blocks.targets if _blocks_targets(row) else (),
-        failed_criterion=result.first_criterion,
-        failure_class=dominant(failure_classes(result.outcomes, result.merged)),
+        failed_criterion=result.first_failed_criterion,
+        failure_class=dominant_class(failure_classes(result.outcomes, result.merged)),
         budget_pressure=measured.loss.Omega,
         grad_l=measured.grad_l,
         suggested_alternatives=(f"another target than {', '.join(result.obstacles)}",) if suggests_alternative else (),
-        rationale=rationale(row, measured),
+        rationale=format_rationale(row, measured),
     )
 
 
-def _blocks_targets(row: Row) -> bool:
+def _blocks_targets(row: PolicyRow) -> bool:
     return row.directive is DirectiveName.CHANGE_PATH
 
 
-def next_moves(directive: PlanDirective, result: Came) -> tuple[str, ...]:
+def suggest_next_moves(directive: PlanDirective, result: RoundResult) -> tuple[str, ...]:
     """Return suggestions for the user, for the case that no agent makes any."""
     is_environmental = directive.failure_class is FailureClass.ENVIRONMENTAL
     if not result.subtasks and is_environmental:
@@ -130,7 +152,7 @@ _CHECK_BEFORE_MERGE, _CHECK_AFTER_MERGE = 1, 2
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedResult:
     """The merged output, with the verdicts on it; empty if nothing was merged."""
 
     output: JsonValue = None
@@ -138,14 +160,14 @@ class Merged:
     verdicts: tuple[CriterionVerdict, ...] = ()
 
     @property
-    def verified(self) -> bool:
-        return bool(self.verdicts) and not any(verdict.failed for verdict in self.verdicts)
+    def is_verified(self) -> bool:
+        return bool(self.verdicts) and not any(verdict.is_failed for verdict in self.verdicts)
 
 
 # Fan-in.
 
 
-def fanned_in(subtasks: Sequence[SubTask], outcomes: Sequence[SubTaskOutcome]) -> tuple[SubTaskOutcome, ...]:
+def fan_in(subtasks: Sequence[SubTask], outcomes: Sequence[SubTaskOutcome]) -> tuple[SubTaskOutcome, ...]:
     """Return one outcome for each subtask: a missing outcome has failed, and an unexpected outcome is dropped. So a
     lost outcome can neither block the task nor pass.
     """
@@ -159,7 +181,7 @@ def _validate_outcome(subtask: SubTask, outcome: SubTaskOutcome | None) -> SubTa
     """
     if outcome is None:
         reason = "its outcome is missing"
-    elif outcome.matched and _passed_criteria(outcome) != [
+    elif outcome.is_matched and _passed_criteria(outcome) != [
         criterion.criterion for criterion in subtask.success_criteria
     ]:
         reason = "its outcome claims a match without proof"
@@ -170,37 +192,42 @@ def _validate_outcome(subtask: SubTask, outcome: SubTaskOutcome | None) -> SubTa
         parent_task_id=subtask.parent_task_id,
         status=OutcomeStatus.FAILED,
         failure_reason=reason,
-        criteria_verdicts=crashed(subtask.success_criteria, reason),
+        criteria_verdicts=crash_verdicts(subtask.success_criteria, reason),
     )
 
 
 def _passed_criteria(outcome: SubTaskOutcome) -> list[str]:
-    return [verdict.criterion for verdict in outcome.criteria_verdicts if not verdict.failed]
+    return [verdict.criterion for verdict in outcome.criteria_verdicts if not verdict.is_failed]
 
 
 # Merge.
 
 
-def merge(
+def merge_outcomes(
     round: int, manifest: DispatchManifest, outcomes: tuple[SubTaskOutcome, ...]
-) -> Generator[Need, Sent, Merged]:
+) -> Generator[SolveEffect, SolveEffectResult, MergedResult]:
     """Merge outcomes that have all matched. In doubt, the result is rejected."""
     where = f"{manifest.task_id}-r{round}"
     plausible, of_files, of_output = _sort_criteria(manifest.task_criteria)
     checked = yield from _check_criteria(where, _CHECK_BEFORE_MERGE, of_files, "")
-    if any(verdict.failed for verdict in checked):
+    if any(verdict.is_failed for verdict in checked):
         # Criteria that nobody has checked or judged have no verdict: D counts the checked ones, and is not 0 here.
-        return Merged(verdicts=checked)
+        return MergedResult(verdicts=checked)
     answer = yield AskMetaValidator(round, manifest, outcomes, plausible, checked)
-    if not isinstance(answer, Heard) or not isinstance(answer.output, MergeOutput):
+    if not isinstance(answer, SolveAgentReply) or not isinstance(answer.output, MergeOutput):
         reason = (
-            f"the result could not be verified: {answer.why if isinstance(answer, Failed) else 'there is no answer'}"
+            "the result could not be verified: "
+            f"{answer.why if isinstance(answer, SolveAgentFailure) else 'there is no answer'}"
         )
-        return Merged(verdicts=(*checked, *unjudged((*plausible, *of_output, _REQUEST_CRITERION), reason)))
+        return MergedResult(
+            verdicts=(*checked, *unjudged_verdicts((*plausible, *of_output, _REQUEST_CRITERION), reason))
+        )
     merged = answer.output
-    judgements = judged(plausible, merged.verdicts)
+    judgements = verdicts_from_model(plausible, merged.verdicts)
     output_checks = yield from _check_criteria(where, _CHECK_AFTER_MERGE, of_output, merged.output)
-    return Merged(merged.output, merged.summary, (*checked, *judgements, *_request_verdict(merged), *output_checks))
+    return MergedResult(
+        merged.output, merged.summary, (*checked, *judgements, *_request_verdict(merged), *output_checks)
+    )
 
 
 def _sort_criteria(criteria: Sequence[Criterion]) -> tuple[tuple[Criterion, ...], ...]:
@@ -216,15 +243,15 @@ def _sort_criteria(criteria: Sequence[Criterion]) -> tuple[tuple[Criterion, ...]
 
 def _check_criteria(
     where: str, attempt: int, criteria: tuple[Criterion, ...], output: str
-) -> Generator[Need, Sent, tuple[CriterionVerdict, ...]]:
+) -> Generator[SolveEffect, SolveEffectResult, tuple[CriterionVerdict, ...]]:
     if not criteria:
         return ()
-    result = yield Look(where, attempt, criteria, output)
-    return looked_at(criteria, result.verdicts if isinstance(result, Looked) else ())
+    result = yield CheckCriteria(where, attempt, criteria, output)
+    return verdicts_from_engine(criteria, result.verdicts if isinstance(result, CriteriaVerdicts) else ())
 
 
 def _request_verdict(merged: MergeOutput) -> tuple[CriterionVerdict, ...]:
     """Return the verdict on the user's own words, if the meta-validator is in doubt."""
     if merged.meets_the_request == "yes":
         return ()
-    return (failed(_REQUEST_CRITERION, f"{merged.meets_the_request}: {merged.why}", FailureClass.LOGICAL),)
+    return (failed_verdict(_REQUEST_CRITERION, f"{merged.meets_the_request}: {merged.why}", FailureClass.LOGICAL),)

@@ -20,19 +20,19 @@ from proofstone.agents.roles.models.solve_messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from proofstone.common.models import Contract
-from proofstone.solve.rules.gradient import Reading
+from proofstone.common.models import FrozenModel
+from proofstone.solve.rules.gradient import Measurement
 
 # Effects.
 
 
 @dataclass(frozen=True)
-class Say:
+class PublishMessage:
     """Publish a contract from one role to another on the bus. Result: an acknowledgement."""
 
     sender: str
     recipient: str
-    message: Contract
+    message: FrozenModel
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class AskPerson:
 
 
 @dataclass(frozen=True)
-class Recall:
+class RecallMemory:
     """Read what the memory knows about the task. Result: a Calibration."""
 
     spec: TaskSpec
@@ -78,7 +78,7 @@ class AskPlanner:
 
 
 @dataclass(frozen=True)
-class NotTaken:
+class ReportRejectedPlan:
     """Tell the observer that a plan breaks the rules. Result: an acknowledgement."""
 
     round: int
@@ -87,7 +87,7 @@ class NotTaken:
 
 
 @dataclass(frozen=True)
-class Planned:
+class ReportPlan:
     """Tell the observer that a plan was accepted. Result: an acknowledgement."""
 
     round: int
@@ -95,7 +95,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Pursue:
+class PursueSubtasks:
     """Pursue these subtasks with `subtask.pursue`, in parallel where that is allowed. Result: their outcomes, in
     order.
     """
@@ -122,7 +122,7 @@ class AskExecutor:
 
 
 @dataclass(frozen=True)
-class Look:
+class CheckCriteria:
     """Let the engine run the commands and check the predicates. Result: the verdicts, in the order of the criteria."""
 
     where: str
@@ -158,18 +158,18 @@ class AskMetaValidator:
 
 
 @dataclass(frozen=True)
-class AskTime:
+class MeasureTime:
     """Measure how long the task has taken. Result: the elapsed time."""
 
     round: int
 
 
 @dataclass(frozen=True)
-class Round:
+class ReportRound:
     """Tell the observer that a round has ended. Result: an acknowledgement."""
 
     number: int
-    reading: Reading
+    reading: Measurement
     directive: PlanDirective
     """`accept` or `abandon` in the last round."""
     outcomes: tuple[SubTaskOutcome, ...]
@@ -184,7 +184,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class AskForFailure:
+class AskForFailureReport:
     """Ask the planner what was achieved, and what to do next. Result: a reply with a FailureOutput, or a failure."""
 
     spec: TaskSpec
@@ -195,49 +195,49 @@ class AskForFailure:
     merged: tuple[CriterionVerdict, ...] = ()
 
 
-Need = (
-    Say
+SolveEffect = (
+    PublishMessage
     | AskPerceiver
     | AskPerson
-    | Recall
+    | RecallMemory
     | AskPlanner
-    | NotTaken
-    | Planned
-    | Pursue
+    | ReportRejectedPlan
+    | ReportPlan
+    | PursueSubtasks
     | AskMetaValidator
-    | Look
-    | AskTime
-    | Round
-    | AskForFailure
+    | CheckCriteria
+    | MeasureTime
+    | ReportRound
+    | AskForFailureReport
 )
-FastNeed = Say | AskExecutor | Look | AskValidator
+SubtaskEffect = PublishMessage | AskExecutor | CheckCriteria | AskValidator
 
 
 # Results.
 
 
 @dataclass(frozen=True)
-class Heard:
-    output: Contract
+class SolveAgentReply:
+    output: FrozenModel
 
 
 @dataclass(frozen=True)
-class Failed:
+class SolveAgentFailure:
     why: str
 
 
 @dataclass(frozen=True)
-class Answered:
+class UserReply:
     text: str
 
 
 @dataclass(frozen=True)
-class Noted:
+class SolveAcknowledgement:
     pass
 
 
 @dataclass(frozen=True)
-class Executed:
+class ExecutionRecord:
     """The executor's claims, and its actions according to the engine's own record."""
 
     result: ExecutionResult
@@ -250,31 +250,40 @@ class Executed:
 
 
 @dataclass(frozen=True)
-class Looked:
+class CriteriaVerdicts:
     verdicts: tuple[CriterionVerdict, ...]
 
 
 @dataclass(frozen=True)
-class Pursued:
+class SubtaskOutcomes:
     outcomes: tuple[SubTaskOutcome, ...]
 
 
 @dataclass(frozen=True)
-class Elapsed:
+class ElapsedTime:
     ms: int
 
 
-Sent = Heard | Failed | Answered | Noted | Calibration | Pursued | Looked | Elapsed
-FastSent = Heard | Failed | Noted | Executed | Looked
+SolveEffectResult = (
+    SolveAgentReply
+    | SolveAgentFailure
+    | UserReply
+    | SolveAcknowledgement
+    | Calibration
+    | SubtaskOutcomes
+    | CriteriaVerdicts
+    | ElapsedTime
+)
+SubtaskEffectResult = SolveAgentReply | SolveAgentFailure | SolveAcknowledgement | ExecutionRecord | CriteriaVerdicts
 
-FastLoop = Generator[FastNeed, FastSent, SubTaskOutcome]
+SubtaskWorkflow = Generator[SubtaskEffect, SubtaskEffectResult, SubTaskOutcome]
 
 
 @dataclass(frozen=True)
-class Solved:
+class SolveResult:
     result: FinalResult
     spec: TaskSpec
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[Measurement, ...] = ()
     directives: tuple[PlanDirective, ...] = ()
     outcomes: tuple[SubTaskOutcome, ...] = ()
     """The outcomes of the last round."""
@@ -287,4 +296,4 @@ class Solved:
     """The subtasks of all rounds."""
 
 
-Loop = Generator[Need, Sent, Solved]
+SolveWorkflow = Generator[SolveEffect, SolveEffectResult, SolveResult]

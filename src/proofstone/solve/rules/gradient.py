@@ -32,12 +32,12 @@ from proofstone.agents.roles.models.solve_messages import (
     SubTaskOutcome,
 )
 
-NEITHER: Final = 0.5
+UNDECIDED_P: Final = 0.5
 """P if no failure has a class."""
 
 
 @dataclass(frozen=True)
-class Weights:
+class LossWeights:
     """The parameters of the loop. A value out of range is refused."""
 
     alpha: float = 0.6
@@ -69,27 +69,27 @@ class Weights:
 # Measuring.
 
 
-def distance(outcomes: Sequence[SubTaskOutcome], merged: Sequence[CriterionVerdict] = ()) -> float:
+def compute_distance(outcomes: Sequence[SubTaskOutcome], merged: Sequence[CriterionVerdict] = ()) -> float:
     """Return D: the share of failed criteria, of subtasks and of the merged result. A plausible criterion that failed
     in k of N attempts counts k/N. A failure without a reason counts as one more failed criterion, so that a failed
     subtask is never near.
     """
     failed = sum(weight for outcome in outcomes for weight in _failure_weights(outcome))
-    failed += sum(verdict.failed for verdict in merged)
+    failed += sum(verdict.is_failed for verdict in merged)
     total = sum(len(verdict.criteria_verdicts) + _is_unexplained(verdict) for verdict in outcomes) + len(merged)
     if not total:
         raise ValueError("there are no criteria, so there is no distance")
     return _round_decimal(failed / total)
 
 
-def implausibility(outcomes: Sequence[SubTaskOutcome], merged: Sequence[CriterionVerdict] = ()) -> float:
+def compute_implausibility(outcomes: Sequence[SubTaskOutcome], merged: Sequence[CriterionVerdict] = ()) -> float:
     """Return P: the share of failures that are logical."""
     classes = Counter(failure_classes(outcomes, merged))
     logical, environmental = classes[FailureClass.LOGICAL], classes[FailureClass.ENVIRONMENTAL]
-    return logical / (logical + environmental) if logical + environmental else NEITHER
+    return logical / (logical + environmental) if logical + environmental else UNDECIDED_P
 
 
-def pressure(replans: int, elapsed_ms: float, weights: Weights) -> float:
+def compute_pressure(replans: int, elapsed_ms: float, weights: LossWeights) -> float:
     """Return Ω: the used shares of the replans and of the time, weighted. A budget of 0 is spent."""
     if replans < 0 or not isfinite(elapsed_ms) or elapsed_ms < 0:
         raise ValueError(f"{replans} replans in {elapsed_ms} ms: both must be 0 or more")
@@ -97,7 +97,7 @@ def pressure(replans: int, elapsed_ms: float, weights: Weights) -> float:
     return min(1.0, _round_decimal(spent + weights.time_weight * _used_share(elapsed_ms, weights.time_budget_ms)))
 
 
-def loss(distance: float, implausibility: float, pressure: float, weights: Weights) -> Loss:
+def compute_loss(distance: float, implausibility: float, pressure: float, weights: LossWeights) -> Loss:
     total = weights.alpha * distance + weights.beta * (1 - pressure) * implausibility + weights.lam * pressure
     return Loss(D=distance, P=implausibility, Omega=pressure, L=total)
 
@@ -113,7 +113,7 @@ def failure_classes(
     yield from (verdict.failure_class for verdict in merged if verdict.failure_class)
 
 
-def dominant(classes: Iterable[FailureClass]) -> FailureClass:
+def dominant_class(classes: Iterable[FailureClass]) -> FailureClass:
     """Return the most frequent class; a tie is mixed."""
     counts = Counter(classes)
     logical, environmental = counts[FailureClass.LOGICAL], counts[FailureClass.ENVIRONMENTAL]
@@ -125,9 +125,9 @@ def dominant(classes: Iterable[FailureClass]) -> FailureClass:
 def _failure_weights(outcome: SubTaskOutcome) -> Iterator[float]:
     attempts = len(outcome.gap_trajectory)
     for verdict in outcome.criteria_verdicts:
-        if verdict.failed and (verdict.mode is CriterionMode.VERIFIABLE or not attempts):
+        if verdict.is_failed and (verdict.mode is CriterionMode.VERIFIABLE or not attempts):
             yield 1.0
-        elif verdict.failed:
+        elif verdict.is_failed:
             yield max(1, _count_failures(outcome, verdict.criterion)) / attempts
     if _is_unexplained(outcome):
         yield 1.0
@@ -139,7 +139,7 @@ def _count_failures(outcome: SubTaskOutcome, criterion: str) -> int:
 
 def _is_unexplained(outcome: SubTaskOutcome) -> bool:
     """Return whether the outcome failed although none of its verdicts did."""
-    return not outcome.matched and not any(verdict.failed for verdict in outcome.criteria_verdicts)
+    return not outcome.is_matched and not any(verdict.is_failed for verdict in outcome.criteria_verdicts)
 
 
 def _used_share(used: float, budget: float) -> float:
@@ -155,7 +155,7 @@ def _round_decimal(value: float) -> float:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Measurement:
     """The measurements after a round."""
 
     loss: Loss
@@ -164,186 +164,194 @@ class Reading:
     grad_l: float
     """The change of L itself."""
     replans: int
-    verified: bool = False
+    is_verified: bool = False
     """Whether everything matched and the merged result was verified."""
-    worsening: int = 0
+    worsening_rounds: int = 0
     """The number of consecutive rounds in which L rose by at least ε."""
 
 
 @dataclass(frozen=True)
-class Row:
-    when: str
+class PolicyRow:
+    rationale_template: str
     """The condition in words, as a template for the rationale."""
-    holds: Callable[[Reading, Weights], bool]
+    holds: Callable[[Measurement, LossWeights], bool]
     directive: DirectiveName
-    blocks: bool = False
+    blocks_tools: bool = False
     """Whether the tools of failed subtasks are blocked."""
-    hint: bool = False
+    suggests_path: bool = False
     """Whether another path is suggested."""
 
 
-Policy = tuple[Row, ...]
+Policy = tuple[PolicyRow, ...]
 
 
-def _is_flat(measured: Reading, w: Weights) -> bool:
+def _is_flat(measured: Measurement, w: LossWeights) -> bool:
     return abs(measured.nabla) < w.epsilon
 
 
-def _is_l_flat(measured: Reading, w: Weights) -> bool:
+def _is_l_flat(measured: Measurement, w: LossWeights) -> bool:
     return abs(measured.grad_l) < w.epsilon
 
 
-def _is_out_of_budget(measured: Reading, w: Weights) -> bool:
+def _is_out_of_budget(measured: Measurement, w: LossWeights) -> bool:
     return measured.loss.Omega >= w.abandon or measured.replans >= w.max_replans
 
 
-_ACCEPT: Final = Row(
+_ACCEPT: Final = PolicyRow(
     "everything that was asked for is there, and verified",
-    lambda measured, _: measured.verified and measured.loss.D == 0,
+    lambda measured, _: measured.is_verified and measured.loss.D == 0,
     DirectiveName.ACCEPT,
 )
-_ABANDON: Final = Row(
+_ABANDON: Final = PolicyRow(
     "the budget is spent (Ω={Omega:.2f}, {replans} replans): nothing more is tried",
     _is_out_of_budget,
     DirectiveName.ABANDON,
 )
 
-GRADIENT: Final[Policy] = (
+GRADIENT_POLICY: Final[Policy] = (
     _ACCEPT,
     _ABANDON,
-    Row(
+    PolicyRow(
         "nearly there (D={D:.2f}): same approach, tighter",
         lambda measured, w: measured.loss.D <= w.delta,
         DirectiveName.REFINE,
     ),
-    Row(
+    PolicyRow(
         "it comes nearer (∇={nabla:+.2f}): on the right track",
         lambda measured, w: measured.nabla <= -w.epsilon,
         DirectiveName.REFINE,
     ),
-    Row(
+    PolicyRow(
         "it does not move (∇={nabla:+.2f}, D={D:.2f}), and something is in the way (P={P:.2f}): same approach, another "
         "target or parameters",
         lambda measured, w: _is_flat(measured, w) and measured.loss.P <= w.rho,
         DirectiveName.CHANGE_PATH,
-        hint=True,
+        suggests_path=True,
     ),
-    Row(
+    PolicyRow(
         "a local minimum (∇={nabla:+.2f}, D={D:.2f}), and the approach is to blame (P={P:.2f}): none of the tools that "
         "were tried, something new",
         _is_flat,
         DirectiveName.BREAK_SYMMETRY,
-        blocks=True,
+        blocks_tools=True,
     ),
-    Row(
+    PolicyRow(
         "it gets worse (∇={nabla:+.2f}), and something is in the way (P={P:.2f}): same approach, adjust the path",
         lambda measured, w: measured.loss.P <= w.rho,
         DirectiveName.REFINE,
-        hint=True,
+        suggests_path=True,
     ),
-    Row(
+    PolicyRow(
         "it gets worse (∇={nabla:+.2f}), and the approach is to blame (P={P:.2f}): explicitly different tools",
         lambda measured, w: True,
         DirectiveName.CHANGE_APPROACH,
-        blocks=True,
+        blocks_tools=True,
     ),
 )
 """The first matching row decides; below the fourth row ∇ is flat or rising."""
 
-PATIENT: Final[Policy] = (
-    *GRADIENT[:2],
-    Row(
+PATIENT_POLICY: Final[Policy] = (
+    *GRADIENT_POLICY[:2],
+    PolicyRow(
         "the first round: there is no direction yet, so same approach, tighter",
         lambda measured, _: measured.replans == 0,
         DirectiveName.REFINE,
     ),
-    *GRADIENT[2:],
+    *GRADIENT_POLICY[2:],
 )
 """The same, except that one round is not a plateau: a right approach often needs a second round. In the simulation it
 succeeds more often than the table above (docs/simulation.md), so it is the default.
 """
 
-GRID: Final[Policy] = (
+GRID_POLICY: Final[Policy] = (
     _ACCEPT,
     _ABANDON,
-    Row(
+    PolicyRow(
         "near enough (D={D:.2f}): what there is, is handed over as partial",
         lambda measured, w: measured.loss.D <= w.delta,
         DirectiveName.ABANDON,
     ),
-    Row(
+    PolicyRow(
         "two rounds in a row got worse: nothing more is tried",
-        lambda measured, _: measured.worsening >= 2,
+        lambda measured, _: measured.worsening_rounds >= 2,
         DirectiveName.ABANDON,
     ),
-    Row(
+    PolicyRow(
         "the approach is to blame (P={P:.2f}), and L does not move (∇L={grad_l:+.2f})",
         lambda measured, w: measured.loss.P > w.rho and _is_l_flat(measured, w),
         DirectiveName.BREAK_SYMMETRY,
-        blocks=True,
+        blocks_tools=True,
     ),
-    Row(
+    PolicyRow(
         "the approach is to blame (P={P:.2f}), and L moves (∇L={grad_l:+.2f})",
         lambda measured, w: measured.loss.P > w.rho,
         DirectiveName.CHANGE_APPROACH,
-        blocks=True,
+        blocks_tools=True,
     ),
-    Row(
+    PolicyRow(
         "something is in the way (P={P:.2f}), and L does not move (∇L={grad_l:+.2f})",
         _is_l_flat,
         DirectiveName.CHANGE_PATH,
-        hint=True,
+        suggests_path=True,
     ),
-    Row("something is in the way (P={P:.2f}), and L moves (∇L={grad_l:+.2f})", lambda *_: True, DirectiveName.REFINE),
+    PolicyRow(
+        "something is in the way (P={P:.2f}), and L moves (∇L={grad_l:+.2f})", lambda *_: True, DirectiveName.REFINE
+    ),
 )
 """The author's later grid. Its success with D > 0 is not a success here: it ends as partial."""
 
-NAIVE: Final[Policy] = (_ACCEPT, _ABANDON, Row("it failed: once more", lambda *_: True, DirectiveName.REFINE))
+NAIVE_POLICY: Final[Policy] = (
+    _ACCEPT,
+    _ABANDON,
+    PolicyRow("it failed: once more", lambda *_: True, DirectiveName.REFINE),
+)
 
 POLICIES: Final[Mapping[str, Policy]] = MappingProxyType(
-    {"patient": PATIENT, "gradient": GRADIENT, "grid": GRID, "naive": NAIVE}
+    {"patient": PATIENT_POLICY, "gradient": GRADIENT_POLICY, "grid": GRID_POLICY, "naive": NAIVE_POLICY}
 )
-DEFAULT_POLICY: Final = PATIENT
+DEFAULT_POLICY: Final = PATIENT_POLICY
 
 
-def reading(
+def measure_round(
     outcomes: Sequence[SubTaskOutcome],
     merged: Sequence[CriterionVerdict],
     *,
     replans: int,
     elapsed_ms: float,
-    before: Reading | None,
-    weights: Weights,
+    before: Measurement | None,
+    weights: LossWeights,
     verified: bool = False,
-) -> Reading:
+) -> Measurement:
     """Measure a round, compared with the previous round."""
-    now = loss(
-        distance(outcomes, merged),
-        implausibility(outcomes, merged),
-        pressure(replans, elapsed_ms, weights),
+    now = compute_loss(
+        compute_distance(outcomes, merged),
+        compute_implausibility(outcomes, merged),
+        compute_pressure(replans, elapsed_ms, weights),
         weights,
     )
-    return follow(now, replans=replans, before=before, weights=weights, verified=verified)
+    return measure_change(now, replans=replans, before=before, weights=weights, verified=verified)
 
 
-def follow(now: Loss, *, replans: int, before: Reading | None, weights: Weights, verified: bool = False) -> Reading:
+def measure_change(
+    now: Loss, *, replans: int, before: Measurement | None, weights: LossWeights, verified: bool = False
+) -> Measurement:
     grad_l = _round_decimal(now.L - before.loss.L) if before else 0.0
     nabla = _round_decimal(_potential(now, weights) - _potential(before.loss, weights)) if before else 0.0
-    worsening = before.worsening + 1 if before and grad_l >= weights.epsilon else 0
-    return Reading(now, nabla, grad_l, replans, verified and now.D == 0, worsening)
+    worsening = before.worsening_rounds + 1 if before and grad_l >= weights.epsilon else 0
+    return Measurement(now, nabla, grad_l, replans, verified and now.D == 0, worsening)
 
 
-def decide(policy: Policy, measured: Reading, weights: Weights) -> Row:
+def decide(policy: Policy, measured: Measurement, weights: LossWeights) -> PolicyRow:
     return next(row for row in policy if row.holds(measured, weights))
 
 
-def rationale(row: Row, measured: Reading) -> str:
-    return row.when.format(
+def format_rationale(row: PolicyRow, measured: Measurement) -> str:
+    return row.rationale_template.format(
         **measured.loss.model_dump(), nabla=measured.nabla, grad_l=measured.grad_l, replans=measured.replans
     )
 
 
-def gradient_of(measured: Reading, weights: Weights) -> Gradient:
+def classify_gradient(measured: Measurement, weights: LossWeights) -> Gradient:
     if measured.nabla <= -weights.epsilon:
         return Gradient.IMPROVING
     if measured.nabla >= weights.epsilon:
@@ -351,5 +359,5 @@ def gradient_of(measured: Reading, weights: Weights) -> Gradient:
     return Gradient.PLATEAU if measured.loss.D > weights.delta else Gradient.STABLE
 
 
-def _potential(value: Loss, weights: Weights) -> float:
+def _potential(value: Loss, weights: LossWeights) -> float:
     return weights.alpha * value.D + weights.beta * value.P

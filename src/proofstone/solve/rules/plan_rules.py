@@ -35,16 +35,16 @@ from proofstone.agents.roles.models.solve_messages import (
     PredicateKind,
     SubTask,
 )
-from proofstone.agents.tools.models import WRITING
+from proofstone.agents.tools.models import WRITING_TOOLS
 from proofstone.common.commands import loses_exit_code, proves_nothing
 from proofstone.common.globs import matches
 
-_WRITING_TOOLS: Final = frozenset(item.value for item in WRITING)
+_WRITING_TOOLS: Final = frozenset(item.value for item in WRITING_TOOLS)
 _WHOLE_TREE: Final = "."
 """The path that contains all others."""
 
 
-def enough_left(tools: Collection[str], blocked: Iterable[str]) -> bool:
+def has_working_tools(tools: Collection[str], blocked: Iterable[str]) -> bool:
     """Return whether work is still possible: with a tool that can change something, if there are any."""
     remaining = set(tools).difference(blocked)
     return bool(remaining & _WRITING_TOOLS) if _WRITING_TOOLS.intersection(tools) else bool(remaining)
@@ -62,16 +62,16 @@ class Blocks:
     def tools(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(tool for tools in self.by_round for tool in tools))
 
-    def and_tools(self, used: tuple[str, ...], there_are: Collection[str]) -> Blocks:
+    def block_tools(self, used: tuple[str, ...], there_are: Collection[str]) -> Blocks:
         """Block the tools of a failure, unless no other tools are left to work with."""
-        if not used or not enough_left(there_are, used):
+        if not used or not has_working_tools(there_are, used):
             return self
         blocks = replace(self, by_round=(*self.by_round, used))
-        while not enough_left(there_are, blocks.tools):
+        while not has_working_tools(there_are, blocks.tools):
             blocks = replace(blocks, by_round=blocks.by_round[1:])
         return blocks
 
-    def and_targets(self, used: Iterable[str]) -> Blocks:
+    def block_targets(self, used: Iterable[str]) -> Blocks:
         """Block the targets of a failure, except the whole tree, which would block every plan."""
         return replace(
             self,
@@ -79,7 +79,7 @@ class Blocks:
         )
 
 
-NEARLY_THE_SAME: Final = 0.8
+SIMILARITY_LIMIT: Final = 0.8
 _ECHO_THRESHOLD: Final = 0.8
 _BY_CONTROLLER: Final = "the controller blocked it"
 _BY_MEMORY: Final = "memory forbids it (`proofstone memory list`, `--no-memory`)"
@@ -94,39 +94,41 @@ _STOP_WORDS: Final = frozenset(
 
 
 @dataclass(frozen=True)
-class Bounds:
+class PlanConstraints:
     """The constraints that a plan is checked against."""
 
     tools: Collection[str]
     """The tools of an executor."""
     directive: PlanDirective | None = None
     calibration: Calibration = field(default_factory=Calibration)
-    earlier: Sequence[Sequence[SubTask]] = ()
+    earlier_plans: Sequence[Sequence[SubTask]] = ()
     """All accepted plans of the task."""
-    in_force: Blocks = field(default_factory=Blocks)
+    blocks: Blocks = field(default_factory=Blocks)
     """The blocks of earlier directives."""
 
     @property
     def blocked_tools(self) -> frozenset[str]:
         """The blocked tools. What memory forbids is ignored if nothing would be left to work with."""
-        all_blocked = self.tools_of_controller | frozenset(self.calibration.blocked_tools)
-        return all_blocked if enough_left(self.tools, all_blocked) else self.tools_of_controller
+        all_blocked = self.controller_blocked_tools | frozenset(self.calibration.blocked_tools)
+        return all_blocked if has_working_tools(self.tools, all_blocked) else self.controller_blocked_tools
 
     @property
     def blocked_targets(self) -> frozenset[str]:
-        return self.targets_of_controller | frozenset(self.calibration.blocked_targets)
+        return self.controller_blocked_targets | frozenset(self.calibration.blocked_targets)
 
     @property
-    def tools_of_controller(self) -> frozenset[str]:
+    def controller_blocked_tools(self) -> frozenset[str]:
         """The tools that the controller has blocked."""
-        return frozenset((*(self.directive.blocked_tools if self.directive else ()), *self.in_force.tools))
+        return frozenset((*(self.directive.blocked_tools if self.directive else ()), *self.blocks.tools))
 
     @property
-    def targets_of_controller(self) -> frozenset[str]:
-        return frozenset((*(self.directive.blocked_targets if self.directive else ()), *self.in_force.targets))
+    def controller_blocked_targets(self) -> frozenset[str]:
+        return frozenset((*(self.directive.blocked_targets if self.directive else ()), *self.blocks.targets))
 
 
-def why_not(plan: SolvePlanOutput, bounds: Bounds, intent: str, raw_input: str = "") -> tuple[str, ...]:
+def find_solve_plan_problems(
+    plan: SolvePlanOutput, bounds: PlanConstraints, intent: str, raw_input: str = ""
+) -> tuple[str, ...]:
     """Return all reasons to reject the plan; empty if there are none. `intent` and `raw_input` are the task."""
     problems = (
         *_tool_problems(plan, bounds),
@@ -138,7 +140,7 @@ def why_not(plan: SolvePlanOutput, bounds: Bounds, intent: str, raw_input: str =
     return tuple(dict.fromkeys(problems)) or tuple(_similarity_problems(plan, bounds))
 
 
-def similarity(plan: Sequence[SubTaskDraft | SubTask], other: Sequence[SubTaskDraft | SubTask]) -> float:
+def plan_similarity(plan: Sequence[SubTaskDraft | SubTask], other: Sequence[SubTaskDraft | SubTask]) -> float:
     """Return the similarity of intents, files and tools; 1 is the same plan. Files or tools that neither names are
     ignored.
     """
@@ -151,12 +153,12 @@ def similarity(plan: Sequence[SubTaskDraft | SubTask], other: Sequence[SubTaskDr
     return round(sum(overlaps) / len(overlaps), 9) if overlaps else 1.0
 
 
-def _tool_problems(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
+def _tool_problems(plan: SolvePlanOutput, bounds: PlanConstraints) -> Iterator[str]:
     available = [tool for tool in bounds.tools if tool not in bounds.blocked_tools]
     for number, subtask in enumerate(plan.subtasks, start=1):
         for tool in subtask.tools:
             if tool in bounds.blocked_tools:
-                reason = _BY_CONTROLLER if tool in bounds.tools_of_controller else _BY_MEMORY
+                reason = _BY_CONTROLLER if tool in bounds.controller_blocked_tools else _BY_MEMORY
                 yield f"subtask {number} uses {tool}: {reason}; available: {', '.join(available) or 'none'}"
             elif tool not in bounds.tools:
                 yield f"subtask {number} uses {tool}, which does not exist; available: {', '.join(available)}"
@@ -165,11 +167,11 @@ def _tool_problems(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
         yield f"subtask {unnamed[0]} does not name its tools, and some tools are blocked"
 
 
-def _target_problems(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
+def _target_problems(plan: SolvePlanOutput, bounds: PlanConstraints) -> Iterator[str]:
     for number, subtask in enumerate(plan.subtasks, start=1):
         for path in subtask.files:
             if _matches_any(path, bounds.blocked_targets):
-                reason = _BY_CONTROLLER if _matches_any(path, bounds.targets_of_controller) else _BY_MEMORY
+                reason = _BY_CONTROLLER if _matches_any(path, bounds.controller_blocked_targets) else _BY_MEMORY
                 yield f"subtask {number} uses {path}: {reason}"
 
 
@@ -219,11 +221,11 @@ def _command_problems(plan: SolvePlanOutput) -> Iterator[str]:
             yield f"the exit code of {command!r} is that of the last program in its pipe, which only filters output"
 
 
-def _similarity_problems(plan: SolvePlanOutput, bounds: Bounds) -> Iterator[str]:
+def _similarity_problems(plan: SolvePlanOutput, bounds: PlanConstraints) -> Iterator[str]:
     if bounds.directive is None or bounds.directive.directive is not DirectiveName.BREAK_SYMMETRY:
         return
-    highest = max((similarity(plan.subtasks, earlier) for earlier in bounds.earlier), default=0.0)
-    if highest >= NEARLY_THE_SAME:
+    highest = max((plan_similarity(plan.subtasks, earlier) for earlier in bounds.earlier_plans), default=0.0)
+    if highest >= SIMILARITY_LIMIT:
         yield f"the plan is almost an earlier one (similarity {highest:.2f}); break_symmetry demands another approach"
 
 

@@ -16,16 +16,16 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from proofstone.agents.roles.models.solve import JudgedCriterion, JudgementOutput
+from proofstone.agents.roles.models.solve import CriterionJudgement, JudgementOutput
 from proofstone.agents.roles.models.solve_messages import (
+    AttemptGap,
     CorrectionSignal,
     Criterion,
+    CriterionFailure,
     CriterionMode,
     CriterionVerdict,
     ExecutionResult,
-    FailedCriterion,
     FailureClass,
-    Gap,
     OutcomeStatus,
     SubTask,
     SubTaskOutcome,
@@ -34,14 +34,14 @@ from proofstone.agents.roles.models.solve_messages import (
 from proofstone.solve.rules.effects import (
     AskExecutor,
     AskValidator,
-    Executed,
-    FastLoop,
-    FastNeed,
-    FastSent,
-    Heard,
-    Look,
-    Looked,
-    Say,
+    CheckCriteria,
+    CriteriaVerdicts,
+    ExecutionRecord,
+    PublishMessage,
+    SolveAgentReply,
+    SubtaskEffect,
+    SubtaskEffectResult,
+    SubtaskWorkflow,
 )
 
 _ENVIRONMENTAL_PATTERNS: Final = (
@@ -62,7 +62,7 @@ _ENVIRONMENTAL_PATTERNS: Final = (
     r"command not found|\bsh: (?:\d+: )?\S+: not found|is not installed|cannot find module|no module named",
 )
 _COMPARISON_PATTERN: Final = r"\bassert|\bexpect(?:ed|s)?\b|did not raise| [!=]= "
-ENVIRONMENTAL: Final = re.compile(
+ENVIRONMENTAL_EVIDENCE: Final = re.compile(
     rf"^(?!.*(?:{_COMPARISON_PATTERN})).*(?:{'|'.join(_ENVIRONMENTAL_PATTERNS)})", re.IGNORECASE | re.MULTILINE
 )
 """Matches evidence of an environmental failure, which takes precedence over any stated class. A line that compares an
@@ -70,13 +70,13 @@ actual with an expected value comes from a test, which may well be about timeout
 """
 
 
-def passed(criterion: Criterion, evidence: str) -> CriterionVerdict:
+def passed_verdict(criterion: Criterion, evidence: str) -> CriterionVerdict:
     return CriterionVerdict(criterion=criterion.criterion, mode=criterion.mode, verdict="pass", evidence=evidence)
 
 
-def failed(criterion: Criterion, evidence: str, stated_class: FailureClass) -> CriterionVerdict:
+def failed_verdict(criterion: Criterion, evidence: str, stated_class: FailureClass) -> CriterionVerdict:
     """Return a failed verdict; environmental evidence takes precedence over the stated class."""
-    failure_class = FailureClass.ENVIRONMENTAL if ENVIRONMENTAL.search(evidence) else stated_class
+    failure_class = FailureClass.ENVIRONMENTAL if ENVIRONMENTAL_EVIDENCE.search(evidence) else stated_class
     return CriterionVerdict(
         criterion=criterion.criterion,
         mode=criterion.mode,
@@ -86,46 +86,52 @@ def failed(criterion: Criterion, evidence: str, stated_class: FailureClass) -> C
     )
 
 
-def judged(criteria: Sequence[Criterion], verdicts: Sequence[JudgedCriterion]) -> tuple[CriterionVerdict, ...]:
+def verdicts_from_model(
+    criteria: Sequence[Criterion], verdicts: Sequence[CriterionJudgement]
+) -> tuple[CriterionVerdict, ...]:
     """Turn a model's verdicts on criteria, numbered from 1, into verdicts. A criterion without a verdict, or passed
     without evidence, has failed. Of several verdicts on one criterion the first counts; if they contradict each other,
     the failing one.
     """
-    by_number: dict[int, JudgedCriterion] = {}
+    by_number: dict[int, CriterionJudgement] = {}
     for stated in sorted(verdicts, key=lambda stated: stated.verdict == "pass"):
         by_number.setdefault(stated.number, stated)
     results = []
     for number, criterion in enumerate(criteria, start=1):
         judgement = by_number.get(number)
         if judgement is None:
-            results.append(failed(criterion, "the model gave no verdict", FailureClass.ENVIRONMENTAL))
+            results.append(failed_verdict(criterion, "the model gave no verdict", FailureClass.ENVIRONMENTAL))
         elif judgement.verdict == "pass" and not judgement.evidence.strip():
-            results.append(failed(criterion, "the model gave no evidence", FailureClass.ENVIRONMENTAL))
+            results.append(failed_verdict(criterion, "the model gave no evidence", FailureClass.ENVIRONMENTAL))
         elif judgement.verdict == "pass":
-            results.append(passed(criterion, judgement.evidence))
+            results.append(passed_verdict(criterion, judgement.evidence))
         else:
             results.append(
-                failed(criterion, judgement.evidence, FailureClass(judgement.failure_class or FailureClass.LOGICAL))
+                failed_verdict(
+                    criterion, judgement.evidence, FailureClass(judgement.failure_class or FailureClass.LOGICAL)
+                )
             )
     return tuple(results)
 
 
-def looked_at(criteria: Sequence[Criterion], verdicts: Sequence[CriterionVerdict]) -> tuple[CriterionVerdict, ...]:
+def verdicts_from_engine(
+    criteria: Sequence[Criterion], verdicts: Sequence[CriterionVerdict]
+) -> tuple[CriterionVerdict, ...]:
     """Return the engine's verdicts in the order of the criteria. A criterion without a verdict has failed."""
     return tuple(
         verdict
         if verdict and verdict.criterion == criterion.criterion
-        else failed(criterion, "it was not checked", FailureClass.ENVIRONMENTAL)
+        else failed_verdict(criterion, "it was not checked", FailureClass.ENVIRONMENTAL)
         for criterion, verdict in zip_longest(criteria, verdicts[: len(criteria)])
     )
 
 
-def unjudged(criteria: Sequence[Criterion], reason: str) -> tuple[CriterionVerdict, ...]:
+def unjudged_verdicts(criteria: Sequence[Criterion], reason: str) -> tuple[CriterionVerdict, ...]:
     """Return failed verdicts for criteria that could not be judged."""
-    return tuple(failed(criterion, reason, FailureClass.ENVIRONMENTAL) for criterion in criteria)
+    return tuple(failed_verdict(criterion, reason, FailureClass.ENVIRONMENTAL) for criterion in criteria)
 
 
-def crashed(criteria: Sequence[Criterion], reason: str) -> tuple[CriterionVerdict, ...]:
+def crash_verdicts(criteria: Sequence[Criterion], reason: str) -> tuple[CriterionVerdict, ...]:
     """Return a verifiable, environmental failure for every criterion: nothing is known about the result."""
     return tuple(
         CriterionVerdict(
@@ -139,28 +145,28 @@ def crashed(criteria: Sequence[Criterion], reason: str) -> tuple[CriterionVerdic
     )
 
 
-def gap(attempt: int, verdicts: Sequence[CriterionVerdict]) -> Gap:
-    return Gap(
+def build_gap(attempt: int, verdicts: Sequence[CriterionVerdict]) -> AttemptGap:
+    return AttemptGap(
         attempt=attempt,
         failed_criteria=tuple(
-            FailedCriterion(criterion=verdict.criterion, failure_class=verdict.failure_class)
+            CriterionFailure(criterion=verdict.criterion, failure_class=verdict.failure_class)
             for verdict in verdicts
             if verdict.failure_class is not None
         ),
     )
 
 
-def outcome(
+def build_outcome(
     subtask: SubTask,
     result: ExecutionResult,
     verdicts: Sequence[CriterionVerdict],
-    gaps: Sequence[Gap],
+    gaps: Sequence[AttemptGap],
     *,
     tools: Sequence[str] = (),
     targets: Sequence[str] = (),
     obstacles: Sequence[str] = (),
 ) -> SubTaskOutcome:
-    failures = [verdict for verdict in verdicts if verdict.failed]
+    failures = [verdict for verdict in verdicts if verdict.is_failed]
     reason = "; ".join(f"{verdict.criterion}: {verdict.evidence}" for verdict in failures)
     return SubTaskOutcome(
         subtask_id=subtask.subtask_id,
@@ -176,41 +182,41 @@ def outcome(
     )
 
 
-CORRECTIONS: Final = 2
+MAX_CORRECTIONS: Final = 2
 
 
-def pursue(
+def pursue_subtask(
     spec: TaskSpec,
     subtask: SubTask,
     before: tuple[SubTaskOutcome, ...] = (),
     blocked_tools: tuple[str, ...] = (),
     blocked_targets: tuple[str, ...] = (),
-) -> FastLoop:
+) -> SubtaskWorkflow:
     """Pursue the subtask to its outcome."""
     corrections: list[CorrectionSignal] = []
-    gaps: list[Gap] = []
+    gaps: list[AttemptGap] = []
     tools: list[str] = []
     targets: list[str] = []
     obstacles: list[str] = []
-    for attempt in range(1, CORRECTIONS + 2):
+    for attempt in range(1, MAX_CORRECTIONS + 2):
         executed = yield AskExecutor(spec, subtask, attempt, before, tuple(corrections), blocked_tools, blocked_targets)
-        if not isinstance(executed, Executed):
+        if not isinstance(executed, ExecutionRecord):
             raise TypeError(f"expected a result, got {executed!r}")
         result = executed.result
-        yield Say("executor", "agent_validator", result)
+        yield PublishMessage("executor", "agent_validator", result)
         tools += executed.tools
         targets += executed.targets
         obstacles += executed.obstacles
         verdicts, comments = yield from _verify(subtask, attempt, executed)
-        gaps.append(gap(attempt, verdicts))
-        failures = [verdict for verdict in verdicts if verdict.failed]
-        if not failures or attempt > CORRECTIONS or result.crashed or not executed.may_correct:
+        gaps.append(build_gap(attempt, verdicts))
+        failures = [verdict for verdict in verdicts if verdict.is_failed]
+        if not failures or attempt > MAX_CORRECTIONS or result.crashed or not executed.may_correct:
             break
         signal = _build_correction(subtask, attempt, failures, comments)
         corrections.append(signal)
-        yield Say("agent_validator", "executor", signal)
-    result_outcome = outcome(subtask, result, verdicts, gaps, tools=tools, targets=targets, obstacles=obstacles)
-    yield Say("agent_validator", "meta_validator", result_outcome)
+        yield PublishMessage("agent_validator", "executor", signal)
+    result_outcome = build_outcome(subtask, result, verdicts, gaps, tools=tools, targets=targets, obstacles=obstacles)
+    yield PublishMessage("agent_validator", "meta_validator", result_outcome)
     return result_outcome
 
 
@@ -223,31 +229,33 @@ class _Comments:
 
 
 def _verify(
-    subtask: SubTask, attempt: int, executed: Executed
-) -> Generator[FastNeed, FastSent, tuple[list[CriterionVerdict], _Comments]]:
+    subtask: SubTask, attempt: int, executed: ExecutionRecord
+) -> Generator[SubtaskEffect, SubtaskEffectResult, tuple[list[CriterionVerdict], _Comments]]:
     """Return a verdict on each criterion, in order, and the validator's comments."""
     criteria, result = subtask.success_criteria, executed.result
     comments = _Comments()
     if result.crashed:
-        return list(crashed(criteria, result.crashed)), comments
+        return list(crash_verdicts(criteria, result.crashed)), comments
     verifiable = tuple(criterion for criterion in criteria if criterion.mode is CriterionMode.VERIFIABLE)
     plausible = tuple(criterion for criterion in criteria if criterion.mode is CriterionMode.PLAUSIBLE)
     checked: tuple[CriterionVerdict, ...] = ()
     judgements: tuple[CriterionVerdict, ...] = ()
     if verifiable:
-        result_of_check = yield Look(subtask.subtask_id, attempt, verifiable, text_of(result.output))
-        if not isinstance(result_of_check, Looked):
+        result_of_check = yield CheckCriteria(subtask.subtask_id, attempt, verifiable, format_output(result.output))
+        if not isinstance(result_of_check, CriteriaVerdicts):
             raise TypeError(f"expected verdicts, got {result_of_check!r}")
-        checked = looked_at(verifiable, result_of_check.verdicts)
+        checked = verdicts_from_engine(verifiable, result_of_check.verdicts)
     if plausible:
         answer = yield AskValidator(subtask, attempt, result, plausible)
-        if isinstance(answer, Heard) and isinstance(answer.output, JudgementOutput):
-            judgements = judged(plausible, answer.output.verdicts)
+        if isinstance(answer, SolveAgentReply) and isinstance(answer.output, JudgementOutput):
+            judgements = verdicts_from_model(plausible, answer.output.verdicts)
             # Without a failed judgement the comments concern only the findings of the engine.
-            if any(verdict.failed for verdict in judgements):
+            if any(verdict.is_failed for verdict in judgements):
                 comments = _Comments(answer.output.what_was_wrong.strip(), answer.output.what_to_do.strip())
         else:
-            judgements = unjudged(plausible, f"the criterion could not be judged: {getattr(answer, 'why', answer)}")
+            judgements = unjudged_verdicts(
+                plausible, f"the criterion could not be judged: {getattr(answer, 'why', answer)}"
+            )
     sources = iter(checked), iter(judgements)
     return [next(sources[criterion.mode is CriterionMode.PLAUSIBLE]) for criterion in criteria], comments
 
@@ -270,7 +278,7 @@ def _build_correction(
     )
 
 
-def text_of(output: JsonValue) -> str:
+def format_output(output: JsonValue) -> str:
     """Return the output as text: text as it is, anything else as JSON, and None as an empty string."""
     if isinstance(output, str):
         return output

@@ -33,42 +33,44 @@ class Dice(Protocol):
     def random(self) -> float: ...
 
 
-Source = Callable[[str], Dice]
+DiceSource = Callable[[str], Dice]
 """Dice by name: the same name gives the same numbers."""
 
 T = TypeVar("T")
-Range = tuple[float, float]
+FloatRange = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Kind:
+class ApproachKind:
     """How the approaches of one kind develop."""
 
     summary: str
-    start: Range
+    start: FloatRange
     """The quality of the first round."""
-    step: Range
+    step: FloatRange
     """What another round adds, times `shape`."""
-    ceiling: Range
+    ceiling: FloatRange
     """The best possible quality."""
     shape: tuple[float, ...] = (1,)
     """The factors for the second round, the third, and so on; the last one applies to all later rounds."""
 
 
-KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+APPROACH_KINDS: Final[Mapping[str, ApproachKind]] = MappingProxyType(
     {
-        "climb": Kind("right, and each round shows it", (0.3, 1.0), (0.15, 0.5), (1, 1)),
-        "valley": Kind("right, but it gets worse before it gets better", (0.3, 0.6), (0.3, 0.6), (1, 1), (-0.5, 1.5)),
-        "wrong": Kind("wrong, and stays so", (0.0, 0.3), (0.0, 0.1), (0.1, 0.5)),
-        "minimum": Kind("nearly right: it climbs, and stops short", (0.4, 0.7), (0.1, 0.3), (0.6, 0.9)),
-        "mirage": Kind("wrong: it improves once, then falls", (0.3, 0.5), (0.15, 0.3), (0.5, 0.8), (1, -1)),
+        "climb": ApproachKind("right, and each round shows it", (0.3, 1.0), (0.15, 0.5), (1, 1)),
+        "valley": ApproachKind(
+            "right, but it gets worse before it gets better", (0.3, 0.6), (0.3, 0.6), (1, 1), (-0.5, 1.5)
+        ),
+        "wrong": ApproachKind("wrong, and stays so", (0.0, 0.3), (0.0, 0.1), (0.1, 0.5)),
+        "minimum": ApproachKind("nearly right: it climbs, and stops short", (0.4, 0.7), (0.1, 0.3), (0.6, 0.9)),
+        "mirage": ApproachKind("wrong: it improves once, then falls", (0.3, 0.5), (0.15, 0.3), (0.5, 0.8), (1, -1)),
     }
 )
-RIGHT: Final = ("climb", "valley")
+RIGHT_KINDS: Final = ("climb", "valley")
 
 
 @dataclass(frozen=True)
-class Mix:
+class LandscapeMix:
     """The distribution of landscapes. Each has at least one right approach, with a path that is not dead."""
 
     summary: str
@@ -96,24 +98,27 @@ class Mix:
     """The number of tools. An approach uses one to three of them."""
 
 
-MIXES: Final[Mapping[str, Mix]] = MappingProxyType(
+MIXES: Final[Mapping[str, LandscapeMix]] = MappingProxyType(
     {
-        "mixed": Mix("something of everything"),
-        "noisy": Mix("much is in the way: half of the paths are dead", dead=0.5, noise=0.25),
-        "wrong": Mix("most approaches are wrong, and nobody sees which", climb=0.2, wrong=0.6, insight=0.1),
-        "minima": Mix("most approaches stop short", climb=0.15, wrong=0.05, minimum=0.7, mirage=0.0),
-        "deceptive": Mix("what improves is wrong, what gets worse is right", climb=0.05, valley=0.35, mirage=0.5),
-        "improving": Mix("most approaches are right and need time", climb=0.8, wrong=0.05, minimum=0.05, mirage=0.0,
-                         insight=0.7),
-        "misread": Mix("what is to blame is often misread", misread=0.4),
-        "unruly": Mix("half of the plans follow no directive", disobedience=0.5),
-        "few tools": Mix("approaches share their tools", tools=4),
+        "mixed": LandscapeMix("something of everything"),
+        "noisy": LandscapeMix("much is in the way: half of the paths are dead", dead=0.5, noise=0.25),
+        "wrong": LandscapeMix("most approaches are wrong, and nobody sees which", climb=0.2, wrong=0.6, insight=0.1),
+        "minima": LandscapeMix("most approaches stop short", climb=0.15, wrong=0.05, minimum=0.7, mirage=0.0),
+        "deceptive": LandscapeMix(
+            "what improves is wrong, what gets worse is right", climb=0.05, valley=0.35, mirage=0.5
+        ),
+        "improving": LandscapeMix(
+            "most approaches are right and need time", climb=0.8, wrong=0.05, minimum=0.05, mirage=0.0, insight=0.7
+        ),
+        "misread": LandscapeMix("what is to blame is often misread", misread=0.4),
+        "unruly": LandscapeMix("half of the plans follow no directive", disobedience=0.5),
+        "few tools": LandscapeMix("approaches share their tools", tools=4),
     }
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Demand:
+class SimulatedCriterion:
     """A criterion, and the quality from which on it passes."""
 
     name: str
@@ -122,8 +127,8 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class Path:
-    dead: bool
+class SimulatedPath:
+    is_dead: bool
     offset: float
     """The difference from the quality of the approach."""
 
@@ -137,23 +142,23 @@ class Approach:
     tools: frozenset[str]
     cost: float
     """The cost of a round; 1 is a minute."""
-    paths: tuple[Path, ...]
+    paths: tuple[SimulatedPath, ...]
 
     @property
-    def right(self) -> bool:
-        return self.kind in RIGHT
+    def is_right(self) -> bool:
+        return self.kind in RIGHT_KINDS
 
-    def quality(self, path: Path, rounds: int) -> float:
+    def quality(self, path: SimulatedPath, rounds: int) -> float:
         """Return the quality after so many further rounds of the same approach."""
-        shape = KINDS[self.kind].shape
+        shape = APPROACH_KINDS[self.kind].shape
         gained = sum(self.step * shape[min(number, len(shape) - 1)] for number in range(rounds))
         return max(0.0, min(self.ceiling, self.start + path.offset + gained))
 
 
 @dataclass(frozen=True)
 class Landscape:
-    mix: Mix
-    subtasks: tuple[tuple[Demand, ...], ...]
+    mix: LandscapeMix
+    subtasks: tuple[tuple[SimulatedCriterion, ...], ...]
     approaches: tuple[Approach, ...]
 
     @property
@@ -161,45 +166,45 @@ class Landscape:
         return frozenset().union(*(approach.tools for approach in self.approaches))
 
 
-def drawn(mix: Mix, dice: Dice) -> Landscape:
+def draw_landscape(mix: LandscapeMix, dice: Dice) -> Landscape:
     """Draw one to four subtasks with one to four criteria each, and two to five approaches with one to four
     paths each.
     """
     subtasks = tuple(
-        tuple(_draw_demand(f"{subtask}.{number}", dice) for number in range(whole(dice, 1, 4)))
-        for subtask in range(whole(dice, 1, 4))
+        tuple(_draw_demand(f"{subtask}.{number}", dice) for number in range(draw_int(dice, 1, 4)))
+        for subtask in range(draw_int(dice, 1, 4))
     )
-    kinds = [_draw_kind(mix, dice) for _ in range(whole(dice, 2, 5))]
-    if not set(kinds) & set(RIGHT):
-        kinds[whole(dice, 0, len(kinds) - 1)] = RIGHT[0]
+    kinds = [_draw_kind(mix, dice) for _ in range(draw_int(dice, 2, 5))]
+    if not set(kinds) & set(RIGHT_KINDS):
+        kinds[draw_int(dice, 0, len(kinds) - 1)] = RIGHT_KINDS[0]
     return Landscape(mix, subtasks, tuple(_draw_approach(kind, mix, dice) for kind in kinds))
 
 
-def chance(dice: Dice, probability: float) -> bool:
+def draw_chance(dice: Dice, probability: float) -> bool:
     return dice.random() < probability
 
 
-def within(dice: Dice, span: Range) -> float:
+def draw_float(dice: Dice, span: FloatRange) -> float:
     low, high = span
     return low + (high - low) * dice.random()
 
 
-def whole(dice: Dice, low: int, high: int) -> int:
+def draw_int(dice: Dice, low: int, high: int) -> int:
     """Return a whole number; both ends are included."""
     return low + int(dice.random() * (high - low + 1))
 
 
-def one_of(dice: Dice, several: Sequence[T]) -> T:
-    return several[whole(dice, 0, len(several) - 1)]
+def draw_choice(dice: Dice, several: Sequence[T]) -> T:
+    return several[draw_int(dice, 0, len(several) - 1)]
 
 
-def _draw_demand(name: str, dice: Dice) -> Demand:
-    mode = CriterionMode.VERIFIABLE if chance(dice, 0.6) else CriterionMode.PLAUSIBLE
-    return Demand(name, mode, within(dice, (0.2, 0.95)))
+def _draw_demand(name: str, dice: Dice) -> SimulatedCriterion:
+    mode = CriterionMode.VERIFIABLE if draw_chance(dice, 0.6) else CriterionMode.PLAUSIBLE
+    return SimulatedCriterion(name, mode, draw_float(dice, (0.2, 0.95)))
 
 
-def _draw_kind(mix: Mix, dice: Dice) -> str:
-    frequencies = {name: getattr(mix, name) for name in KINDS}
+def _draw_kind(mix: LandscapeMix, dice: Dice) -> str:
+    frequencies = {name: getattr(mix, name) for name in APPROACH_KINDS}
     remaining = dice.random() * sum(frequencies.values())
     for name, frequency in frequencies.items():
         remaining -= frequency
@@ -208,71 +213,77 @@ def _draw_kind(mix: Mix, dice: Dice) -> str:
     return name
 
 
-def _draw_approach(kind: str, mix: Mix, dice: Dice) -> Approach:
-    spec = KINDS[kind]
+def _draw_approach(kind: str, mix: LandscapeMix, dice: Dice) -> Approach:
+    spec = APPROACH_KINDS[kind]
     return Approach(
         kind,
-        within(dice, spec.start),
-        within(dice, spec.step),
-        within(dice, spec.ceiling),
-        frozenset(f"tool {whole(dice, 1, mix.tools)}" for _ in range(whole(dice, 1, 3))),
-        within(dice, (0.5, 2.0)),
+        draw_float(dice, spec.start),
+        draw_float(dice, spec.step),
+        draw_float(dice, spec.ceiling),
+        frozenset(f"tool {draw_int(dice, 1, mix.tools)}" for _ in range(draw_int(dice, 1, 3))),
+        draw_float(dice, (0.5, 2.0)),
         _draw_paths(mix, dice),
     )
 
 
-def _draw_paths(mix: Mix, dice: Dice) -> tuple[Path, ...]:
-    paths = [Path(chance(dice, mix.dead), within(dice, (-0.1, 0.1))) for _ in range(whole(dice, 1, 4))]
-    if all(path.dead for path in paths):
-        paths[0] = Path(False, paths[0].offset)
+def _draw_paths(mix: LandscapeMix, dice: Dice) -> tuple[SimulatedPath, ...]:
+    paths = [
+        SimulatedPath(draw_chance(dice, mix.dead), draw_float(dice, (-0.1, 0.1))) for _ in range(draw_int(dice, 1, 4))
+    ]
+    if all(path.is_dead for path in paths):
+        paths[0] = SimulatedPath(False, paths[0].offset)
     return tuple(paths)
 
 
 @dataclass(frozen=True)
-class Plan:
+class SimulatedPlan:
     approach: Approach
-    path: Path
+    path: SimulatedPath
     rounds: int = 0
     """The number of rounds that the plan has been kept."""
 
 
-Turn = Callable[[Plan], Plan]
+PlanChange = Callable[[SimulatedPlan], SimulatedPlan]
 
 
-class Planner:
+class SimulatedPlanner:
     def __init__(self, landscape: Landscape, dice: Dice) -> None:
         self._landscape = landscape
         self._dice = dice
 
-    def first(self) -> Plan:
+    def make_first_plan(self) -> SimulatedPlan:
         return self._choose_plan(self._landscape.approaches)
 
-    def follow(self, plan: Plan, directive: DirectiveName, blocked: frozenset[str]) -> Plan | None:
+    def follow_directive(
+        self, plan: SimulatedPlan, directive: DirectiveName, blocked: frozenset[str]
+    ) -> SimulatedPlan | None:
         """Return the next plan; None if none is allowed."""
         if directive in (DirectiveName.CHANGE_APPROACH, DirectiveName.BREAK_SYMMETRY):
             return self._change_approach(plan, blocked)
         obedient_turn = self._change_path if directive is DirectiveName.CHANGE_PATH else _refine
         return self._follow_mostly(obedient_turn, plan)
 
-    def again(self, plan: Plan) -> Plan:
+    def repeat_plan(self, plan: SimulatedPlan) -> SimulatedPlan:
         """Return the same plan again, with nothing learnt."""
         return self._follow_mostly(lambda same: same, plan)
 
-    def _follow_mostly(self, obedient_turn: Turn, plan: Plan) -> Plan:
-        alternatives: tuple[Turn, ...] = (_refine, self._change_path, self._change_or_refine)
+    def _follow_mostly(self, obedient_turn: PlanChange, plan: SimulatedPlan) -> SimulatedPlan:
+        alternatives: tuple[PlanChange, ...] = (_refine, self._change_path, self._change_or_refine)
         turn = (
-            one_of(self._dice, alternatives) if chance(self._dice, self._landscape.mix.disobedience) else obedient_turn
+            draw_choice(self._dice, alternatives)
+            if draw_chance(self._dice, self._landscape.mix.disobedience)
+            else obedient_turn
         )
         return turn(plan)
 
-    def _change_path(self, plan: Plan) -> Plan:
+    def _change_path(self, plan: SimulatedPlan) -> SimulatedPlan:
         others = [path for path in plan.approach.paths if path is not plan.path]
-        return replace(plan, path=one_of(self._dice, others), rounds=plan.rounds // 2) if others else _refine(plan)
+        return replace(plan, path=draw_choice(self._dice, others), rounds=plan.rounds // 2) if others else _refine(plan)
 
-    def _change_or_refine(self, plan: Plan) -> Plan:
+    def _change_or_refine(self, plan: SimulatedPlan) -> SimulatedPlan:
         return self._change_approach(plan, frozenset()) or _refine(plan)
 
-    def _change_approach(self, plan: Plan, blocked: frozenset[str]) -> Plan | None:
+    def _change_approach(self, plan: SimulatedPlan, blocked: frozenset[str]) -> SimulatedPlan | None:
         candidates = [
             approach
             for approach in self._landscape.approaches
@@ -280,13 +291,13 @@ class Planner:
         ]
         return self._choose_plan(candidates) if candidates else None
 
-    def _choose_plan(self, approaches: Sequence[Approach]) -> Plan:
-        right = [approach for approach in approaches if approach.right]
-        approach = one_of(
-            self._dice, right if right and chance(self._dice, self._landscape.mix.insight) else approaches
+    def _choose_plan(self, approaches: Sequence[Approach]) -> SimulatedPlan:
+        right = [approach for approach in approaches if approach.is_right]
+        approach = draw_choice(
+            self._dice, right if right and draw_chance(self._dice, self._landscape.mix.insight) else approaches
         )
-        return Plan(approach, one_of(self._dice, approach.paths))
+        return SimulatedPlan(approach, draw_choice(self._dice, approach.paths))
 
 
-def _refine(plan: Plan) -> Plan:
+def _refine(plan: SimulatedPlan) -> SimulatedPlan:
     return replace(plan, rounds=plan.rounds + 1)

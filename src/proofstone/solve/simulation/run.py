@@ -14,19 +14,40 @@ from types import MappingProxyType
 from typing import Final
 
 from proofstone.agents.roles.models.solve_messages import (
+    AttemptGap,
+    CriterionFailure,
     CriterionMode,
     CriterionVerdict,
     DirectiveName,
-    FailedCriterion,
     FailureClass,
-    Gap,
     OutcomeStatus,
     SubTaskOutcome,
 )
-from proofstone.solve.rules.gradient import GRADIENT, GRID, NAIVE, PATIENT, Policy, Reading, Weights, decide, reading
-from proofstone.solve.simulation.rules import Demand, Dice, Landscape, Mix, Plan, Planner, Source, chance, drawn, within
+from proofstone.solve.rules.gradient import (
+    GRADIENT_POLICY,
+    GRID_POLICY,
+    NAIVE_POLICY,
+    PATIENT_POLICY,
+    LossWeights,
+    Measurement,
+    Policy,
+    decide,
+    measure_round,
+)
+from proofstone.solve.simulation.rules import (
+    Dice,
+    DiceSource,
+    Landscape,
+    LandscapeMix,
+    SimulatedCriterion,
+    SimulatedPlan,
+    SimulatedPlanner,
+    draw_chance,
+    draw_float,
+    draw_landscape,
+)
 
-ATTEMPTS: Final = 3
+MAX_ATTEMPTS: Final = 3
 """The attempts at a subtask: two corrections."""
 _JITTER: Final = (-0.05, 0.05)
 """The difference between the quality of an attempt and that of the plan."""
@@ -37,7 +58,7 @@ _LOGICAL, _ENVIRONMENTAL = FailureClass.LOGICAL, FailureClass.ENVIRONMENTAL
 
 
 @dataclass(frozen=True)
-class Came:
+class SimulatedRound:
     """The result of one round."""
 
     outcomes: tuple[SubTaskOutcome, ...]
@@ -46,23 +67,23 @@ class Came:
     cost: float
 
     @property
-    def verified(self) -> bool:
-        return bool(self.merged) and not any(verdict.failed for verdict in self.merged)
+    def is_verified(self) -> bool:
+        return bool(self.merged) and not any(verdict.is_failed for verdict in self.merged)
 
 
-def carried_out(landscape: Landscape, plan: Plan, dice: Dice) -> Came:
-    elapsed_ms = _MINUTE_MS * plan.approach.cost * within(dice, _TIME_FACTOR)
-    is_rejected = chance(dice, landscape.mix.rejected)
+def simulate_round(landscape: Landscape, plan: SimulatedPlan, dice: Dice) -> SimulatedRound:
+    elapsed_ms = _MINUTE_MS * plan.approach.cost * draw_float(dice, _TIME_FACTOR)
+    is_rejected = draw_chance(dice, landscape.mix.rejected)
     outcomes = tuple(_simulate_subtask(demands, landscape, plan, dice) for demands in landscape.subtasks)
     merged = (
         (_make_verdict("whole", _LOGICAL if is_rejected else None),)
-        if all(outcome.matched for outcome in outcomes)
+        if all(outcome.is_matched for outcome in outcomes)
         else ()
     )
-    return Came(outcomes, merged, elapsed_ms, plan.approach.cost)
+    return SimulatedRound(outcomes, merged, elapsed_ms, plan.approach.cost)
 
 
-def refused(landscape: Landscape) -> Came:
+def simulate_missing_plan(landscape: Landscape) -> SimulatedRound:
     """Return the result without a plan: every criterion fails because of the environment, and it takes a minute."""
     outcomes = tuple(
         SubTaskOutcome(
@@ -73,15 +94,17 @@ def refused(landscape: Landscape) -> Came:
         )
         for demands in landscape.subtasks
     )
-    return Came(outcomes, (), _MINUTE_MS, 1.0)
+    return SimulatedRound(outcomes, (), _MINUTE_MS, 1.0)
 
 
-def _simulate_subtask(demands: tuple[Demand, ...], landscape: Landscape, plan: Plan, dice: Dice) -> SubTaskOutcome:
+def _simulate_subtask(
+    demands: tuple[SimulatedCriterion, ...], landscape: Landscape, plan: SimulatedPlan, dice: Dice
+) -> SubTaskOutcome:
     """Simulate the attempts until all criteria pass. An obstacle affects all attempts, so there is only one then."""
-    is_blocked = chance(dice, landscape.mix.noise) or plan.path.dead
+    is_blocked = draw_chance(dice, landscape.mix.noise) or plan.path.is_dead
     gaps: list[dict[str, FailureClass]] = []
-    while len(gaps) < (1 if is_blocked else ATTEMPTS) and (not gaps or gaps[-1]):
-        quality = -1.0 if is_blocked else plan.approach.quality(plan.path, plan.rounds) + within(dice, _JITTER)
+    while len(gaps) < (1 if is_blocked else MAX_ATTEMPTS) and (not gaps or gaps[-1]):
+        quality = -1.0 if is_blocked else plan.approach.quality(plan.path, plan.rounds) + draw_float(dice, _JITTER)
         missing = [demand for demand in demands if quality < demand.difficulty]
         gaps.append({demand.name: _perceived_class(demand, is_blocked, landscape, plan, dice) for demand in missing})
     return SubTaskOutcome(
@@ -96,18 +119,20 @@ def _simulate_subtask(demands: tuple[Demand, ...], landscape: Landscape, plan: P
     )
 
 
-def _perceived_class(demand: Demand, is_blocked: bool, landscape: Landscape, plan: Plan, dice: Dice) -> FailureClass:
+def _perceived_class(
+    demand: SimulatedCriterion, is_blocked: bool, landscape: Landscape, plan: SimulatedPlan, dice: Dice
+) -> FailureClass:
     """Return the class as it is perceived, which may be wrong."""
     is_reachable = demand.difficulty <= plan.approach.ceiling
-    is_logical = not is_blocked and (not is_reachable or chance(dice, landscape.mix.unfinished))
-    return _LOGICAL if is_logical is not chance(dice, landscape.mix.misread) else _ENVIRONMENTAL
+    is_logical = not is_blocked and (not is_reachable or draw_chance(dice, landscape.mix.unfinished))
+    return _LOGICAL if is_logical is not draw_chance(dice, landscape.mix.misread) else _ENVIRONMENTAL
 
 
-def _make_gap(number: int, failed: dict[str, FailureClass]) -> Gap:
-    return Gap(
+def _make_gap(number: int, failed: dict[str, FailureClass]) -> AttemptGap:
+    return AttemptGap(
         attempt=number,
         failed_criteria=tuple(
-            FailedCriterion(criterion=name, failure_class=failure_class) for name, failure_class in failed.items()
+            CriterionFailure(criterion=name, failure_class=failure_class) for name, failure_class in failed.items()
         ),
     )
 
@@ -118,10 +143,10 @@ def _make_verdict(
     return CriterionVerdict(criterion=name, mode=mode, verdict="fail" if failure else "pass", failure_class=failure)
 
 
-NONE: Final[frozenset[str]] = frozenset()
+NO_TOOLS: Final[frozenset[str]] = frozenset()
 
 
-class Habit(StrEnum):
+class PlannerHabit(StrEnum):
     """What the planner does with earlier results."""
 
     OBEYS = "obeys"
@@ -136,25 +161,25 @@ class Habit(StrEnum):
 class Contender:
     summary: str
     policy: Policy
-    habit: Habit = Habit.OBEYS
+    habit: PlannerHabit = PlannerHabit.OBEYS
 
 
 CONTENDERS: Final[Mapping[str, Contender]] = MappingProxyType(
     {
-        "gradient": Contender("the policy of the rules", GRADIENT),
-        "patient": Contender("the same, but the first round is refined, whatever it was", PATIENT),
-        "grid": Contender("the author's later grid, which hands over what is near as partial", GRID),
-        "naive": Contender("always refine: the same approach and path, with what was learnt", NAIVE),
-        "again": Contender("the same plan again, with nothing learnt", NAIVE, Habit.REPEATS),
-        "fresh": Contender("a new plan each time, with nothing learnt", NAIVE, Habit.FORGETS),
+        "gradient": Contender("the policy of the rules", GRADIENT_POLICY),
+        "patient": Contender("the same, but the first round is refined, whatever it was", PATIENT_POLICY),
+        "grid": Contender("the author's later grid, which hands over what is near as partial", GRID_POLICY),
+        "naive": Contender("always refine: the same approach and path, with what was learnt", NAIVE_POLICY),
+        "again": Contender("the same plan again, with nothing learnt", NAIVE_POLICY, PlannerHabit.REPEATS),
+        "fresh": Contender("a new plan each time, with nothing learnt", NAIVE_POLICY, PlannerHabit.FORGETS),
     }
 )
 """`naive`, `again` and `fresh` are three kinds of retry without direction."""
 
 
 @dataclass(frozen=True)
-class Run:
-    accepted: bool
+class SimulatedRun:
+    is_accepted: bool
     cost: float
     losses: tuple[float, ...]
     """L after each round."""
@@ -166,62 +191,70 @@ class Run:
         return len(self.losses)
 
 
-def run(landscape: Landscape, contender: Contender, weights: Weights, source: Source) -> Run:
+def simulate_run(landscape: Landscape, contender: Contender, weights: LossWeights, source: DiceSource) -> SimulatedRun:
     """Run a contender in a landscape. `source` gives the luck of this landscape: by round, the same for every
     contender.
     """
-    planner = Planner(landscape, source("planner"))
-    last_plan = planner.first()
-    result = carried_out(landscape, last_plan, source("round 0"))
-    measured: Reading | None = None
+    planner = SimulatedPlanner(landscape, source("planner"))
+    last_plan = planner.make_first_plan()
+    result = simulate_round(landscape, last_plan, source("round 0"))
+    measured: Measurement | None = None
     elapsed_ms = cost = 0.0
     losses: list[float] = []
     while True:
         elapsed_ms += result.elapsed_ms
         cost += result.cost
-        measured = reading(
+        measured = measure_round(
             result.outcomes,
             result.merged,
             replans=len(losses),
             elapsed_ms=elapsed_ms,
             before=measured,
             weights=weights,
-            verified=result.verified,
+            verified=result.is_verified,
         )
         losses.append(measured.loss.L)
         row = decide(contender.policy, measured, weights)
         if row.directive in (DirectiveName.ACCEPT, DirectiveName.ABANDON):
-            return Run(row.directive is DirectiveName.ACCEPT, cost, tuple(losses), measured.loss.D)
+            return SimulatedRun(row.directive is DirectiveName.ACCEPT, cost, tuple(losses), measured.loss.D)
         plan = _next_plan(
             planner,
             contender.habit,
             last_plan,
             row.directive,
-            _blocked_tools(landscape, result) if row.blocks else NONE,
+            _blocked_tools(landscape, result) if row.blocks_tools else NO_TOOLS,
         )
         last_plan = plan or last_plan
-        result = carried_out(landscape, plan, source(f"round {len(losses)}")) if plan else refused(landscape)
+        result = (
+            simulate_round(landscape, plan, source(f"round {len(losses)}"))
+            if plan
+            else simulate_missing_plan(landscape)
+        )
 
 
 def _next_plan(
-    planner: Planner, habit: Habit, plan: Plan, directive: DirectiveName, blocked: frozenset[str]
-) -> Plan | None:
+    planner: SimulatedPlanner,
+    habit: PlannerHabit,
+    plan: SimulatedPlan,
+    directive: DirectiveName,
+    blocked: frozenset[str],
+) -> SimulatedPlan | None:
     match habit:
-        case Habit.FORGETS:
-            return planner.first()
-        case Habit.REPEATS:
-            return planner.again(plan)
-        case Habit.OBEYS:
-            return planner.follow(plan, directive, blocked)
+        case PlannerHabit.FORGETS:
+            return planner.make_first_plan()
+        case PlannerHabit.REPEATS:
+            return planner.repeat_plan(plan)
+        case PlannerHabit.OBEYS:
+            return planner.follow_directive(plan, directive, blocked)
 
 
-def _blocked_tools(landscape: Landscape, result: Came) -> frozenset[str]:
+def _blocked_tools(landscape: Landscape, result: SimulatedRound) -> frozenset[str]:
     """Return the tools of failed subtasks; none, if these are all tools, as in the loop."""
-    tools = frozenset(tool for outcome in result.outcomes if not outcome.matched for tool in outcome.tools)
-    return tools if tools < landscape.tools else NONE
+    tools = frozenset(tool for outcome in result.outcomes if not outcome.is_matched for tool in outcome.tools)
+    return tools if tools < landscape.tools else NO_TOOLS
 
 
-Z: Final = 1.959964
+Z_95: Final = 1.959964
 """In a normal distribution, 95 % lie within this many standard deviations."""
 BASELINES: Final = ("naive", "again")
 """The policies that the others are compared with. They are always run."""
@@ -235,7 +268,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Summary:
+class PolicySummary:
     """The results of one policy over all landscapes."""
 
     policy: str
@@ -252,49 +285,54 @@ class Summary:
     """The mean L by round; a run that has ended keeps its last value."""
 
 
-def compare(
-    mix: Mix, policies: Iterable[str], landscapes: int, source: Source, weights: Weights
-) -> tuple[Summary, ...]:
+def compare_policies(
+    mix: LandscapeMix, policies: Iterable[str], landscapes: int, source: DiceSource, weights: LossWeights
+) -> tuple[PolicySummary, ...]:
     """Run each policy over the same landscapes, with the same luck and the same budget."""
     names = tuple(dict.fromkeys((*policies, *BASELINES)))
-    runs: Mapping[str, list[Run]] = {name: [] for name in names}
+    runs: Mapping[str, list[SimulatedRun]] = {name: [] for name in names}
     for number in range(landscapes):
         luck = _source_for(number, source)
-        landscape = drawn(mix, luck("landscape"))
+        landscape = draw_landscape(mix, luck("landscape"))
         for name in names:
-            runs[name].append(run(landscape, CONTENDERS[name], weights, luck))
+            runs[name].append(simulate_run(landscape, CONTENDERS[name], weights, luck))
     return tuple(_summarize(name, runs[name], {baseline: runs[baseline] for baseline in BASELINES}) for name in names)
 
 
-def wilson(successes: int, total: int) -> Estimate:
+def wilson_interval(successes: int, total: int) -> Estimate:
     """Return a share and its interval by Wilson's score, which stays between 0 and 1."""
     share = successes / total
-    scale = 1 + Z**2 / total
-    middle = (share + Z**2 / (2 * total)) / scale
-    reach = Z * sqrt(share * (1 - share) / total + Z**2 / (4 * total**2)) / scale
+    scale = 1 + Z_95**2 / total
+    middle = (share + Z_95**2 / (2 * total)) / scale
+    reach = Z_95 * sqrt(share * (1 - share) / total + Z_95**2 / (4 * total**2)) / scale
     return Estimate(share, max(0.0, middle - reach), min(1.0, middle + reach))
 
 
-def paired(ours: Sequence[bool], theirs: Sequence[bool]) -> Estimate:
+def paired_difference(ours: Sequence[bool], theirs: Sequence[bool]) -> Estimate:
     """Return the mean difference, pair by pair."""
     differences = [int(own) - int(their) for own, their in zip(ours, theirs, strict=True)]
-    reach = Z * pstdev(differences) / sqrt(len(differences))
+    reach = Z_95 * pstdev(differences) / sqrt(len(differences))
     return Estimate(fmean(differences), fmean(differences) - reach, fmean(differences) + reach)
 
 
-def _source_for(landscape: int, source: Source) -> Source:
+def _source_for(landscape: int, source: DiceSource) -> DiceSource:
     """Return the luck of one landscape."""
     return lambda name: source(f"{landscape} {name}")
 
 
-def _summarize(name: str, runs: Sequence[Run], baselines: Mapping[str, Sequence[Run]]) -> Summary:
-    accepted = [result.accepted for result in runs]
+def _summarize(
+    name: str, runs: Sequence[SimulatedRun], baselines: Mapping[str, Sequence[SimulatedRun]]
+) -> PolicySummary:
+    accepted = [result.is_accepted for result in runs]
     longest = max(result.rounds for result in runs)
-    return Summary(
+    return PolicySummary(
         name,
         len(runs),
-        wilson(sum(accepted), len(runs)),
-        {name: paired(accepted, [other.accepted for other in others]) for name, others in baselines.items()},
+        wilson_interval(sum(accepted), len(runs)),
+        {
+            name: paired_difference(accepted, [other.is_accepted for other in others])
+            for name, others in baselines.items()
+        },
         fmean(result.rounds for result in runs),
         fmean(result.cost for result in runs),
         fmean(result.distance for result in runs),

@@ -12,11 +12,13 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 
 _MAX_CHARACTERS = 20_000
 _MAX_BRIEF_CHARACTERS = 2_000
-MESSAGE = re.compile(r"\s*(?P<speaker>(?:\w[\w .+-]{0,60}:\s+){0,2})(?P<mark>[`*]{0,2})\[(?P<tag>[A-Z][A-Z_-]*)\]")
+MESSAGE_START = re.compile(
+    r"\s*(?P<speaker>(?:\w[\w .+-]{0,60}:\s+){0,2})(?P<mark>[`*]{0,2})\[(?P<tag>[A-Z][A-Z_-]*)\]"
+)
 """The start of a line that is, or might be, a message. The name of the speaker may come first."""
 _HEADING_OR_FENCE = re.compile(r"\s*(?:#|```)")
 _SEPARATORS = re.compile(r"[|,\n\r]|: ")
@@ -41,7 +43,7 @@ def _to_prose(value: object) -> object:
 
 def _is_markup(line: str) -> bool:
     """Return whether the line is a heading, a message or a fence."""
-    return bool(MESSAGE.match(line) or _HEADING_OR_FENCE.match(line))
+    return bool(MESSAGE_START.match(line) or _HEADING_OR_FENCE.match(line))
 
 
 def _strip_backticks(value: object) -> object:
@@ -62,7 +64,7 @@ def _strip_full_stop(value: object) -> object:
     return value.rstrip(" .") if isinstance(value := _join_lines(value), str) else value
 
 
-def brief(text: str) -> str:
+def truncate_line(text: str) -> str:
     """Shorten text from others so that it fits on one line of a message."""
     plain = " ".join(text.split())
     return plain if len(plain) <= _MAX_BRIEF_CHARACTERS else f"{plain[:_MAX_BRIEF_CHARACTERS]} …"
@@ -86,7 +88,7 @@ PhaseNumber = Annotated[int, Field(ge=0, le=10_000)]
 VersionNumber = int
 
 
-class ContextItem(Contract):
+class ContextItem(FrozenModel):
     """One statement of the context."""
 
     key: Name
@@ -97,12 +99,12 @@ class ContextItem(Contract):
     """… or must meet one of these criteria. If both are empty, it concerns every agent."""
 
 
-class ContextSection(Contract):
+class ContextSection(FrozenModel):
     name: Name
     items: tuple[ContextItem, ...] = Field(min_length=1)
 
 
-class ContextVersion(Contract):
+class ContextVersion(FrozenModel):
     number: VersionNumber = Field(ge=1)
     sections: tuple[ContextSection, ...] = ()
 
@@ -115,7 +117,7 @@ class ContextVersion(Contract):
         return self
 
 
-class Operation(StrEnum):
+class DeltaOperation(StrEnum):
     ADDED = "ADDED"
     CHANGED = "CHANGED"
     REMOVED = "REMOVED"
@@ -123,21 +125,21 @@ class Operation(StrEnum):
     """A line of a section that was rewritten as a whole."""
 
 
-class DeltaLine(Contract):
-    operation: Operation
+class DeltaLine(FrozenModel):
+    operation: DeltaOperation
     section: Name
     key: Name
     text: Sentence
     """The current text, or the last text of a removed item."""
 
 
-class Action(StrEnum):
+class AckAction(StrEnum):
     CONTINUE = "CONTINUE"
     PAUSE = "PAUSE"
     NEED_CLARIFICATION = "NEED_CLARIFICATION"
 
 
-class ContextUpdate(Contract):
+class ContextUpdate(FrozenModel):
     """An update of the context that is sent to an agent."""
 
     before: VersionNumber = Field(ge=0)
@@ -152,17 +154,17 @@ class ContextUpdate(Contract):
         return self
 
 
-class Ack(Contract):
+class Ack(FrozenModel):
     """An agent's acknowledgement of a context update."""
 
     version: VersionNumber = Field(ge=1)
     applied: int = Field(ge=0)
     total: int = Field(ge=0)
     impact: Clause
-    action: Action
+    action: AckAction
 
 
-class Reader(Contract):
+class ContextReader(FrozenModel):
     """An agent as a reader of the context."""
 
     agent: str
@@ -181,7 +183,7 @@ class Reader(Contract):
     """The number of lines to acknowledge. None if no acknowledgement is awaited."""
 
 
-class Sent(Contract):
+class ContextDelivery(FrozenModel):
     """A context update and its receiver."""
 
     agent: str

@@ -10,11 +10,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proofstone.common.models import Contract, Finding
-from proofstone.supervision.models.ladder import Asked, Cause, Grade, Impact, Level, Score, SelfLocate
+from proofstone.common.models import Finding, FrozenModel
+from proofstone.supervision.models.ladder import (
+    AnalysisScore,
+    AnswerGrade,
+    DeviationImpact,
+    DueQuestion,
+    ReverifyCause,
+    ReverifyLevel,
+    SelfLocate,
+)
 
 
-class TaskBegan(Contract):
+class TaskStarted(FrozenModel):
     kind: Literal["task_began"] = "task_began"
     task: str
     number: int = 1
@@ -24,23 +32,23 @@ class TaskBegan(Contract):
     criteria: int = 0
 
 
-class GateEntered(Contract):
+class GateEntered(FrozenModel):
     """The agent enters the understanding gate."""
 
     kind: Literal["gate_entered"] = "gate_entered"
 
 
-class GatePassed(Contract):
+class GatePassed(FrozenModel):
     """The agent has passed the understanding gate and starts its work."""
 
     kind: Literal["gate_passed"] = "gate_passed"
 
 
-class TurnStarted(Contract):
+class TurnStarted(FrozenModel):
     kind: Literal["turn_started"] = "turn_started"
 
 
-class TurnEnded(Contract):
+class TurnEnded(FrozenModel):
     """A turn boundary: the engine can send a message to the agent."""
 
     kind: Literal["turn_ended"] = "turn_ended"
@@ -48,23 +56,23 @@ class TurnEnded(Contract):
     """The number of tool calls in the turn. 0 if the agent has said all it had to say."""
 
 
-class ToolUsed(Contract):
+class ToolUsed(FrozenModel):
     kind: Literal["tool_used"] = "tool_used"
     name: str
 
 
-class FileChanged(Contract):
+class FileChanged(FrozenModel):
     kind: Literal["file_changed"] = "file_changed"
     path: str
 
 
-class ReportUpdated(Contract):
+class ReportUpdated(FrozenModel):
     """The agent's report is up to date with its work."""
 
     kind: Literal["report_updated"] = "report_updated"
 
 
-class TokensUsed(Contract):
+class TokensUsed(FrozenModel):
     """How much of the model's context window is used."""
 
     kind: Literal["tokens_used"] = "tokens_used"
@@ -72,7 +80,7 @@ class TokensUsed(Contract):
     window: int | None = Field(default=None, gt=0)
 
 
-class CriteriaSeen(Contract):
+class CriteriaChecked(FrozenModel):
     """How many criteria the engine has observed to be met."""
 
     kind: Literal["criteria_seen"] = "criteria_seen"
@@ -80,12 +88,12 @@ class CriteriaSeen(Contract):
     total: int = Field(ge=0)
 
 
-class CheckFailed(Contract):
+class CheckFailed(FrozenModel):
     kind: Literal["check_failed"] = "check_failed"
     check: str
 
 
-class Claimed(Contract):
+class ResultClaimed(FrozenModel):
     """What the agent claims to have done."""
 
     kind: Literal["claimed"] = "claimed"
@@ -94,14 +102,14 @@ class Claimed(Contract):
     error: str = ""
 
 
-class ApproachDiffers(Contract):
+class ApproachDiffers(FrozenModel):
     """A comparison with the plan found that the agent takes another approach."""
 
     kind: Literal["approach_differs"] = "approach_differs"
     why: str
 
 
-class ContextChanged(Contract):
+class ContextChanged(FrozenModel):
     """A context update was sent that affects this agent's files or criteria."""
 
     kind: Literal["context_changed"] = "context_changed"
@@ -109,7 +117,7 @@ class ContextChanged(Contract):
     what: str
 
 
-class SelfLocated(Contract):
+class SelfLocated(FrozenModel):
     """The agent reported its position."""
 
     kind: Literal["self_located"] = "self_located"
@@ -118,54 +126,54 @@ class SelfLocated(Contract):
     """Where the report differs from what the engine observed."""
 
 
-class QuestionAnswered(Contract):
+class QuestionAnswered(FrozenModel):
     kind: Literal["question_answered"] = "question_answered"
-    grade: Grade
+    grade: AnswerGrade
 
 
-class AnalysisSubmitted(Contract):
+class AnalysisSubmitted(FrozenModel):
     kind: Literal["analysis_submitted"] = "analysis_submitted"
-    score: Score
+    score: AnalysisScore
 
 
-class AnswerUnreadable(Contract):
+class AnswerUnreadable(FrozenModel):
     """The agent replied, but the reply cannot be read as an answer to the question."""
 
     kind: Literal["answer_unreadable"] = "answer_unreadable"
     why: str
 
 
-class QuestionOpened(Contract):
+class QuestionOpened(FrozenModel):
     """A question to the agent is open. Used by the position table."""
 
     kind: Literal["question_opened"] = "question_opened"
-    level: Level
+    level: ReverifyLevel
 
 
-class QuestionClosed(Contract):
+class QuestionClosed(FrozenModel):
     kind: Literal["question_closed"] = "question_closed"
 
 
-class TimePassed(Contract):
+class TimePassed(FrozenModel):
     """Nothing happened, and the clock was checked."""
 
     kind: Literal["time_passed"] = "time_passed"
 
 
-class Restarted(Contract):
+class EngineRestarted(FrozenModel):
     """The engine was restarted after an interruption."""
 
     kind: Literal["restarted"] = "restarted"
 
 
-class AttemptEnded(Contract):
+class AttemptEnded(FrozenModel):
     """The agent has handed over its work; checks follow."""
 
     kind: Literal["attempt_ended"] = "attempt_ended"
 
 
-Event = Annotated[
-    TaskBegan
+AgentEvent = Annotated[
+    TaskStarted
     | GateEntered
     | GatePassed
     | TurnStarted
@@ -174,9 +182,9 @@ Event = Annotated[
     | FileChanged
     | ReportUpdated
     | TokensUsed
-    | CriteriaSeen
+    | CriteriaChecked
     | CheckFailed
-    | Claimed
+    | ResultClaimed
     | ApproachDiffers
     | ContextChanged
     | SelfLocated
@@ -186,52 +194,52 @@ Event = Annotated[
     | QuestionOpened
     | QuestionClosed
     | TimePassed
-    | Restarted
+    | EngineRestarted
     | AttemptEnded,
     Field(discriminator="kind"),
 ]
 
 
-class Observed(Contract):
+class AgentObservation(FrozenModel):
     """An event, its agent and its time."""
 
     agent: str
     at: float
     """Seconds on the engine's clock."""
-    event: Event
+    event: AgentEvent
 
 
-class Noticed(Contract):
+class CauseNoticed(FrozenModel):
     kind: Literal["noticed"] = "noticed"
-    cause: Cause
+    cause: ReverifyCause
 
 
-class Held(Contract):
+class QuestionDelayed(FrozenModel):
     """A question is due, but the last one was asked recently: it waits, and the agent continues."""
 
     kind: Literal["held"] = "held"
-    causes: tuple[Cause, ...]
+    causes: tuple[ReverifyCause, ...]
     until: float
 
 
-class Ask(Contract):
+class AskQuestion(FrozenModel):
     kind: Literal["ask"] = "ask"
-    asked: Asked
+    asked: DueQuestion
     at_once: bool = False
     """The agent is silent, so there is no turn boundary to wait for."""
 
 
-class Escalate(Contract):
+class Escalate(FrozenModel):
     kind: Literal["escalate"] = "escalate"
-    causes: tuple[Cause, ...]
+    causes: tuple[ReverifyCause, ...]
     """The causes, at their current level."""
-    to: Level
+    to: ReverifyLevel
     why: str
 
 
-class Resume(Contract):
+class ResumeWork(FrozenModel):
     kind: Literal["resume"] = "resume"
-    causes: tuple[Cause, ...]
+    causes: tuple[ReverifyCause, ...]
     why: str
     caps: bool = False
     """Something could not be verified: the confidence is at most Medium."""
@@ -239,39 +247,47 @@ class Resume(Contract):
     """The agent's approach has changed: its plan must be approved again before it continues."""
 
 
-class UpdateContext(Contract):
+class UpdateContext(FrozenModel):
     """The agent deviates and said so: the plan and file ownership are amended, and it continues."""
 
     kind: Literal["update_context"] = "update_context"
-    causes: tuple[Cause, ...]
-    impact: Impact
+    causes: tuple[ReverifyCause, ...]
+    impact: DeviationImpact
     files: tuple[str, ...]
     """Files that are to be declared as well."""
     why: str
     caps: bool = False
 
 
-class Correct(Contract):
+class RequestCorrection(FrozenModel):
     """The agent is told what is wrong and submits again."""
 
     kind: Literal["correct"] = "correct"
-    causes: tuple[Cause, ...]
+    causes: tuple[ReverifyCause, ...]
     why: str
     submission: int
     """The number of the rejected submission."""
     finding: Finding | None = None
 
 
-class Respawn(Contract):
+class RespawnAgent(FrozenModel):
     """The agent is stopped, and another one starts with another approach."""
 
     kind: Literal["respawn"] = "respawn"
-    causes: tuple[Cause, ...]
+    causes: tuple[ReverifyCause, ...]
     why: str
     finding: Finding | None = None
 
 
-Decision = Annotated[
-    Noticed | Held | Ask | Escalate | Resume | UpdateContext | Correct | Respawn, Field(discriminator="kind")
+MonitorDecision = Annotated[
+    CauseNoticed
+    | QuestionDelayed
+    | AskQuestion
+    | Escalate
+    | ResumeWork
+    | UpdateContext
+    | RequestCorrection
+    | RespawnAgent,
+    Field(discriminator="kind"),
 ]
-Ending = Resume | UpdateContext | Respawn
+FinalDecision = ResumeWork | UpdateContext | RespawnAgent

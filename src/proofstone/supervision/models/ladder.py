@@ -10,13 +10,13 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from proofstone.agents.roles.models.payload import Part
-from proofstone.common.models import Contract, Finding, Verdict
+from proofstone.agents.roles.models.payload import AnswerPart
+from proofstone.common.models import Finding, FrozenModel, Verdict
 from proofstone.supervision.models.context import PhaseNumber, Phrase, Sentence
-from proofstone.supervision.models.understanding import Item, ItemVerdict
+from proofstone.supervision.models.understanding import AnalysisItem, ItemVerdict
 
 
-class Level(IntEnum):
+class ReverifyLevel(IntEnum):
     PING = 1
     """A ping that asks where the agent is."""
     QUESTION = 2
@@ -25,7 +25,7 @@ class Level(IntEnum):
     """An abbreviated impact analysis."""
 
 
-class Trigger(StrEnum):
+class ReverifyTrigger(StrEnum):
     SILENCE = "T1"
     STALE_DOCS = "T2"
     SCOPE_CHANGE = "T3"
@@ -35,20 +35,20 @@ class Trigger(StrEnum):
     RECOVERY = "T7"
 
 
-class Cause(Contract):
+class ReverifyCause(FrozenModel):
     """One anomaly of one agent. It keeps its number while it climbs the ladder, until it is settled."""
 
     number: int = Field(ge=1)
-    trigger: Trigger
-    level: Level
+    trigger: ReverifyTrigger
+    level: ReverifyLevel
     reason: str
 
 
-class Asked(Contract):
+class DueQuestion(FrozenModel):
     """A question that is due or open."""
 
-    level: Level
-    causes: tuple[Cause, ...] = Field(min_length=1)
+    level: ReverifyLevel
+    causes: tuple[ReverifyCause, ...] = Field(min_length=1)
     """Every cause that the question is to settle. The strongest question that is due covers the weaker ones."""
     time: int = Field(default=1, ge=1)
     """For a ping, its number in a row. For an analysis, the number of the submission."""
@@ -56,7 +56,7 @@ class Asked(Contract):
     """Turns without an answer, in which the agent used tools."""
 
 
-class Result(StrEnum):
+class AnswerResult(StrEnum):
     """What an answer shows, or that there is no answer."""
 
     FITS = "fits"
@@ -70,7 +70,7 @@ class Result(StrEnum):
     UNANSWERED = "unanswered"
 
 
-class Impact(StrEnum):
+class DeviationImpact(StrEnum):
     """How far the work is from its plan, in ascending order."""
 
     NONE = "NONE"
@@ -79,7 +79,7 @@ class Impact(StrEnum):
 
     @property
     def rank(self) -> int:
-        return tuple(Impact).index(self)
+        return tuple(DeviationImpact).index(self)
 
 
 class Category(StrEnum):
@@ -94,7 +94,7 @@ class Category(StrEnum):
     ALTERNATIVE_DEMAND = "ALTERNATIVE_DEMAND"
 
 
-class Expected(Contract):
+class RequiredMentions(FrozenModel):
     """What an answer must name, as far as the engine knows."""
 
     what: Literal["files", "names"]
@@ -103,16 +103,16 @@ class Expected(Contract):
     """If not empty, the answer must name at least one of these."""
 
 
-class Question(Contract):
+class ReverifyQuestion(FrozenModel):
     category: Category
     text: Sentence
-    expected: Expected | None = None
+    expected: RequiredMentions | None = None
     """None if code cannot check the answer."""
     judged: bool = True
     """Whether a judge must say if the answer shows understanding."""
 
 
-class Grade(Contract):
+class AnswerGrade(FrozenModel):
     """The grade of the answer to a question."""
 
     verdict: Verdict
@@ -124,7 +124,7 @@ class Grade(Contract):
     """Whether the plan must be approved again before the work continues."""
 
 
-class MiniAnalysis(Part):
+class MiniAnalysis(AnswerPart):
     """The abbreviated impact analysis, and what has changed since the analysis before the work."""
 
     task: Sentence = Field(description="The task as you understand it now, and what is new about it.")
@@ -132,10 +132,10 @@ class MiniAnalysis(Part):
     downstream: Sentence = Field(description="Who your work affects, and whether what you said about that still holds.")
     claimed_before: Sentence = Field(description="The point of your first analysis that matters here.")
     reality: Sentence = Field(description="What is different now, and why.")
-    impact: Impact
+    impact: DeviationImpact
 
 
-class LaterTask(Contract):
+class LaterTask(FrozenModel):
     """A task that depends on the current one."""
 
     id: str
@@ -143,12 +143,12 @@ class LaterTask(Contract):
     files: tuple[str, ...] = ()
 
 
-class Score(Contract):
+class AnalysisScore(FrozenModel):
     """An abbreviated analysis, compared with the plan and the real change."""
 
-    result: Literal[Result.INTACT, Result.JUSTIFIED, Result.UNJUSTIFIED]
-    claimed: Impact
-    computed: Impact
+    result: Literal[AnswerResult.INTACT, AnswerResult.JUSTIFIED, AnswerResult.UNJUSTIFIED]
+    claimed: DeviationImpact
+    computed: DeviationImpact
     items: tuple[ItemVerdict, ...]
     hidden: Finding | None = None
     """A deviation that the agent did not admit: the engine's own observation contradicts its claim."""
@@ -157,12 +157,12 @@ class Score(Contract):
     reason: str
 
     @property
-    def impact(self) -> Impact:
+    def impact(self) -> DeviationImpact:
         """The greater of both."""
         return max(self.claimed, self.computed, key=lambda one: one.rank)
 
     @property
-    def unverifiable(self) -> tuple[Item, ...]:
+    def unverifiable(self) -> tuple[AnalysisItem, ...]:
         return tuple(item.item for item in self.items if item.verdict is Verdict.UNVERIFIABLE)
 
 
@@ -183,7 +183,7 @@ class PositionStatus(StrEnum):
     """The first instructions are about to leave the agent's context window."""
 
 
-class Docs(StrEnum):
+class DocsStatus(StrEnum):
     CURRENT = "current"
     STALE = "stale"
     """Source has changed since the report was last updated."""
@@ -199,7 +199,7 @@ class ToolUse(StrEnum):
     EXEMPT = "EXEMPT"
 
 
-class Work(StrEnum):
+class WorkKind(StrEnum):
     """The kind of work of a phase, which determines how much the agent must look up."""
 
     RESEARCH = "research"
@@ -208,7 +208,7 @@ class Work(StrEnum):
     IMPLEMENTATION = "implementation"
 
 
-class SelfLocate(Contract):
+class SelfLocate(FrozenModel):
     """The position that an agent reports."""
 
     phase: PhaseNumber
@@ -217,10 +217,10 @@ class SelfLocate(Contract):
     step: Annotated[Phrase, BeforeValidator(_limit_words)]
     progress: int = Field(ge=0, le=100)
     tool_calls: int = Field(ge=0, le=1_000_000)
-    docs: Docs
+    docs: DocsStatus
 
 
-class Position(Contract):
+class Position(FrozenModel):
     """A row of the position table at one moment."""
 
     agent: str
@@ -232,7 +232,7 @@ class Position(Contract):
     progress: int | None
     """Met criteria in percent of all. None if the total is unknown."""
     last_self_locate: float | None
-    docs: Docs
+    docs: DocsStatus
     tool_calls: int
     tool_use: ToolUse
     turns: int
@@ -243,7 +243,7 @@ class Position(Contract):
     notes: tuple[str, ...] = ()
 
 
-class AgentSeen(Contract):
+class AgentPosition(FrozenModel):
     """The position of an agent of a run, current or last observed."""
 
     part: str = ""

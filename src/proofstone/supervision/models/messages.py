@@ -6,44 +6,44 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 from proofstone.supervision.models.context import Ack, ContextUpdate, Name, PhaseNumber, Phrase, Prose, Sentence
-from proofstone.supervision.models.ladder import Category, Level, MiniAnalysis, SelfLocate
+from proofstone.supervision.models.ladder import Category, MiniAnalysis, ReverifyLevel, SelfLocate
 from proofstone.supervision.models.understanding import ImpactAnalysis
 
 
-class Reverify(Contract):
+class ReverifyRequest(FrozenModel):
     """`[REVERIFY]`: a request to re-verify the agent."""
 
     phase: PhaseNumber
-    level: Level
+    level: ReverifyLevel
     target: Phrase
     reason: Phrase
     question: Sentence | None = None
 
     @model_validator(mode="after")
-    def _require_question_at_level_two(self) -> Reverify:
-        if (self.question is not None) != (self.level is Level.QUESTION):
+    def _require_question_at_level_two(self) -> ReverifyRequest:
+        if (self.question is not None) != (self.level is ReverifyLevel.QUESTION):
             raise ValueError("level 2 has a question, and no other level has one")
         return self
 
 
-class Response(Contract):
+class ReverifyResponse(FrozenModel):
     """`[REVERIFY-RESPONSE]` in free text."""
 
     phase: PhaseNumber
-    level: Level
+    level: ReverifyLevel
     content: Prose = Field(min_length=1)
 
 
-class AnalysisResponse(Contract):
+class ReverifyAnalysis(FrozenModel):
     """`[REVERIFY-RESPONSE]` at level 3."""
 
     phase: PhaseNumber
     analysis: MiniAnalysis
 
 
-class ImpactMessage(Contract):
+class ImpactMessage(FrozenModel):
     """`[IMPACT-ANALYSIS]`"""
 
     phase: PhaseNumber
@@ -52,20 +52,20 @@ class ImpactMessage(Contract):
     analysis: ImpactAnalysis
 
 
-class ImpactVerified(Contract):
+class ImpactVerified(FrozenModel):
     """`[IMPACT_VERIFIED]`"""
 
     phase: PhaseNumber | None = None
 
 
-class ImpactRejected(Contract):
+class ImpactRejected(FrozenModel):
     """`[IMPACT_REJECTED]`"""
 
     phase: PhaseNumber | None = None
     reason: Sentence | None = None
 
 
-class Challenge(Contract):
+class ImpactChallenge(FrozenModel):
     """`[CHALLENGE]`: a question about an item of the impact analysis that failed."""
 
     phase: PhaseNumber
@@ -73,14 +73,14 @@ class Challenge(Contract):
     question: Sentence
 
 
-class ChallengeResponse(Contract):
+class ImpactChallengeResponse(FrozenModel):
     """`[CHALLENGE-RESPONSE]`"""
 
     phase: PhaseNumber
     content: Prose = Field(min_length=1)
 
 
-class WorkPlan(Contract):
+class WorkPlan(FrozenModel):
     """`[PLAN]`: how the agent intends to do its task."""
 
     phase: PhaseNumber
@@ -90,38 +90,38 @@ class WorkPlan(Contract):
     interface_impact: Sentence
 
 
-class PlanApproved(Contract):
+class PlanApproved(FrozenModel):
     """`[APPROVED]`"""
 
     phase: PhaseNumber | None = None
 
 
-class Rejected(Contract):
+class PlanRejected(FrozenModel):
     """`[REJECTED]`"""
 
     phase: PhaseNumber | None = None
     reason: Sentence | None = None
 
 
-Message = (
-    Reverify
-    | Response
-    | AnalysisResponse
+ProtocolMessage = (
+    ReverifyRequest
+    | ReverifyResponse
+    | ReverifyAnalysis
     | SelfLocate
     | ContextUpdate
     | Ack
     | ImpactMessage
     | ImpactVerified
     | ImpactRejected
-    | Challenge
-    | ChallengeResponse
+    | ImpactChallenge
+    | ImpactChallengeResponse
     | WorkPlan
     | PlanApproved
-    | Rejected
+    | PlanRejected
 )
 
 
-class Unreadable(Contract):
+class UnreadableMessage(FrozenModel):
     """A line that starts like a message but cannot be read as one."""
 
     tag: str

@@ -11,12 +11,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from proofstone.agents.roles.models.payload import Part
-from proofstone.common.models import Contract, Verdict
+from proofstone.agents.roles.models.payload import AnswerPart
+from proofstone.common.models import FrozenModel, Verdict
 from proofstone.supervision.models.context import Name, Prose, Sentence
 
 
-class Tier(IntEnum):
+class SupervisionTier(IntEnum):
     EXEMPT = 0
     """Agents that read and answer once: reviewers and the devil's advocate."""
     IMPLEMENTER = 1
@@ -25,7 +25,7 @@ class Tier(IntEnum):
     RESEARCHER = 3
 
 
-class Item(StrEnum):
+class AnalysisItem(StrEnum):
     TASK = "RC-01"
     POSITION = "RC-02"
     UPSTREAM = "RC-03"
@@ -38,53 +38,53 @@ class Item(StrEnum):
     OMISSIONS = "RC-10"
 
 
-class Cited(Part):
+class ArtifactCitation(AnswerPart):
     """An existing artifact that the work depends on."""
 
     artifact: Name = Field(description="The path or id of the artifact.")
     says: Sentence = Field(description="The part of it that matters for your task.")
 
 
-class ImpactedFile(Part):
+class FileImpact(AnswerPart):
     path: Name
     new: bool = Field(default=False, description="True if the file does not exist yet.")
     functions: tuple[Name, ...] = Field(default=(), description="The functions in it that you will change.")
 
 
-class Interface(Part):
+class InterfaceClaim(AnswerPart):
     path: Name
     symbol: Name = Field(description="Its qualified name in the file, for example `Store.get`.")
     signature: Sentence = Field(description="Its current signature in the file, or the planned one if it is new.")
     new: bool = False
 
 
-class ImpactAnalysis(Part):
+class ImpactAnalysis(AnswerPart):
     """What an agent says about its task before it starts."""
 
     task_understanding: Prose = Field(
         min_length=1, description="The task in your own words, and its place in the whole plan."
     )
-    upstream: tuple[Cited, ...] = Field(default=(), description="What your work depends on.")
-    files: tuple[ImpactedFile, ...] = Field(
+    upstream: tuple[ArtifactCitation, ...] = Field(default=(), description="What your work depends on.")
+    files: tuple[FileImpact, ...] = Field(
         default=(), description="Every file that you will change, with its functions."
     )
-    interfaces: tuple[Interface, ...] = Field(default=(), description="The interfaces that you change or rely on.")
+    interfaces: tuple[InterfaceClaim, ...] = Field(default=(), description="The interfaces that you change or rely on.")
     cross_agent_impact: Prose = Field(
         default="", description="What other agents must know, and what follows from your work."
     )
     risk: Prose = Field(default="", description="What may break, and for whom.")
 
 
-class ItemVerdict(Contract):
+class ItemVerdict(FrozenModel):
     """The verdict on one item, given by the engine or by the judge."""
 
-    item: Item
+    item: AnalysisItem
     verdict: Verdict
     detail: str = ""
     """What is wrong, or why nobody can say."""
 
 
-class Outcome(StrEnum):
+class AnalysisOutcome(StrEnum):
     """The outcome of one impact analysis."""
 
     VERIFIED = "VERIFIED"
@@ -92,17 +92,17 @@ class Outcome(StrEnum):
     REJECTED = "REJECTED"
 
 
-class Verified(Contract):
+class VerifyDecision(FrozenModel):
     kind: Literal["verified"] = "verified"
-    unverifiable: tuple[Item, ...] = ()
+    unverifiable: tuple[AnalysisItem, ...] = ()
     """Items that nobody could verify. They cap the confidence at Medium."""
 
     @property
-    def caps(self) -> bool:
+    def is_confidence_capped(self) -> bool:
         return bool(self.unverifiable)
 
 
-class Questioned(Contract):
+class QuestionDecision(FrozenModel):
     """One or two items failed: the agent is asked about them before it is judged again."""
 
     kind: Literal["questioned"] = "questioned"
@@ -110,7 +110,7 @@ class Questioned(Contract):
     """The mandatory items come first."""
 
 
-class SentBack(Contract):
+class RetryDecision(FrozenModel):
     """The agent must submit another impact analysis."""
 
     kind: Literal["sent_back"] = "sent_back"
@@ -120,34 +120,36 @@ class SentBack(Contract):
     reasons: tuple[ItemVerdict, ...]
 
 
-class GaveUp(Contract):
+class GiveUpDecision(FrozenModel):
     """No attempts are left: another agent starts over with another approach."""
 
     kind: Literal["gave_up"] = "gave_up"
     reasons: tuple[ItemVerdict, ...]
 
 
-class NotApplicable(Contract):
+class ExemptDecision(FrozenModel):
     kind: Literal["not_applicable"] = "not_applicable"
     why: str
 
 
-GateDecision = Annotated[Verified | Questioned | SentBack | GaveUp | NotApplicable, Field(discriminator="kind")]
+UnderstandingDecision = Annotated[
+    VerifyDecision | QuestionDecision | RetryDecision | GiveUpDecision | ExemptDecision, Field(discriminator="kind")
+]
 
 
-class Attempts(Contract):
+class GateAttempts(FrozenModel):
     """The state of an agent at the understanding gate."""
 
-    tier: Tier
+    tier: SupervisionTier
     attempt: int = Field(default=1, ge=1)
-    asked: tuple[Item, ...] = ()
+    asked: tuple[AnalysisItem, ...] = ()
     """The items that the agent was asked about. Empty if an impact analysis is awaited."""
-    unverifiable: tuple[Item, ...] = ()
+    unverifiable: tuple[AnalysisItem, ...] = ()
     """The unverifiable items of the analysis that the questions are about."""
     over: bool = False
 
     @model_validator(mode="after")
-    def _refuse_exempt_tier(self) -> Attempts:
-        if self.tier is Tier.EXEMPT:
+    def _refuse_exempt_tier(self) -> GateAttempts:
+        if self.tier is SupervisionTier.EXEMPT:
             raise ValueError("an agent of tier 0 is exempt: it never submits an impact analysis")
         return self

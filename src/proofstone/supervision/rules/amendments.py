@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from proofstone.common.globs import undeclared
-from proofstone.common.models import Contract
+from proofstone.common.globs import find_undeclared
+from proofstone.common.models import FrozenModel
 from proofstone.plans.models import Plan, PlanTask
 
 
-class Amendment(Contract):
+class Amendment(FrozenModel):
     """Additions to one task."""
 
     task: str
@@ -25,7 +25,7 @@ class Amendment(Contract):
     why: str = ""
 
 
-def amended(plan: Plan, amendments: Iterable[Amendment]) -> Plan:
+def amend_plan(plan: Plan, amendments: Iterable[Amendment]) -> Plan:
     tasks = {task.id: task for task in plan.tasks}
     for amendment in amendments:
         tasks[amendment.task] = _extend_task(tasks[amendment.task], amendment)
@@ -33,22 +33,22 @@ def amended(plan: Plan, amendments: Iterable[Amendment]) -> Plan:
 
 
 def _extend_task(task: PlanTask, amendment: Amendment) -> PlanTask:
-    update: dict[str, object] = {"files": (*task.files, *undeclared(dict.fromkeys(amendment.files), task.files))}
+    update: dict[str, object] = {"files": (*task.files, *find_undeclared(dict.fromkeys(amendment.files), task.files))}
     if amendment.requirement and amendment.requirement not in task.done:
         update["action"] = f"{task.action}\n\nAdded while the work was under way: {amendment.requirement}".strip()
         update["done"] = (*task.done, amendment.requirement)
     return task.model_copy(update=update)
 
 
-def why_not(plan: Plan, more: Amendment) -> str:
+def explain_amendment_refusal(plan: Plan, more: Amendment) -> str:
     """Return why a task cannot have these files, or an empty string. A file has one owner at a time."""
-    task = plan.task(more.task)
+    task = plan.get_task(more.task)
     if patterns := [path for path in more.files if not _is_single_file(path)]:
         return f"{', '.join(patterns)} is not the path of a single file"
     for other in plan.tasks:
         if other.id == task.id or other.id in task.depends_on or task.id in other.depends_on:
             continue
-        foreign = [path for path in more.files if not undeclared((path,), other.files)]
+        foreign = [path for path in more.files if not find_undeclared((path,), other.files)]
         if foreign:
             return f"{', '.join(foreign)} belongs to {other.id} ({other.name})"
     return ""
@@ -60,16 +60,16 @@ def _is_single_file(path: str) -> bool:
     return bool(parts[-1]) and not set("*?") & set(path) and not {"", ".", ".."} & {*parts}
 
 
-def amended_text(text: str, plan: Plan, amendments: Iterable[Amendment]) -> str:
+def amend_plan_text(text: str, plan: Plan, amendments: Iterable[Amendment]) -> str:
     """Return the plan's document with the additions, written as its author would write them. `plan` is its current
     content.
     """
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for amendment in amendments:
-        task = plan.task(amendment.task)
+        task = plan.get_task(amendment.task)
         begin = task.line - 1
         for tag, added in (
-            ("files", undeclared(amendment.files, task.files)),
+            ("files", find_undeclared(amendment.files, task.files)),
             ("done", _new_criterion(task, amendment)),
         ):
             _insert(lines, begin, f"</{tag}>", added)

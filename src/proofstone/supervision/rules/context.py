@@ -21,23 +21,23 @@ from typing import Literal
 from proofstone.common.globs import matches
 from proofstone.supervision.models.context import (
     Ack,
+    AckAction,
     AckOutcome,
-    Action,
+    ContextDelivery,
     ContextItem,
+    ContextReader,
     ContextSection,
     ContextUpdate,
     ContextVersion,
     DeltaLine,
-    Operation,
-    Reader,
-    Sent,
+    DeltaOperation,
 )
 from proofstone.supervision.rules.monitor_state import LARGE_DELTA
 
 _Items = Mapping[tuple[str, str], ContextItem]
 
 
-def amended(version: ContextVersion, section: str, item: ContextItem) -> ContextVersion:
+def amend_context(version: ContextVersion, section: str, item: ContextItem) -> ContextVersion:
     """Return the next version, with the item added or replacing the item with its key."""
     names = [known_section.name for known_section in version.sections]
     sections = tuple(
@@ -59,7 +59,7 @@ def _add_or_replace(section: ContextSection, item: ContextItem) -> ContextSectio
 # Differences between versions.
 
 
-def delta(before: ContextVersion, after: ContextVersion) -> tuple[DeltaLine, ...]:
+def compute_delta(before: ContextVersion, after: ContextVersion) -> tuple[DeltaLine, ...]:
     """Return the difference section by section. A section that shares no key with its previous version is replaced
     as a whole.
     """
@@ -68,51 +68,51 @@ def delta(before: ContextVersion, after: ContextVersion) -> tuple[DeltaLine, ...
     removed = (section for name, section in old.items() if name not in new)
     return (
         *(line for name, section in new.items() for line in _section_delta(old.get(name), section)),
-        *(line for section in removed for line in _lines(Operation.REMOVED, section)),
+        *(line for section in removed for line in _lines(DeltaOperation.REMOVED, section)),
     )
 
 
 def _section_delta(old: ContextSection | None, new: ContextSection) -> Iterable[DeltaLine]:
     if old is None:
-        return _lines(Operation.ADDED, new)
+        return _lines(DeltaOperation.ADDED, new)
     old_items = {item.key: item for item in old.items}
     new_items = {item.key: item for item in new.items}
     if not old_items.keys() & new_items.keys():
-        return _lines(Operation.REPLACED, new)
+        return _lines(DeltaOperation.REPLACED, new)
     return (
-        *(_line(Operation.ADDED, new.name, entry) for key, entry in new_items.items() if key not in old_items),
+        *(_line(DeltaOperation.ADDED, new.name, entry) for key, entry in new_items.items() if key not in old_items),
         *(
-            _line(Operation.CHANGED, new.name, entry)
+            _line(DeltaOperation.CHANGED, new.name, entry)
             for key, entry in new_items.items()
             if key in old_items and old_items[key] != entry
         ),
-        *(_line(Operation.REMOVED, new.name, entry) for key, entry in old_items.items() if key not in new_items),
+        *(_line(DeltaOperation.REMOVED, new.name, entry) for key, entry in old_items.items() if key not in new_items),
     )
 
 
-def whole(known: ContextVersion | None, latest: ContextVersion) -> tuple[DeltaLine, ...]:
+def list_whole_context(known: ContextVersion | None, latest: ContextVersion) -> tuple[DeltaLine, ...]:
     """Return every item of the latest version, and the items of removed sections."""
-    operation = Operation.REPLACED if known else Operation.ADDED
+    operation = DeltaOperation.REPLACED if known else DeltaOperation.ADDED
     names = {known_section.name for known_section in latest.sections}
     removed = [known_section for known_section in known.sections if known_section.name not in names] if known else []
     return (
         *(line for section in latest.sections for line in _lines(operation, section)),
-        *(line for section in removed for line in _lines(Operation.REMOVED, section)),
+        *(line for section in removed for line in _lines(DeltaOperation.REMOVED, section)),
     )
 
 
-def _lines(operation: Operation, section: ContextSection) -> tuple[DeltaLine, ...]:
+def _lines(operation: DeltaOperation, section: ContextSection) -> tuple[DeltaLine, ...]:
     return tuple(_line(operation, section.name, item) for item in section.items)
 
 
-def _line(operation: Operation, section: str, item: ContextItem) -> DeltaLine:
+def _line(operation: DeltaOperation, section: str, item: ContextItem) -> DeltaLine:
     return DeltaLine(operation=operation, section=section, key=item.key, text=item.text)
 
 
 # Who receives an update.
 
 
-def affects(reader: Reader, before: ContextVersion | None, after: ContextVersion) -> bool:
+def is_affected(reader: ContextReader, before: ContextVersion | None, after: ContextVersion) -> bool:
     """Return whether a difference concerns the agent: one of its files, one of its criteria, or every agent."""
     old, new = _items(before), _items(after)
     differing = (key for key in {*old, *new} if old.get(key) != new.get(key))
@@ -124,7 +124,7 @@ def _items(version: ContextVersion | None) -> _Items:
     return {(section.name, item.key): item for section in sections for item in section.items}
 
 
-def _concerns(item: ContextItem, reader: Reader) -> bool:
+def _concerns(item: ContextItem, reader: ContextReader) -> bool:
     if not item.files and not item.criteria:
         return True
     has_file = any(
@@ -133,22 +133,24 @@ def _concerns(item: ContextItem, reader: Reader) -> bool:
     return has_file or bool({*item.criteria} & {*reader.criteria})
 
 
-def tell(reader: Reader, known: ContextVersion | None, latest: ContextVersion) -> tuple[Reader, Sent | None]:
+def prepare_update(
+    reader: ContextReader, known: ContextVersion | None, latest: ContextVersion
+) -> tuple[ContextReader, ContextDelivery | None]:
     """Return the update to send now, if any. `known` is the version that was last sent; None if none was."""
     is_new = reader.knows < latest.number
-    is_affected = is_new and affects(reader, known, latest)
-    if reader.frozen or not (is_affected or reader.again):
+    must_know = is_new and is_affected(reader, known, latest)
+    if reader.frozen or not (must_know or reader.again):
         return reader, None
     why = _why_whole(reader, known, latest)
-    lines = delta(known, latest) if known and not why else whole(known, latest)
+    lines = compute_delta(known, latest) if known and not why else list_whole_context(known, latest)
     update = ContextUpdate(before=reader.knows, version=latest.number, lines=lines)
     changes = {"knows": latest.number, "again": False, "sent_whole": bool(why), "awaited": len(lines)}
-    sent = Sent(agent=reader.agent, update=update, whole=why, reverify=is_affected and known is not None)
+    sent = ContextDelivery(agent=reader.agent, update=update, whole=why, reverify=must_know and known is not None)
     return reader.model_copy(update=changes), sent
 
 
 def _why_whole(
-    reader: Reader, known: ContextVersion | None, latest: ContextVersion
+    reader: ContextReader, known: ContextVersion | None, latest: ContextVersion
 ) -> Literal["", "gap", "large", "request", "first"]:
     if known is None:
         return "first"
@@ -157,15 +159,15 @@ def _why_whole(
     if latest.number - reader.knows > 1:
         return "gap"
     size = max(len(_items(known)), len(_items(latest)))
-    return "large" if len(delta(known, latest)) > LARGE_DELTA * size else ""
+    return "large" if len(compute_delta(known, latest)) > LARGE_DELTA * size else ""
 
 
-def freeze(reader: Reader) -> Reader:
+def freeze_context(reader: ContextReader) -> ContextReader:
     """Stop updates: a gate starts."""
     return reader.model_copy(update={"frozen": True})
 
 
-def thaw(reader: Reader) -> Reader:
+def thaw_context(reader: ContextReader) -> ContextReader:
     """Allow updates again: the gate has ended."""
     return reader.model_copy(update={"frozen": False})
 
@@ -173,15 +175,15 @@ def thaw(reader: Reader) -> Reader:
 # Acknowledgements.
 
 
-def acknowledge(reader: Reader, ack: Ack) -> tuple[Reader, AckOutcome]:
+def acknowledge(reader: ContextReader, ack: Ack) -> tuple[ContextReader, AckOutcome]:
     """Process an acknowledgement. An agent that did not apply even the whole context is paused: there is nothing
     more to send.
     """
     if reader.awaited is None or ack.version != reader.knows:
         return reader, AckOutcome.UNASKED
-    is_applied = ack.action is not Action.NEED_CLARIFICATION and ack.applied >= ack.total == reader.awaited
+    is_applied = ack.action is not AckAction.NEED_CLARIFICATION and ack.applied >= ack.total == reader.awaited
     if not is_applied and not reader.sent_whole:
         return reader.model_copy(update={"again": True, "awaited": None}), AckOutcome.SEND_WHOLE
-    is_paused = not is_applied or ack.action is Action.PAUSE
+    is_paused = not is_applied or ack.action is AckAction.PAUSE
     changes = {"awaited": None, "acknowledged": ack.version if is_applied else reader.acknowledged}
     return reader.model_copy(update=changes), AckOutcome.PAUSED if is_paused else AckOutcome.TAKEN

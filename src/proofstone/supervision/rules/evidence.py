@@ -20,73 +20,79 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from proofstone.agents.models import ChangedSignature
-from proofstone.check.rules.file_requests import granted
-from proofstone.common.globs import undeclared
+from proofstone.agents.models import SignatureChange
+from proofstone.check.rules.file_requests import grant_files
+from proofstone.common.globs import find_undeclared
 from proofstone.common.models import Verdict
-from proofstone.common.risk import docs_only
-from proofstone.supervision.models.understanding import ImpactAnalysis, ImpactedFile, Interface, Item, ItemVerdict
-from proofstone.supervision.rules.mentions import changes_of
-from proofstone.supervision.rules.signatures import STYLES, difference, same
+from proofstone.common.risk import is_docs_only
+from proofstone.supervision.models.understanding import (
+    AnalysisItem,
+    FileImpact,
+    ImpactAnalysis,
+    InterfaceClaim,
+    ItemVerdict,
+)
+from proofstone.supervision.rules.mentions import mentions_change_of
+from proofstone.supervision.rules.signatures import STYLE_BY_LANGUAGE, describe_difference, is_same_interface
 
 
 @dataclass(frozen=True)
-class Standing:
+class FileDefinition:
     """A definition in a file."""
 
     symbol: str
     """The qualified name, for example `Store.get`."""
     header: str
     """The source text of the definition up to its body."""
-    function: bool = True
-    public: bool = True
+    is_function: bool = True
+    is_public: bool = True
     """Whether other code may use it. True if that is unknown."""
-    called: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     """Other names for it in a signature: a constructor may have the name of its class."""
 
     @property
-    def short(self) -> str:
+    def short_name(self) -> str:
         return self.symbol.rpartition(".")[2]
 
 
 @dataclass(frozen=True)
-class Outlined:
+class FileOutline:
     """The definitions of one file."""
 
     language: str
-    standing: tuple[Standing, ...] = ()
+    definitions: tuple[FileDefinition, ...] = ()
 
 
-def changed_interfaces(
-    path: str, before: Outlined, after: Outlined | None, impact: Iterable[str] = ()
-) -> tuple[ChangedSignature, ...]:
+def find_changed_interfaces(
+    path: str, before: FileOutline, after: FileOutline | None, impact: Iterable[str] = ()
+) -> tuple[SignatureChange, ...]:
     """Return the interfaces that changed. `after` is None if the file was deleted. `impact` is what plans said about
     interfaces before the work.
     """
     statements = tuple(impact)
     return tuple(
-        ChangedSignature(
+        SignatureChange(
             path=path,
             symbol=definition.symbol,
-            public=definition.public,
-            planned=any(changes_of(text, definition.symbol) for text in statements),
+            public=definition.is_public,
+            planned=any(mentions_change_of(text, definition.symbol) for text in statements),
         )
         for definition in _find_lost(before, after)
     )
 
 
-def _find_lost(before: Outlined, after: Outlined | None) -> Iterator[Standing]:
+def _find_lost(before: FileOutline, after: FileOutline | None) -> Iterator[FileDefinition]:
     """Yield the definitions that no longer exist with the same name and header. Each name once, public ones first."""
     reported: set[str] = set()
-    for lost in sorted(before.standing, key=lambda definition: not definition.public):
-        if lost.symbol not in reported and not _is_unchanged(lost, after.standing if after else (), before.language):
+    for lost in sorted(before.definitions, key=lambda definition: not definition.is_public):
+        if lost.symbol not in reported and not _is_unchanged(lost, after.definitions if after else (), before.language):
             reported.add(lost.symbol)
             yield lost
 
 
-def _is_unchanged(definition: Standing, candidates: Sequence[Standing], language: str) -> bool:
+def _is_unchanged(definition: FileDefinition, candidates: Sequence[FileDefinition], language: str) -> bool:
     return any(
-        candidate.symbol == definition.symbol and same(definition.header, candidate.header, language)
+        candidate.symbol == definition.symbol and is_same_interface(definition.header, candidate.header, language)
         for candidate in candidates
     )
 
@@ -96,40 +102,40 @@ _LOCATION_SUFFIX: Final = re.compile(r"(?:#.*|:\d+(?:[-:]\d+)?|\s+§.*)$")
 _RECEIVER: Final = re.compile(r"^\(\*?(\w+)\)\.")
 _GLOB: Final = frozenset("*?")
 
-Symbol = tuple[str, str]
+SymbolKey = tuple[str, str]
 """A path, and a name in it."""
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LookupRequest:
     """The paths and symbols that are to be looked up."""
 
     paths: tuple[str, ...]
-    symbols: tuple[Symbol, ...]
+    symbols: tuple[SymbolKey, ...]
 
 
 @dataclass(frozen=True)
-class Seen:
+class SymbolLookup:
     """The definitions of a name in a file."""
 
-    standing: tuple[Standing, ...] = ()
+    definitions: tuple[FileDefinition, ...] = ()
     """Empty if the name is not defined there, unless `unknown` is set."""
     language: str = ""
-    unknown: str = ""
+    unknown_reason: str = ""
     """Why it is unknown."""
 
 
 @dataclass(frozen=True)
-class Facts:
+class LookupFacts:
     """The facts that were looked up."""
 
     paths: Mapping[str, bool | None] = field(default_factory=dict)
     """Whether each path exists. None if unknown."""
-    symbols: Mapping[Symbol, Seen] = field(default_factory=dict)
+    symbols: Mapping[SymbolKey, SymbolLookup] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Assigned:
+class TaskFileScope:
     """The files of a task."""
 
     declared: tuple[str, ...] = ()
@@ -144,7 +150,7 @@ class _Doubt:
     verdict: Verdict = Verdict.FAIL
 
 
-def wanted(analysis: ImpactAnalysis) -> Wanted:
+def list_lookups(analysis: ImpactAnalysis) -> LookupRequest:
     paths = (
         *(_strip_location(citation.artifact) for citation in analysis.upstream),
         *(_normalize_path(file.path) for file in analysis.files),
@@ -159,19 +165,21 @@ def wanted(analysis: ImpactAnalysis) -> Wanted:
         ),
         *((_normalize_path(interface.path), _normalize_symbol(interface.symbol)) for interface in analysis.interfaces),
     )
-    return Wanted(tuple(dict.fromkeys(paths)), tuple(dict.fromkeys(symbols)))
+    return LookupRequest(tuple(dict.fromkeys(paths)), tuple(dict.fromkeys(symbols)))
 
 
-def look_at(analysis: ImpactAnalysis, facts: Facts, task: Assigned) -> tuple[ItemVerdict, ...]:
+def verify_looked_up_items(
+    analysis: ImpactAnalysis, facts: LookupFacts, task: TaskFileScope
+) -> tuple[ItemVerdict, ...]:
     """Verify RC-03, RC-04 and RC-05."""
     return (
-        _combine(Item.UPSTREAM, _check_upstream(analysis, facts, task)),
-        _combine(Item.FILES, _check_files(analysis, facts, task)),
-        _combine(Item.INTERFACES, _check_interfaces(analysis, facts)),
+        _combine(AnalysisItem.UPSTREAM, _check_upstream(analysis, facts, task)),
+        _combine(AnalysisItem.FILES, _check_files(analysis, facts, task)),
+        _combine(AnalysisItem.INTERFACES, _check_interfaces(analysis, facts)),
     )
 
 
-def _combine(item: Item, doubts: Iterable[_Doubt]) -> ItemVerdict:
+def _combine(item: AnalysisItem, doubts: Iterable[_Doubt]) -> ItemVerdict:
     """Return the worst verdict. Failures are reported before what is unknown."""
     all_doubts = tuple(doubts)
     failing = tuple(doubt for doubt in all_doubts if doubt.verdict is Verdict.FAIL)
@@ -181,7 +189,7 @@ def _combine(item: Item, doubts: Iterable[_Doubt]) -> ItemVerdict:
     )
 
 
-def _check_upstream(analysis: ImpactAnalysis, facts: Facts, task: Assigned) -> Iterator[_Doubt]:
+def _check_upstream(analysis: ImpactAnalysis, facts: LookupFacts, task: TaskFileScope) -> Iterator[_Doubt]:
     if not analysis.upstream and task.upstream:
         yield _Doubt(f"it cites nothing, but its task depends on {', '.join(task.upstream)}")
     for cited in analysis.upstream:
@@ -195,28 +203,28 @@ def _check_upstream(analysis: ImpactAnalysis, facts: Facts, task: Assigned) -> I
             yield _Doubt(f"it is unknown whether {cited.artifact} exists", Verdict.UNVERIFIABLE)
 
 
-def _check_files(analysis: ImpactAnalysis, facts: Facts, task: Assigned) -> Iterator[_Doubt]:
+def _check_files(analysis: ImpactAnalysis, facts: LookupFacts, task: TaskFileScope) -> Iterator[_Doubt]:
     listed = tuple(_normalize_path(file.path) for file in analysis.files)
     for impacted, path in zip(analysis.files, listed, strict=True):
         yield from _check_file(impacted, path, facts, task)
     by_name = (_normalize_path(path) for path in task.declared if not _GLOB & set(path) and not path.endswith("/"))
     for path in by_name:
         # A listed folder covers the files in it.
-        if undeclared((path,), listed) and len(undeclared(listed, (path,))) == len(listed):
+        if find_undeclared((path,), listed) and len(find_undeclared(listed, (path,))) == len(listed):
             yield _Doubt(f"it does not list {path}, which its task declares")
 
 
-def _check_file(file: ImpactedFile, path: str, facts: Facts, task: Assigned) -> Iterator[_Doubt]:
+def _check_file(file: FileImpact, path: str, facts: LookupFacts, task: TaskFileScope) -> Iterator[_Doubt]:
     exists = facts.paths.get(path)
     if exists is None:
         yield _Doubt(f"it is unknown whether {path} exists", Verdict.UNVERIFIABLE)
     elif exists and file.new:
         yield _Doubt(f"{path} is said to be new, but already exists")
-    elif not exists and undeclared((path,), task.declared) and not granted((path,), task.declared):
+    elif not exists and find_undeclared((path,), task.declared) and not grant_files((path,), task.declared):
         yield _Doubt(f"{path} does not exist, and the task does not create it")
 
 
-def _check_interfaces(analysis: ImpactAnalysis, facts: Facts) -> Iterator[_Doubt]:
+def _check_interfaces(analysis: ImpactAnalysis, facts: LookupFacts) -> Iterator[_Doubt]:
     functions = [
         (impacted, _normalize_symbol(name))
         for impacted in analysis.files
@@ -228,22 +236,22 @@ def _check_interfaces(analysis: ImpactAnalysis, facts: Facts) -> Iterator[_Doubt
     for interface in analysis.interfaces:
         yield from _check_interface(interface, facts)
     existing = [impacted.path for impacted in analysis.files if not impacted.new]
-    if not functions and not analysis.interfaces and existing and not docs_only(existing):
+    if not functions and not analysis.interfaces and existing and not is_docs_only(existing):
         yield _Doubt("it names no function and no interface, so nothing was looked up", Verdict.UNVERIFIABLE)
 
 
-def _check_defined(path: str, name: str, facts: Facts) -> Iterator[_Doubt]:
+def _check_defined(path: str, name: str, facts: LookupFacts) -> Iterator[_Doubt]:
     if facts.paths.get(path) is False:
         return  # reported with the files
     lookup = facts.symbols.get((path, name))
-    if lookup is None or lookup.unknown:
-        why = lookup.unknown if lookup else "it was not looked up"
+    if lookup is None or lookup.unknown_reason:
+        why = lookup.unknown_reason if lookup else "it was not looked up"
         yield _Doubt(f"{name} in {path}: {why}", Verdict.UNVERIFIABLE)
-    elif not lookup.standing:
+    elif not lookup.definitions:
         yield _Doubt(f"{path} defines no {name}")
 
 
-def _check_interface(claim: Interface, facts: Facts) -> Iterator[_Doubt]:
+def _check_interface(claim: InterfaceClaim, facts: LookupFacts) -> Iterator[_Doubt]:
     path, name = _normalize_path(claim.path), _normalize_symbol(claim.symbol)
     if facts.paths.get(path) is False:
         if not claim.new:
@@ -251,9 +259,9 @@ def _check_interface(claim: Interface, facts: Facts) -> Iterator[_Doubt]:
         return
     lookup = facts.symbols.get((path, name))
     if claim.new:
-        if lookup is not None and lookup.standing:
+        if lookup is not None and lookup.definitions:
             yield _Doubt(f"{name} is said to be new, but {path} already defines it")
-        elif lookup is None or lookup.unknown:
+        elif lookup is None or lookup.unknown_reason:
             yield _Doubt(f"it is unknown whether {path} already defines {name}", Verdict.UNVERIFIABLE)
         return
     doubt = next(_check_defined(path, name, facts), None) or (
@@ -263,24 +271,26 @@ def _check_interface(claim: Interface, facts: Facts) -> Iterator[_Doubt]:
         yield doubt
 
 
-def _check_signature(claim: Interface, path: str, name: str, lookup: Seen) -> _Doubt | None:
+def _check_signature(claim: InterfaceClaim, path: str, name: str, lookup: SymbolLookup) -> _Doubt | None:
     """At least one definition of the name must be as claimed: a name may be overloaded."""
-    if lookup.language not in STYLES:
+    if lookup.language not in STYLE_BY_LANGUAGE:
         detail = f"signatures in {path} cannot be compared: {lookup.language or 'its language'} is not supported"
         return _Doubt(detail, Verdict.UNVERIFIABLE)
     differences = [
-        difference(
+        describe_difference(
             claim.signature,
             definition.header,
-            (definition.short, *definition.called),
+            (definition.short_name, *definition.aliases),
             lookup.language,
-            function=definition.function,
+            function=definition.is_function,
         )
-        for definition in lookup.standing
+        for definition in lookup.definitions
     ]
     if "" in differences:
         return None
-    return _Doubt(f"{name} in {path} is not as claimed: {differences[0]}; the file has `{lookup.standing[0].header}`")
+    return _Doubt(
+        f"{name} in {path} is not as claimed: {differences[0]}; the file has `{lookup.definitions[0].header}`"
+    )
 
 
 def _normalize_path(path: str) -> str:

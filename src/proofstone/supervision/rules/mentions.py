@@ -21,14 +21,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from proofstone.agents.models import ChangedSignature, WorkedFile
-from proofstone.check.rules.file_requests import granted
-from proofstone.common.globs import undeclared
+from proofstone.agents.models import SignatureChange, WorkFile
+from proofstone.check.rules.file_requests import grant_files
+from proofstone.common.globs import find_undeclared
 from proofstone.common.models import ChangeKind
-from proofstone.common.risk import PathChange, Risk, risk_of
-from proofstone.plans.mentions import in_words
-from proofstone.supervision.models.context import brief
-from proofstone.supervision.models.messages import PlanApproved, Rejected, WorkPlan
+from proofstone.common.risk import PathChange, Risk, assess_risk
+from proofstone.plans.mentions import find_paths_in_prose
+from proofstone.supervision.models.context import truncate_line
+from proofstone.supervision.models.messages import PlanApproved, PlanRejected, WorkPlan
 
 _TOKEN: Final = re.compile(r"[^\s()<>\[\]{}\"'`,;|“”„‘’«»*—–→]+")
 _MAX_TOKEN_CHARACTERS: Final = 300
@@ -82,7 +82,7 @@ class Mention(NamedTuple):
     """The text says that the file is new."""
 
 
-def files(text: str, known: Iterable[str] = ()) -> tuple[Mention, ...]:
+def find_mentioned_files(text: str, known: Iterable[str] = ()) -> tuple[Mention, ...]:
     """Return the files that a text names as its own, each once, in order. `known` are the paths that the engine
     knows.
     """
@@ -101,21 +101,21 @@ def files(text: str, known: Iterable[str] = ()) -> tuple[Mention, ...]:
     return tuple(Mention(path, new) for path, new in mentions.items())
 
 
-def names(text: str, symbol: str) -> bool:
+def mentions_symbol(text: str, symbol: str) -> bool:
     """Return whether a text mentions a symbol as a whole word. `get` also mentions `Store.get`."""
     qualified = symbol.strip("`() ").replace("::", ".")
     short = qualified.rpartition(".")[2]
     plain = text.replace("::", ".")
-    return says(plain, qualified) or (short.isidentifier() and says(plain, short))
+    return mentions_words(plain, qualified) or (short.isidentifier() and mentions_words(plain, short))
 
 
-def says(text: str, words: str) -> bool:
+def mentions_words(text: str, words: str) -> bool:
     """Return whether a text contains an id or a title as whole words. Case is ignored for several words."""
     pattern = rf"(?<![\w-]){re.escape(words)}(?![\w-])"
     return bool(words) and bool(re.search(pattern, text, re.IGNORECASE if " " in words else 0))
 
 
-def interface_changes(text: str) -> tuple[str, ...]:
+def find_interface_changes(text: str) -> tuple[str, ...]:
     """Return the sentences that announce a change of an interface."""
     return tuple(
         sentence
@@ -124,12 +124,12 @@ def interface_changes(text: str) -> tuple[str, ...]:
     )
 
 
-def changes_of(text: str, symbol: str) -> bool:
+def mentions_change_of(text: str, symbol: str) -> bool:
     """Return whether a text mentions a symbol other than to say that it stays unchanged."""
-    return any(names(clause, symbol) and not _NO_CHANGE.search(clause) for clause in _split_clauses(text))
+    return any(mentions_symbol(clause, symbol) and not _NO_CHANGE.search(clause) for clause in _split_clauses(text))
 
 
-def says_none(text: str) -> bool:
+def means_none(text: str) -> bool:
     """Return whether the text means "nothing": `none`, `n/a`, `no interface change`."""
     return bool(_NONE.fullmatch(text.strip().strip("`*_ ")))
 
@@ -148,7 +148,7 @@ def _find_paths(clause: str, known: tuple[str, ...]) -> Iterator[tuple[str, int,
         if len(match[0]) > _MAX_TOKEN_CHARACTERS:
             continue
         bare = _PATH_SUFFIX.sub("", match[0]).removeprefix("./")
-        if path := _resolve(bare, known) or next(in_words(bare), ""):
+        if path := _resolve(bare, known) or next(find_paths_in_prose(bare), ""):
             yield path, match.start(), match.start() + len(match[0].rstrip(".:!?…"))
 
 
@@ -165,7 +165,7 @@ _RISK_BY_MARK: Final[Mapping[str, Risk]] = {risk.mark: risk for risk in Risk}
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlanExpectations:
     """What a plan is compared with."""
 
     declared: tuple[str, ...]
@@ -174,33 +174,33 @@ class Planned:
     """Files of the plan that do not exist yet: the plan creates them."""
     announced: tuple[str, ...] = ()
     """Files that the agent said it needs, and was given."""
-    worked: tuple[WorkedFile, ...] = ()
+    observe_changes: tuple[WorkFile, ...] = ()
     """Files that the agent has already changed."""
-    signatures: tuple[ChangedSignature, ...] = ()
+    signatures: tuple[SignatureChange, ...] = ()
     """Interfaces that the agent has already changed."""
-    said: str = ""
+    last_answer: str = ""
     """The agent's last answer, which may mention an interface."""
-    floor: Risk = Risk.GREEN
+    minimum_risk: Risk = Risk.GREEN
     """The minimum risk of the task, whatever its files are."""
 
 
 @dataclass(frozen=True)
 class PlanCheck:
-    answer: PlanApproved | Rejected
+    message: PlanApproved | PlanRejected
     reasons: tuple[str, ...] = ()
     """Why the plan is rejected. Empty if it is approved."""
     granted: tuple[str, ...] = field(default=())
     """Undeclared files that a rule allows it to change."""
 
     @property
-    def approved(self) -> bool:
+    def is_approved(self) -> bool:
         return not self.reasons
 
 
-def check_plan(plan: WorkPlan, against: Planned) -> PlanCheck:
+def check_plan(plan: WorkPlan, against: PlanExpectations) -> PlanCheck:
     files = tuple(dict.fromkeys(path.removeprefix("./") for path in plan.files))
-    undeclared_paths = undeclared(files, against.declared)
-    allowed = granted(undeclared_paths, against.declared)
+    undeclared_paths = find_undeclared(files, against.declared)
+    allowed = grant_files(undeclared_paths, against.declared)
     reasons = (
         *_find_undeclared(undeclared_paths, allowed),
         *_find_omitted(files, against),
@@ -208,20 +208,20 @@ def check_plan(plan: WorkPlan, against: Planned) -> PlanCheck:
         *_check_interface_impact(plan, against),
     )
     if reasons:
-        return PlanCheck(Rejected(phase=plan.phase, reason=brief("; ".join(reasons))), reasons)
+        return PlanCheck(PlanRejected(phase=plan.phase, reason=truncate_line("; ".join(reasons))), reasons)
     return PlanCheck(PlanApproved(phase=plan.phase), granted=allowed)
 
 
-def engine_risk(files: tuple[str, ...], against: Planned) -> Risk:
+def compute_plan_risk(files: tuple[str, ...], against: PlanExpectations) -> Risk:
     """Return the highest risk of the planned files, the changed files and the task."""
-    changed_files = {file.path: file for file in against.worked}
+    changed_files = {file.path: file for file in against.observe_changes}
     changes = [
         PathChange(path=changed.path, kind=changed.kind, added=changed.added, removed=changed.removed)
         if (changed := changed_files.get(path))
         else PathChange(path=path, kind=ChangeKind.ADDED if path in against.absent else ChangeKind.MODIFIED)
         for path in dict.fromkeys((*files, *changed_files))
     ]
-    return max((against.floor, *(risk_of(change).risk for change in changes)), key=_RISK_ORDER.index)
+    return max((against.minimum_risk, *(assess_risk(change).risk for change in changes)), key=_RISK_ORDER.index)
 
 
 def _find_undeclared(undeclared_paths: tuple[str, ...], allowed: tuple[str, ...]) -> Iterator[str]:
@@ -230,23 +230,25 @@ def _find_undeclared(undeclared_paths: tuple[str, ...], allowed: tuple[str, ...]
             yield f"{path} is not a file of the task"
 
 
-def _find_omitted(files: tuple[str, ...], against: Planned) -> Iterator[str]:
-    for path in undeclared(against.announced, files):
+def _find_omitted(files: tuple[str, ...], against: PlanExpectations) -> Iterator[str]:
+    for path in find_undeclared(against.announced, files):
         yield f"it omits {path}, which was announced"
-    changed = undeclared((file.path for file in against.worked), (*files, *against.announced))
+    changed = find_undeclared((file.path for file in against.observe_changes), (*files, *against.announced))
     for path in changed:
         yield f"it omits {path}, which has already changed"
 
 
-def _check_risk(plan: WorkPlan, files: tuple[str, ...], against: Planned) -> Iterator[str]:
-    minimum = engine_risk(files, against)
+def _check_risk(plan: WorkPlan, files: tuple[str, ...], against: PlanExpectations) -> Iterator[str]:
+    minimum = compute_plan_risk(files, against)
     if _RISK_ORDER.index(_RISK_BY_MARK[plan.risk]) < _RISK_ORDER.index(minimum):
         yield f"its risk is {minimum.mark}, not {plan.risk}"
 
 
-def _check_interface_impact(plan: WorkPlan, against: Planned) -> Iterator[str]:
+def _check_interface_impact(plan: WorkPlan, against: PlanExpectations) -> Iterator[str]:
     public = [signature.symbol for signature in against.signatures if signature.public]
-    if missing := [symbol for symbol in public if not changes_of(plan.interface_impact, symbol)]:
+    if missing := [symbol for symbol in public if not mentions_change_of(plan.interface_impact, symbol)]:
         yield f"the signature of {', '.join(missing)} has changed, but its interface impact does not say so"
-    elif says_none(plan.interface_impact) and (announcements := interface_changes(f"{plan.changes}. {against.said}")):
+    elif means_none(plan.interface_impact) and (
+        announcements := find_interface_changes(f"{plan.changes}. {against.last_answer}")
+    ):
         yield f"its interface impact is `{plan.interface_impact}`, but it says: {announcements[0]}"

@@ -22,52 +22,52 @@ from typing import Final, NamedTuple
 
 from pydantic import Field
 
-from proofstone.agents.rules.routes import role_of
-from proofstone.common.models import SHORT, Contract, Lane
+from proofstone.agents.rules.routes import get_role
+from proofstone.common.models import SHORT_LANES, FrozenModel, Lane
 from proofstone.supervision.models.events import (
+    AgentEvent,
     ApproachDiffers,
     CheckFailed,
     ContextChanged,
-    CriteriaSeen,
-    Event,
+    CriteriaChecked,
+    EngineRestarted,
     GateEntered,
     GatePassed,
     QuestionClosed,
     QuestionOpened,
-    Restarted,
-    TaskBegan,
+    TaskStarted,
     TimePassed,
     TurnStarted,
 )
-from proofstone.supervision.models.ladder import Asked, Cause, Level, Trigger, Work
-from proofstone.supervision.models.understanding import Tier
+from proofstone.supervision.models.ladder import DueQuestion, ReverifyCause, ReverifyLevel, ReverifyTrigger, WorkKind
+from proofstone.supervision.models.understanding import SupervisionTier
 
-TIERS: Final[Mapping[str, Tier]] = MappingProxyType(
+TIER_BY_ROLE: Final[Mapping[str, SupervisionTier]] = MappingProxyType(
     {
-        "executor": Tier.IMPLEMENTER,
-        "planner": Tier.ARCHITECT,
-        "designer": Tier.ARCHITECT,
-        "researcher": Tier.RESEARCHER,
+        "executor": SupervisionTier.IMPLEMENTER,
+        "planner": SupervisionTier.ARCHITECT,
+        "designer": SupervisionTier.ARCHITECT,
+        "researcher": SupervisionTier.RESEARCHER,
     }
 )
 """Every other role has tier 0: it reads, answers once and ends."""
 
-WORK: Final[Mapping[str, Work]] = MappingProxyType(
+WORK_BY_ROLE: Final[Mapping[str, WorkKind]] = MappingProxyType(
     {
-        "executor": Work.IMPLEMENTATION,
-        "planner": Work.PLANNING,
-        "designer": Work.DESIGN,
-        "researcher": Work.RESEARCH,
+        "executor": WorkKind.IMPLEMENTATION,
+        "planner": WorkKind.PLANNING,
+        "designer": WorkKind.DESIGN,
+        "researcher": WorkKind.RESEARCH,
     }
 )
 
-ASKABLE: Final[Mapping[str, bool | None]] = MappingProxyType(
+CAN_QUESTION_BACKEND: Final[Mapping[str, bool | None]] = MappingProxyType(
     {"api": True, "acp": True, "script": True, "cli": None, "cmd": False, "human": False}
 )
 """Whether a kind of backend can be questioned. None: it depends on the program."""
 
 
-class Watched(Contract):
+class AgentProfile(FrozenModel):
     """An agent at work."""
 
     agent: str
@@ -80,54 +80,54 @@ class Watched(Contract):
     """Why the agent is never questioned. Empty if it is."""
 
     @property
-    def work(self) -> Work | None:
-        return WORK.get(role_of(self.role))
+    def work(self) -> WorkKind | None:
+        return WORK_BY_ROLE.get(get_role(self.role))
 
 
-def tier_of(role: str) -> Tier:
-    return TIERS.get(role_of(role), Tier.EXEMPT)
+def find_tier(role: str) -> SupervisionTier:
+    return TIER_BY_ROLE.get(get_role(role), SupervisionTier.EXEMPT)
 
 
-def why_exempt(role: str, backend: str, *, lane: Lane | None = None, takes_prompts: bool = False) -> str:
+def explain_exemption(role: str, backend: str, *, lane: Lane | None = None, takes_prompts: bool = False) -> str:
     """Return why an agent is questioned neither before nor during its work, or an empty string. `backend` is the
     kind of its backend; `takes_prompts` says whether a program accepts further prompts.
     """
-    if lane in SHORT:
+    if lane in SHORT_LANES:
         return f"the {lane} lane is too short for supervision"
-    if tier_of(role) is Tier.EXEMPT:
-        return f"tier {Tier.EXEMPT:d}: {role_of(role)} reads and answers once"
-    askable = ASKABLE.get(backend, False)
+    if find_tier(role) is SupervisionTier.EXEMPT:
+        return f"tier {SupervisionTier.EXEMPT:d}: {get_role(role)} reads and answers once"
+    askable = CAN_QUESTION_BACKEND.get(backend, False)
     if askable is None:
         return "" if takes_prompts else f"not applicable: this {backend} program takes no further prompt"
     return "" if askable else f"not applicable: {backend} cannot be asked"
 
 
-_START_EVENTS: Final = (TaskBegan, GateEntered, GatePassed, TurnStarted, Restarted)
+_START_EVENTS: Final = (TaskStarted, GateEntered, GatePassed, TurnStarted, EngineRestarted)
 _ENGINE_EVENTS: Final = (
     *_START_EVENTS,
     ApproachDiffers,
     CheckFailed,
     ContextChanged,
-    CriteriaSeen,
+    CriteriaChecked,
     QuestionClosed,
     QuestionOpened,
     TimePassed,
 )
 
 
-def shows_life(event: Event) -> bool:
+def is_sign_of_life(event: AgentEvent) -> bool:
     return not isinstance(event, _ENGINE_EVENTS)
 
 
-def ends_quiet(event: Event) -> bool:
+def ends_silence(event: AgentEvent) -> bool:
     """Return whether silence is counted from this event on: the agent was active, or something starts for it."""
-    return shows_life(event) or isinstance(event, _START_EVENTS)
+    return is_sign_of_life(event) or isinstance(event, _START_EVENTS)
 
 
 MINUTE: Final = 60.0
 
 
-class Limits(Contract):
+class SupervisionLimits(FrozenModel):
     silence_seconds: float = Field(default=15 * MINUTE, gt=0, le=24 * 60 * MINUTE)
     """Silence after which the agent is pinged."""
     question_apart_seconds: float = Field(default=30 * MINUTE, ge=0, le=24 * 60 * MINUTE)
@@ -152,9 +152,9 @@ LARGE_DELTA: Final = 0.5
 """Share of a context beyond which a change is sent as the whole context."""
 
 
-class Monitor(Contract):
-    watched: Watched
-    limits: Limits = Limits()
+class AgentMonitor(FrozenModel):
+    watched: AgentProfile
+    limits: SupervisionLimits = SupervisionLimits()
     now: float = 0.0
     heard_at: float = 0.0
     """When a turn last started or the agent was last active."""
@@ -175,62 +175,72 @@ class Monitor(Contract):
     stale: int = 0
     causes: int = 0
     """The number of causes noticed so far."""
-    waiting: tuple[Cause, ...] = ()
-    again: Asked | None = None
+    waiting: tuple[ReverifyCause, ...] = ()
+    again: DueQuestion | None = None
     """The question to repeat at the next boundary."""
-    open: Asked | None = None
-    silent: Asked | None = None
+    open: DueQuestion | None = None
+    silent: DueQuestion | None = None
     """The pings for silence, which are independent of other questions."""
     over: str = ""
     """Why monitoring has ended. Empty while it continues."""
 
     @property
-    def unsettled(self) -> tuple[Cause, ...]:
+    def open_causes(self) -> tuple[ReverifyCause, ...]:
         """Causes that are not settled yet."""
         questions = (question for question in (self.open, self.again, self.silent) if question is not None)
         return (*self.waiting, *(cause for question in questions for cause in question.causes))
 
     @property
-    def analysing(self) -> bool:
+    def is_analysing(self) -> bool:
         """Whether a question of level 3 is due or open. It covers every further cause for one."""
         levels = (
             *(pending.level for pending in self.waiting),
             *(pending.level for pending in (self.open, self.again) if pending),
         )
-        return Level.ANALYSIS in levels
+        return ReverifyLevel.ANALYSIS in levels
 
     @property
-    def may_question(self) -> bool:
-        return self.asked_at is None or self.now >= self.question_from
+    def can_question(self) -> bool:
+        return self.asked_at is None or self.now >= self.next_question_at
 
     @property
-    def question_from(self) -> float:
+    def next_question_at(self) -> float:
         """When the next question of level 2 may be asked."""
         return 0.0 if self.asked_at is None else self.asked_at + self.limits.question_apart_seconds
 
 
-class Row(NamedTuple):
+class TriggerRow(NamedTuple):
     title: str
-    level: Level
+    level: ReverifyLevel
     when: str
 
 
-TRIGGERS: Final[Mapping[Trigger, Row]] = MappingProxyType(
+TRIGGERS: Final[Mapping[ReverifyTrigger, TriggerRow]] = MappingProxyType(
     {
-        Trigger.SILENCE: Row("silence", Level.PING, "the agent was silent for more than 15 minutes"),
-        Trigger.STALE_DOCS: Row("stale documents", Level.PING, "the agent's documents were stale twice in a row"),
-        Trigger.SCOPE_CHANGE: Row(
-            "scope change", Level.QUESTION, "a context update affects the agent's files or criteria"
+        ReverifyTrigger.SILENCE: TriggerRow(
+            "silence", ReverifyLevel.PING, "the agent was silent for more than 15 minutes"
         ),
-        Trigger.MILESTONE: Row("milestone", Level.QUESTION, "the agent moves to its next task, if that is configured"),
-        Trigger.LOW_TOOL_USE: Row(
-            "low tool use", Level.QUESTION, "more than half of the task is done without a lookup, where one is required"
+        ReverifyTrigger.STALE_DOCS: TriggerRow(
+            "stale documents", ReverifyLevel.PING, "the agent's documents were stale twice in a row"
         ),
-        Trigger.DEVIATION: Row(
-            "deviation", Level.ANALYSIS, "the agent changes undeclared files, or its approach differs from the plan"
+        ReverifyTrigger.SCOPE_CHANGE: TriggerRow(
+            "scope change", ReverifyLevel.QUESTION, "a context update affects the agent's files or criteria"
         ),
-        Trigger.RECOVERY: Row(
-            "recovery", Level.PING, "the engine was restarted; a higher level follows if the answers do not fit"
+        ReverifyTrigger.MILESTONE: TriggerRow(
+            "milestone", ReverifyLevel.QUESTION, "the agent moves to its next task, if that is configured"
+        ),
+        ReverifyTrigger.LOW_TOOL_USE: TriggerRow(
+            "low tool use",
+            ReverifyLevel.QUESTION,
+            "more than half of the task is done without a lookup, where one is required",
+        ),
+        ReverifyTrigger.DEVIATION: TriggerRow(
+            "deviation",
+            ReverifyLevel.ANALYSIS,
+            "the agent changes undeclared files, or its approach differs from the plan",
+        ),
+        ReverifyTrigger.RECOVERY: TriggerRow(
+            "recovery", ReverifyLevel.PING, "the engine was restarted; a higher level follows if the answers do not fit"
         ),
     }
 )

@@ -35,83 +35,98 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from proofstone.agents.tools.models import BEYOND, READING
-from proofstone.check.rules.file_requests import granted
-from proofstone.common.globs import undeclared
-from proofstone.common.models import Contract
-from proofstone.common.risk import docs_only
+from proofstone.agents.tools.models import EXTERNAL_TOOLS, READING_TOOLS
+from proofstone.check.rules.file_requests import grant_files
+from proofstone.common.globs import find_undeclared
+from proofstone.common.models import FrozenModel
+from proofstone.common.risk import is_docs_only
 from proofstone.supervision.models.events import (
+    AgentEvent,
+    AgentObservation,
     AttemptEnded,
     CheckFailed,
-    Claimed,
-    CriteriaSeen,
-    Event,
+    CriteriaChecked,
+    EngineRestarted,
     FileChanged,
     GateEntered,
     GatePassed,
-    Observed,
     QuestionClosed,
     QuestionOpened,
     ReportUpdated,
-    Restarted,
+    ResultClaimed,
     SelfLocated,
-    TaskBegan,
+    TaskStarted,
     TokensUsed,
     ToolUsed,
     TurnEnded,
     TurnStarted,
 )
-from proofstone.supervision.models.ladder import Docs, Level, Position, PositionStatus, SelfLocate, ToolUse, Work
-from proofstone.supervision.rules.monitor_state import HALF, MINUTE, WINDOW_SHARE, Limits, Watched, ends_quiet
+from proofstone.supervision.models.ladder import (
+    DocsStatus,
+    Position,
+    PositionStatus,
+    ReverifyLevel,
+    SelfLocate,
+    ToolUse,
+    WorkKind,
+)
+from proofstone.supervision.rules.monitor_state import (
+    HALF,
+    MINUTE,
+    WINDOW_SHARE,
+    AgentProfile,
+    SupervisionLimits,
+    ends_silence,
+)
 
-RESEARCH: Final = frozenset(str(tool) for tool in READING | BEYOND)
+RESEARCH_TOOLS: Final = frozenset(str(tool) for tool in READING_TOOLS | EXTERNAL_TOOLS)
 """Tools that look something up: in the tree, its history, the memory or the web."""
 
 
-class Minimum(NamedTuple):
+class LookupMinimum(NamedTuple):
     by_half: int
     at_end: int
 
 
-MINIMUM: Final[Mapping[Work, Minimum]] = MappingProxyType(
+LOOKUP_MINIMUMS: Final[Mapping[WorkKind, LookupMinimum]] = MappingProxyType(
     {
-        Work.RESEARCH: Minimum(2, 3),
-        Work.DESIGN: Minimum(1, 1),
-        Work.PLANNING: Minimum(1, 2),
-        Work.IMPLEMENTATION: Minimum(1, 1),
+        WorkKind.RESEARCH: LookupMinimum(2, 3),
+        WorkKind.DESIGN: LookupMinimum(1, 1),
+        WorkKind.PLANNING: LookupMinimum(1, 2),
+        WorkKind.IMPLEMENTATION: LookupMinimum(1, 1),
     }
 )
 
 
 def is_research(tool: str) -> bool:
-    return tool in RESEARCH
+    return tool in RESEARCH_TOOLS
 
 
-def due(work: Work, met: int, total: int) -> int:
+def count_due_lookups(work: WorkKind, met: int, total: int) -> int:
     """Return the number of lookups that the work requires by now."""
     if not total or met < total * HALF:
         return 0
-    return MINIMUM[work].by_half if met < total else MINIMUM[work].at_end
+    return LOOKUP_MINIMUMS[work].by_half if met < total else LOOKUP_MINIMUMS[work].at_end
 
 
-def is_missing(work: Work | None, looks: int, met: int, total: int) -> bool:
+def are_lookups_missing(work: WorkKind | None, looks: int, met: int, total: int) -> bool:
     """Return whether more than half of the work is done without a lookup, where one is required."""
-    return work is not None and not looks and met > total * HALF and due(work, met, total) > 0
+    return work is not None and not looks and met > total * HALF and count_due_lookups(work, met, total) > 0
 
 
-def tool_use(work: Work | None, looks: int, met: int, total: int) -> ToolUse:
+def rate_tool_use(work: WorkKind | None, looks: int, met: int, total: int) -> ToolUse:
     if work is None:
         return ToolUse.EXEMPT
-    if is_missing(work, looks, met, total):
+    if are_lookups_missing(work, looks, met, total):
         return ToolUse.MISSING
-    return ToolUse.LOW if looks < due(work, met, total) else ToolUse.ACTIVE
+    return ToolUse.LOW if looks < count_due_lookups(work, met, total) else ToolUse.ACTIVE
 
 
-class Standing(Contract):
+class PositionState(FrozenModel):
     """Everything observed of an agent that its row is built from."""
 
     agent: str
-    work: Work | None = None
+    work: WorkKind | None = None
     """None if lookups are not counted."""
     countable: bool = True
     """Whether the tool calls can be counted, because the tools belong to the engine."""
@@ -143,44 +158,48 @@ class Standing(Contract):
     error: str = ""
     heard_at: float = 0.0
     in_turn: bool = False
-    asked: Level | None = None
+    asked: ReverifyLevel | None = None
     over: bool = False
 
     @property
-    def docs(self) -> Docs:
+    def docs(self) -> DocsStatus:
         if not self.reported:
-            return Docs.MISSING
-        return Docs.STALE if self.unreported else Docs.CURRENT
+            return DocsStatus.MISSING
+        return DocsStatus.STALE if self.unreported else DocsStatus.CURRENT
 
     @property
-    def strays(self) -> tuple[str, ...]:
+    def undeclared_files(self) -> tuple[str, ...]:
         """Changed files that the task does not declare."""
-        undeclared_paths = undeclared(self.files, self.declared) if self.declared is not None else ()
-        return tuple(path for path in undeclared_paths if path not in granted(undeclared_paths, self.declared or ()))
+        undeclared_paths = find_undeclared(self.files, self.declared) if self.declared is not None else ()
+        return tuple(
+            path for path in undeclared_paths if path not in grant_files(undeclared_paths, self.declared or ())
+        )
 
 
-def stands(watched: Watched, now: float) -> Standing:
+def create_position_state(watched: AgentProfile, now: float) -> PositionState:
     """Create the state of an agent that is about to start."""
     work = None if watched.own_tools else watched.work
-    return Standing(agent=watched.agent, work=work, countable=not watched.own_tools, phase=watched.phase, heard_at=now)
+    return PositionState(
+        agent=watched.agent, work=work, countable=not watched.own_tools, phase=watched.phase, heard_at=now
+    )
 
 
 # Observations.
 
 
-def seen(standing: Standing, observed: Observed) -> Standing:
+def apply_event(standing: PositionState, observed: AgentObservation) -> PositionState:
     """Return the state after the event. Events of other agents change nothing."""
     if observed.agent != standing.agent:
         return standing
     changes = _changes(standing, observed.event, observed.at)
-    if ends_quiet(observed.event):
+    if ends_silence(observed.event):
         changes["heard_at"] = max(standing.heard_at, observed.at)
     return standing.model_copy(update=changes)
 
 
-def _changes(standing: Standing, event: Event, now: float) -> dict[str, object]:
+def _changes(standing: PositionState, event: AgentEvent, now: float) -> dict[str, object]:
     match event:
-        case TaskBegan():
+        case TaskStarted():
             return _begin_task(event)
         case GateEntered():
             return {"step": "shows that it understands its task"}
@@ -188,27 +207,27 @@ def _changes(standing: Standing, event: Event, now: float) -> dict[str, object]:
             return {"step": "begins"}
         case TurnStarted():
             return {"in_turn": True, "turns": standing.turns + 1}
-        case TurnEnded() | Restarted():
+        case TurnEnded() | EngineRestarted():
             return {"in_turn": False}
         case ToolUsed():
             looks = standing.looks + is_research(event.name)
             return {"tool_calls": standing.tool_calls + 1, "looks": looks, "step": f"uses {event.name}"}
         case FileChanged():
             files = tuple(dict.fromkeys((*standing.files, event.path)))
-            is_source = not docs_only((event.path,))
+            is_source = not is_docs_only((event.path,))
             return {"files": files, "unreported": standing.unreported or is_source, "step": f"changes {event.path}"}
         case ReportUpdated():
             return {"reported": True, "unreported": False}
         case TokensUsed():
             return {"tokens": event.tokens, "window": event.window or standing.window}
-        case CriteriaSeen():
+        case CriteriaChecked():
             return {"met": event.met, "criteria": event.total}
         case CheckFailed():
             return {"failed": tuple(dict.fromkeys((*standing.failed, event.check)))}
-        case Claimed():
+        case ResultClaimed():
             return {"claimed": event.status, "error": event.error}
         case SelfLocated():
-            stale = event.located.docs is Docs.STALE or standing.docs is Docs.STALE
+            stale = event.located.docs is DocsStatus.STALE or standing.docs is DocsStatus.STALE
             report = {"step": event.located.step, "located_at": now, "anomalies": event.anomalies}
             return {**report, "stale": standing.stale + 1 if stale else 0}
         case QuestionOpened():
@@ -220,7 +239,7 @@ def _changes(standing: Standing, event: Event, now: float) -> dict[str, object]:
     return {}
 
 
-def _begin_task(event: TaskBegan) -> dict[str, object]:
+def _begin_task(event: TaskStarted) -> dict[str, object]:
     task_fields: dict[str, object] = {"task": event.task, "number": event.number, "total": event.total}
     reset_fields: dict[str, object] = {
         "step": "",
@@ -245,7 +264,7 @@ def _begin_task(event: TaskBegan) -> dict[str, object]:
 # The agent's own report.
 
 
-def anomalies(standing: Standing, report: SelfLocate) -> tuple[str, ...]:
+def find_anomalies(standing: PositionState, report: SelfLocate) -> tuple[str, ...]:
     """Return where an agent's report differs from what the engine observed. Progress may be ahead by one criterion,
     because the latest work may not have been observed yet. Tool calls are compared where they can be counted.
     """
@@ -261,7 +280,7 @@ def anomalies(standing: Standing, report: SelfLocate) -> tuple[str, ...]:
         differences.append(f"it reports {report.progress}%, but {standing.met} of {standing.criteria} criteria are met")
     if standing.countable and report.tool_calls > standing.tool_calls:
         differences.append(f"it reports {report.tool_calls} tool calls, but made {standing.tool_calls}")
-    if report.docs is Docs.CURRENT and standing.docs is Docs.STALE:
+    if report.docs is DocsStatus.CURRENT and standing.docs is DocsStatus.STALE:
         differences.append("it reports that its documents are current, but source has changed since")
     return tuple(differences)
 
@@ -269,8 +288,8 @@ def anomalies(standing: Standing, report: SelfLocate) -> tuple[str, ...]:
 # The row of an agent.
 
 
-def row(standing: Standing, now: float, limits: Limits | None = None) -> Position:
-    notes = (*_status_notes(standing), *_attention_notes(standing, now, limits or Limits()))
+def build_position_row(standing: PositionState, now: float, limits: SupervisionLimits | None = None) -> Position:
+    notes = (*_status_notes(standing), *_attention_notes(standing, now, limits or SupervisionLimits()))
     return Position(
         agent=standing.agent,
         task=standing.task,
@@ -286,12 +305,12 @@ def row(standing: Standing, now: float, limits: Limits | None = None) -> Positio
         files=standing.files,
         tokens=standing.tokens,
         quiet_seconds=_quiet_seconds(standing, now),
-        status=_status(standing, now, limits or Limits()),
+        status=_status(standing, now, limits or SupervisionLimits()),
         notes=notes,
     )
 
 
-def _status(standing: Standing, now: float, limits: Limits) -> PositionStatus:
+def _status(standing: PositionState, now: float, limits: SupervisionLimits) -> PositionStatus:
     if standing.claimed == "blocked":
         return PositionStatus.BLOCKED
     if standing.asked is not None:
@@ -305,7 +324,7 @@ def _status(standing: Standing, now: float, limits: Limits) -> PositionStatus:
     return PositionStatus.ON_TRACK
 
 
-def _status_notes(standing: Standing) -> tuple[str, ...]:
+def _status_notes(standing: PositionState) -> tuple[str, ...]:
     """Return the notes for statuses with a note of their own."""
     notes = []
     if standing.claimed == "blocked":
@@ -317,12 +336,12 @@ def _status_notes(standing: Standing) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _attention_notes(standing: Standing, now: float, limits: Limits) -> tuple[str, ...]:
+def _attention_notes(standing: PositionState, now: float, limits: SupervisionLimits) -> tuple[str, ...]:
     """Return why the agent needs attention."""
     quiet_seconds = _quiet_seconds(standing, now)
     reasons = [
         (standing.in_turn and quiet_seconds > limits.silence_seconds, f"quiet for {quiet_seconds / MINUTE:.0f} min"),
-        (bool(standing.strays), f"undeclared: {', '.join(standing.strays)}"),
+        (bool(standing.undeclared_files), f"undeclared: {', '.join(standing.undeclared_files)}"),
         (_tool_use(standing) is ToolUse.MISSING, "nothing looked up"),
         (standing.stale >= limits.stale_in_a_row, "documents stale"),
         (bool(standing.failed), f"failed: {', '.join(standing.failed)}"),
@@ -331,15 +350,15 @@ def _attention_notes(standing: Standing, now: float, limits: Limits) -> tuple[st
     return (*(note for holds, note in reasons if holds), *standing.anomalies)
 
 
-def _is_window_full(standing: Standing) -> bool:
+def _is_window_full(standing: PositionState) -> bool:
     return standing.window is not None and standing.tokens > WINDOW_SHARE * standing.window
 
 
-def _tool_use(standing: Standing) -> ToolUse:
-    return tool_use(standing.work, standing.looks, standing.met, standing.criteria)
+def _tool_use(standing: PositionState) -> ToolUse:
+    return rate_tool_use(standing.work, standing.looks, standing.met, standing.criteria)
 
 
-def _quiet_seconds(standing: Standing, now: float) -> float:
+def _quiet_seconds(standing: PositionState, now: float) -> float:
     return max(0.0, now - standing.heard_at)
 
 
@@ -352,7 +371,7 @@ def _percent(met: int, total: int) -> int | None:
 HEADINGS: Final = ("agent", "task", "step", "progress", "self-locate", "docs", "tool calls", "status", "notes")
 
 
-def table(positions: Iterable[Position], now: float) -> tuple[tuple[str, ...], ...]:
+def build_position_table(positions: Iterable[Position], now: float) -> tuple[tuple[str, ...], ...]:
     """Return the headings and the rows as text."""
     return (HEADINGS, *(_cells(position, now) for position in positions))
 

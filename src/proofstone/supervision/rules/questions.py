@@ -27,22 +27,30 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from proofstone.check.rules.file_requests import granted
-from proofstone.common.globs import matches, undeclared
+from proofstone.check.rules.file_requests import grant_files
+from proofstone.common.globs import find_undeclared, matches
 from proofstone.common.models import Verdict
-from proofstone.supervision.models.context import DeltaLine, Operation
-from proofstone.supervision.models.ladder import Category, Cause, Expected, Grade, LaterTask, Question, Trigger
-from proofstone.supervision.models.understanding import Item, ItemVerdict
-from proofstone.supervision.rules.mentions import Mention, files, interface_changes, names
+from proofstone.supervision.models.context import DeltaLine, DeltaOperation
+from proofstone.supervision.models.ladder import (
+    AnswerGrade,
+    Category,
+    LaterTask,
+    RequiredMentions,
+    ReverifyCause,
+    ReverifyQuestion,
+    ReverifyTrigger,
+)
+from proofstone.supervision.models.understanding import AnalysisItem, ItemVerdict
+from proofstone.supervision.rules.mentions import Mention, find_interface_changes, find_mentioned_files, mentions_symbol
 
 _STRONGEST_FIRST: Final = (
-    Trigger.SCOPE_CHANGE,
-    Trigger.DEVIATION,
-    Trigger.LOW_TOOL_USE,
-    Trigger.RECOVERY,
-    Trigger.STALE_DOCS,
-    Trigger.SILENCE,
-    Trigger.MILESTONE,
+    ReverifyTrigger.SCOPE_CHANGE,
+    ReverifyTrigger.DEVIATION,
+    ReverifyTrigger.LOW_TOOL_USE,
+    ReverifyTrigger.RECOVERY,
+    ReverifyTrigger.STALE_DOCS,
+    ReverifyTrigger.SILENCE,
+    ReverifyTrigger.MILESTONE,
 )
 """One question covers several causes. The cause that others wait for determines it."""
 _MANIFESTS: Final = (
@@ -53,7 +61,7 @@ _MAX_LISTED: Final = 5
 
 
 @dataclass(frozen=True)
-class Subject:
+class QuestionSubject:
     """The work of an agent that questions are built from."""
 
     task: str
@@ -70,38 +78,42 @@ class Subject:
     later: tuple[LaterTask, ...] = ()
 
 
-def question_for(causes: Sequence[Cause], about: Subject) -> Question:
+def build_question(causes: Sequence[ReverifyCause], about: QuestionSubject) -> ReverifyQuestion:
     trigger = min((cause.trigger for cause in causes), key=_STRONGEST_FIRST.index)
     return _QUESTION_BUILDERS[trigger](about)
 
 
-def grade(question: Question, answer: str, about: Subject, judged: Verdict | None = None) -> Grade:
+def grade_answer(
+    question: ReverifyQuestion, answer: str, about: QuestionSubject, judged: Verdict | None = None
+) -> AnswerGrade:
     """Grade an answer. `judged` is the judge's verdict; None if there was no judge."""
-    named = files(answer, _collect_known_paths(question, about))
+    named = find_mentioned_files(answer, _collect_known_paths(question, about))
     missing = tuple(dict.fromkeys(_find_missing(question.expected, answer, named)))
-    undeclared_paths = undeclared((mention.path for mention in named), about.declared)
-    announced = tuple(path for path in undeclared_paths if path not in granted(undeclared_paths, about.declared))
-    return Grade(
+    undeclared_paths = find_undeclared((mention.path for mention in named), about.declared)
+    announced = tuple(path for path in undeclared_paths if path not in grant_files(undeclared_paths, about.declared))
+    return AnswerGrade(
         verdict=_decide_verdict(question, answer, missing, judged),
         missing=missing,
         announced=announced,
-        changed_approach=bool(announced or interface_changes(answer)),
+        changed_approach=bool(announced or find_interface_changes(answer)),
     )
 
 
-def challenge(failed: ItemVerdict, about: Subject) -> Question:
+def build_challenge(failed: ItemVerdict, about: QuestionSubject) -> ReverifyQuestion:
     """Return the question about an item of the impact analysis that failed."""
     category, text = _CHALLENGES[failed.item]
     explanation = f" ({failed.detail})" if failed.detail else ""
     expected = None
-    if failed.item is Item.FILES:
+    if failed.item is AnalysisItem.FILES:
         expected = _expect_files(all_of=tuple(path for path in about.declared if not set("*?") & set(path)))
-    elif failed.item is Item.DOWNSTREAM and about.later:
-        expected = Expected(what="names", any_of=tuple(task.id for task in about.later))
-    return Question(category=category, text=f"{text}{explanation}", expected=expected)
+    elif failed.item is AnalysisItem.DOWNSTREAM and about.later:
+        expected = RequiredMentions(what="names", any_of=tuple(task.id for task in about.later))
+    return ReverifyQuestion(category=category, text=f"{text}{explanation}", expected=expected)
 
 
-def _decide_verdict(question: Question, answer: str, missing: tuple[str, ...], judged: Verdict | None) -> Verdict:
+def _decide_verdict(
+    question: ReverifyQuestion, answer: str, missing: tuple[str, ...], judged: Verdict | None
+) -> Verdict:
     if missing or not answer.strip():
         return Verdict.FAIL
     if not question.judged:
@@ -109,21 +121,21 @@ def _decide_verdict(question: Question, answer: str, missing: tuple[str, ...], j
     return judged if judged is not None else Verdict.UNVERIFIABLE
 
 
-def _collect_known_paths(question: Question, about: Subject) -> tuple[str, ...]:
+def _collect_known_paths(question: ReverifyQuestion, about: QuestionSubject) -> tuple[str, ...]:
     """Return the paths that an answer may abbreviate."""
     expected = question.expected
     expected_paths = (*expected.all_of, *expected.any_of) if expected and expected.what == "files" else ()
     return (*about.declared, *about.changed, *about.affected, *expected_paths)
 
 
-def _find_missing(expected: Expected | None, answer: str, named: Sequence[Mention]) -> Iterator[str]:
+def _find_missing(expected: RequiredMentions | None, answer: str, named: Sequence[Mention]) -> Iterator[str]:
     if expected is None:
         return
     paths = [mention.path for mention in named]
 
     def is_named(name: str) -> bool:
         if expected.what == "names":
-            return names(answer, name)
+            return mentions_symbol(answer, name)
         return any(matches(name, path) for path in paths)
 
     yield from (name for name in expected.all_of if not is_named(name))
@@ -131,24 +143,24 @@ def _find_missing(expected: Expected | None, answer: str, named: Sequence[Mentio
         yield " or ".join(expected.any_of[:_MAX_LISTED])
 
 
-def _expect_files(all_of: tuple[str, ...] = (), any_of: tuple[str, ...] = ()) -> Expected | None:
-    return Expected(what="files", all_of=all_of, any_of=any_of) if all_of or any_of else None
+def _expect_files(all_of: tuple[str, ...] = (), any_of: tuple[str, ...] = ()) -> RequiredMentions | None:
+    return RequiredMentions(what="files", all_of=all_of, any_of=any_of) if all_of or any_of else None
 
 
 # Questions by cause
 
 
-def _ask_scope_change(about: Subject) -> Question:
+def _ask_scope_change(about: QuestionSubject) -> ReverifyQuestion:
     operations = {line.operation for line in about.delta}
     concerned = about.affected or about.declared
     if any(path.rpartition("/")[2] in _MANIFESTS for path in concerned):
         category, rest = Category.DEPENDENCY_RISK, "What could a changed dependency break?"
-    elif operations & {Operation.CHANGED, Operation.REPLACED}:
+    elif operations & {DeltaOperation.CHANGED, DeltaOperation.REPLACED}:
         category, rest = (
             Category.RIPPLE_TRACE,
             f"What follows from it for {_join_limited(about.interfaces) or 'your callers'}?",
         )
-    elif operations == {Operation.REMOVED}:
+    elif operations == {DeltaOperation.REMOVED}:
         category, rest = Category.ASSUMPTION_PROBE, "Which of your assumptions depended on it?"
     else:
         category, rest = Category.SCOPE_BOUNDARY, "Which part of it belongs to your task, and which does not?"
@@ -157,7 +169,7 @@ def _ask_scope_change(about: Subject) -> Question:
         f"{_join_limited(concerned) or about.task}? "
         f"Name every file that you have changed or will change, and say whether an interface changes. {rest}"
     )
-    return Question(category=category, text=text, expected=_expect_files(about.changed, concerned))
+    return ReverifyQuestion(category=category, text=text, expected=_expect_files(about.changed, concerned))
 
 
 def _describe_delta(delta: Sequence[DeltaLine]) -> str:
@@ -165,49 +177,51 @@ def _describe_delta(delta: Sequence[DeltaLine]) -> str:
     return " and ".join(lines) or "the changed context"
 
 
-def _ask_stale_docs(about: Subject) -> Question:
+def _ask_stale_docs(about: QuestionSubject) -> ReverifyQuestion:
     return _ask_about_changed_files(
         about, Category.INTERCONNECTION_MAP, "since your report was last updated, and how are they related?"
     )
 
 
-def _ask_recovery(about: Subject) -> Question:
+def _ask_recovery(about: QuestionSubject) -> ReverifyQuestion:
     return _ask_about_changed_files(
         about, Category.SCOPE_BOUNDARY, "so far, which will you still change, and where does your task end?"
     )
 
 
-def _ask_silence(about: Subject) -> Question:
+def _ask_silence(about: QuestionSubject) -> ReverifyQuestion:
     return _ask_about_changed_files(
         about, Category.FAILURE_MODE, "so far, what delayed you, and what could fail if you continue like this?"
     )
 
 
-def _ask_deviation(about: Subject) -> Question:
+def _ask_deviation(about: QuestionSubject) -> ReverifyQuestion:
     return _ask_about_changed_files(
         about, Category.ALTERNATIVE_DEMAND, "so far, and which alternative would change only the declared files?"
     )
 
 
-def _ask_about_changed_files(about: Subject, category: Category, rest: str) -> Question:
+def _ask_about_changed_files(about: QuestionSubject, category: Category, rest: str) -> ReverifyQuestion:
     text = f"For {about.task}: which files have you changed {rest}"
-    return Question(
+    return ReverifyQuestion(
         category=category, text=text, expected=_expect_files(about.changed, () if about.changed else about.declared)
     )
 
 
-def _ask_milestone(about: Subject) -> Question:
+def _ask_milestone(about: QuestionSubject) -> ReverifyQuestion:
     text = f"Your task is now {about.task}. Which files will you change, and what did the previous task leave for you?"
-    return Question(category=Category.SCOPE_BOUNDARY, text=text, expected=_expect_files(any_of=about.declared))
+    return ReverifyQuestion(category=Category.SCOPE_BOUNDARY, text=text, expected=_expect_files(any_of=about.declared))
 
 
-def _ask_low_tool_use(about: Subject) -> Question:
+def _ask_low_tool_use(about: QuestionSubject) -> ReverifyQuestion:
     subject = _join_limited(about.interfaces) or _join_limited(about.declared) or about.task
     text = (
         f"You have not looked anything up for {about.task}. What do you assume about {subject}, in which file is it "
         "defined, and how do you know?"
     )
-    return Question(category=Category.ASSUMPTION_PROBE, text=text, expected=_expect_files(any_of=about.declared))
+    return ReverifyQuestion(
+        category=Category.ASSUMPTION_PROBE, text=text, expected=_expect_files(any_of=about.declared)
+    )
 
 
 def _join_limited(values: Sequence[str]) -> str:
@@ -215,40 +229,49 @@ def _join_limited(values: Sequence[str]) -> str:
     return ", ".join(values[:_MAX_LISTED]) + remainder
 
 
-_QUESTION_BUILDERS: Final[Mapping[Trigger, Callable[[Subject], Question]]] = MappingProxyType(
+_QUESTION_BUILDERS: Final[Mapping[ReverifyTrigger, Callable[[QuestionSubject], ReverifyQuestion]]] = MappingProxyType(
     {
-        Trigger.SILENCE: _ask_silence,
-        Trigger.STALE_DOCS: _ask_stale_docs,
-        Trigger.SCOPE_CHANGE: _ask_scope_change,
-        Trigger.MILESTONE: _ask_milestone,
-        Trigger.LOW_TOOL_USE: _ask_low_tool_use,
-        Trigger.DEVIATION: _ask_deviation,
-        Trigger.RECOVERY: _ask_recovery,
+        ReverifyTrigger.SILENCE: _ask_silence,
+        ReverifyTrigger.STALE_DOCS: _ask_stale_docs,
+        ReverifyTrigger.SCOPE_CHANGE: _ask_scope_change,
+        ReverifyTrigger.MILESTONE: _ask_milestone,
+        ReverifyTrigger.LOW_TOOL_USE: _ask_low_tool_use,
+        ReverifyTrigger.DEVIATION: _ask_deviation,
+        ReverifyTrigger.RECOVERY: _ask_recovery,
     }
 )
 
 # Challenges by item of the impact analysis
 
-_CHALLENGES: Final[Mapping[Item, tuple[Category, str]]] = MappingProxyType(
+_CHALLENGES: Final[Mapping[AnalysisItem, tuple[Category, str]]] = MappingProxyType(
     {
-        Item.TASK: (Category.SCOPE_BOUNDARY, "What exactly is your task, and what is not part of it?"),
-        Item.POSITION: (
+        AnalysisItem.TASK: (Category.SCOPE_BOUNDARY, "What exactly is your task, and what is not part of it?"),
+        AnalysisItem.POSITION: (
             Category.INTERCONNECTION_MAP,
             "What is the place of your task in the whole plan, and what came before it?",
         ),
-        Item.UPSTREAM: (Category.DEPENDENCY_RISK, "What does your work depend on, and where is it written?"),
-        Item.FILES: (Category.SCOPE_BOUNDARY, "Which files does your task change? Name every one of them."),
-        Item.INTERFACES: (
+        AnalysisItem.UPSTREAM: (Category.DEPENDENCY_RISK, "What does your work depend on, and where is it written?"),
+        AnalysisItem.FILES: (Category.SCOPE_BOUNDARY, "Which files does your task change? Name every one of them."),
+        AnalysisItem.INTERFACES: (
             Category.INTERCONNECTION_MAP,
             "What are the exact declarations of the interfaces that you name?",
         ),
-        Item.OTHER_AGENTS: (Category.INTERCONNECTION_MAP, "Which other agents are affected by your work, and how?"),
-        Item.DOWNSTREAM: (Category.RIPPLE_TRACE, "What follows from your work, step by step, and which task is next?"),
-        Item.BREAKING: (Category.FAILURE_MODE, "What breaks, and for whom, if you get it wrong?"),
-        Item.FACTS: (
+        AnalysisItem.OTHER_AGENTS: (
+            Category.INTERCONNECTION_MAP,
+            "Which other agents are affected by your work, and how?",
+        ),
+        AnalysisItem.DOWNSTREAM: (
+            Category.RIPPLE_TRACE,
+            "What follows from your work, step by step, and which task is next?",
+        ),
+        AnalysisItem.BREAKING: (Category.FAILURE_MODE, "What breaks, and for whom, if you get it wrong?"),
+        AnalysisItem.FACTS: (
             Category.ASSUMPTION_PROBE,
             "Something that you said is wrong. What is right, and where did you look?",
         ),
-        Item.OMISSIONS: (Category.ALTERNATIVE_DEMAND, "What have you left out, and which alternative would need it?"),
+        AnalysisItem.OMISSIONS: (
+            Category.ALTERNATIVE_DEMAND,
+            "What have you left out, and which alternative would need it?",
+        ),
     }
 )

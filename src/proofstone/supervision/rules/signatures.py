@@ -27,7 +27,7 @@ from typing import Final
 Tokens = tuple[str, ...]
 
 
-class Style(Enum):
+class ParameterStyle(Enum):
     """How a language writes a parameter."""
 
     COLON = auto()
@@ -38,11 +38,11 @@ class Style(Enum):
     """`type name`"""
 
 
-STYLES: Final[Mapping[str, Style]] = MappingProxyType(
+STYLE_BY_LANGUAGE: Final[Mapping[str, ParameterStyle]] = MappingProxyType(
     {
-        **dict.fromkeys(("python", "javascript", "typescript", "tsx", "rust"), Style.COLON),
-        "go": Style.NAME_FIRST,
-        "java": Style.TYPE_FIRST,
+        **dict.fromkeys(("python", "javascript", "typescript", "tsx", "rust"), ParameterStyle.COLON),
+        "go": ParameterStyle.NAME_FIRST,
+        "java": ParameterStyle.TYPE_FIRST,
     }
 )
 """The languages whose signatures can be compared."""
@@ -84,19 +84,21 @@ class Signature:
     parameters: tuple[Parameter, ...] | None
     """None if the signature has no parameter list."""
     returns: Tokens = ()
-    waits: bool = False
+    is_async: bool = False
     """Whether it is `async`."""
 
 
-def difference(claimed: str, stands: str, names: Sequence[str], language: str, *, function: bool = True) -> str:
+def describe_difference(
+    claimed: str, stands: str, names: Sequence[str], language: str, *, function: bool = True
+) -> str:
     """Return how the claim differs from the file, or an empty string. `names` are the unqualified names of the
     definition.
     """
     names = tuple(name.lstrip("#") for name in names)
     if other_name := _find_other_name(_tokenize(claimed, language), names):
         return f"it is not called {other_name}"
-    claim, actual = (read(text, names, language) for text in (claimed, stands))
-    if claim.waits and not actual.waits:
+    claim, actual = (read_signature(text, names, language) for text in (claimed, stands))
+    if claim.is_async and not actual.is_async:
         return "it is not async"
     if claim.parameters is None:
         return "the claim leaves out its parameters" if function and actual.parameters is not None else ""
@@ -114,22 +116,22 @@ def difference(claimed: str, stands: str, names: Sequence[str], language: str, *
     return ""
 
 
-def same(before: str, after: str, language: str) -> bool:
+def is_same_interface(before: str, after: str, language: str) -> bool:
     """Return whether two headers are the same interface. Everything but layout counts."""
     return _tokenize(before, language) == _tokenize(after, language)
 
 
-def read(text: str, names: Sequence[str], language: str) -> Signature:
+def read_signature(text: str, names: Sequence[str], language: str) -> Signature:
     tokens = _tokenize(text, language)
     start = _index_after_name(tokens, names)
     opening = next((i for i in range(start, len(tokens)) if tokens[i] == "("), None)
     waits = "async" in tokens[:opening]
     if opening is None:
-        return Signature(_read_lone_parameter(tokens), waits=waits)
+        return Signature(_read_lone_parameter(tokens), is_async=waits)
     closing = _find_closing(tokens, opening)
-    style = STYLES[language]
+    style = STYLE_BY_LANGUAGE[language]
     returns = _read_return_type(tokens[closing + 1 :])
-    if style is Style.TYPE_FIRST and not returns:
+    if style is ParameterStyle.TYPE_FIRST and not returns:
         returns = _type_before_name(tokens[: max(start - 1, 0)])
     return Signature(_read_parameters(tokens[opening + 1 : closing], style), returns, waits)
 
@@ -239,11 +241,11 @@ def _without_annotations(tokens: Tokens) -> Tokens:
     return tuple(kept)
 
 
-def _read_parameters(tokens: Tokens, style: Style) -> tuple[Parameter, ...]:
+def _read_parameters(tokens: Tokens, style: ParameterStyle) -> tuple[Parameter, ...]:
     parts = [part for part in _split_outside_brackets(tokens, ",") if part]
-    if style is Style.NAME_FIRST:
+    if style is ParameterStyle.NAME_FIRST:
         return _read_name_first_parameters(parts)
-    read_parameter = _read_colon_parameter if style is Style.COLON else _read_type_first_parameter
+    read_parameter = _read_colon_parameter if style is ParameterStyle.COLON else _read_type_first_parameter
     return tuple(
         read_parameter(part)
         for number, part in enumerate(parts)

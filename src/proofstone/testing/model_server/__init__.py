@@ -14,28 +14,28 @@ from __future__ import annotations
 
 from proofstone.testing.model_server.answers import (
     Answer,
-    Asked,
     Disconnect,
     Garbage,
     Hang,
     HttpError,
+    ReceivedRequest,
     Reply,
     StreamError,
     WireProtocol,
-    scripted,
+    script_answers,
 )
 from proofstone.testing.model_server.server import ModelServer
 
 __all__ = [
     "Answer",
-    "Asked",
     "Disconnect",
     "Garbage",
     "Hang",
     "HttpError",
     "ModelServer",
+    "ReceivedRequest",
     "Reply",
     "StreamError",
     "WireProtocol",
-    "scripted",
+    "script_answers",
 ]

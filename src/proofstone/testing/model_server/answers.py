@@ -19,7 +19,7 @@ class WireProtocol(StrEnum):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """A request that the server received."""
 
     protocol: WireProtocol
@@ -103,16 +103,16 @@ class StreamError:
 
 Answer: TypeAlias = Reply | HttpError | Disconnect | Hang | Garbage | StreamError
 
-AT_ITS_END = HttpError(500, "the script of the model server has no more answers")
+SCRIPT_EXHAUSTED = HttpError(500, "the script of the model server has no more answers")
 
 
-def scripted(turns: Sequence[Answer]) -> Callable[[Asked], Answer]:
+def script_answers(turns: Sequence[Answer]) -> Callable[[ReceivedRequest], Answer]:
     """Give the answers one after the other, whoever asks, and then an error."""
     remaining = iter(turns)
     lock = threading.Lock()
 
-    def answer(_: Asked) -> Answer:
+    def answer(_: ReceivedRequest) -> Answer:
         with lock:
-            return next(remaining, AT_ITS_END)
+            return next(remaining, SCRIPT_EXHAUSTED)
 
     return answer

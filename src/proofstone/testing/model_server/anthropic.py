@@ -6,7 +6,16 @@ import json
 from collections.abc import Iterator
 
 from proofstone.testing.model_server.answers import HttpError
-from proofstone.testing.model_server.wire import Exchange, Frame, Json, Request, Said, event, joined, text_of
+from proofstone.testing.model_server.wire import (
+    Exchange,
+    Frame,
+    Json,
+    MessagePart,
+    ParsedRequest,
+    encode_event,
+    extract_text,
+    join_turns,
+)
 
 _ERRORS = {
     400: "invalid_request_error",
@@ -21,30 +30,32 @@ _ERRORS = {
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
 
 
-def read(path: str, body: Json) -> Request:
-    return Request(
+def read_request(path: str, body: Json) -> ParsedRequest:
+    return ParsedRequest(
         model=body.get("model", ""),
         stream=bool(body.get("stream")),
-        system=text_of(body.get("system")),
-        said=joined(part for message in body.get("messages", []) for part in _read_message(message)),
+        system=extract_text(body.get("system")),
+        parts=join_turns(part for message in body.get("messages", []) for part in _read_message(message)),
         tools=tuple(tool["name"] for tool in body.get("tools", [])),
     )
 
 
-def _read_message(message: Json) -> Iterator[Said]:
+def _read_message(message: Json) -> Iterator[MessagePart]:
     content = message["content"]
     blocks: list[Json] = [{"type": "text", "text": content}] if isinstance(content, str) else content
     if message["role"] == "assistant":
-        yield Said("assistant", text_of(blocks), tuple(block["id"] for block in blocks if block["type"] == "tool_use"))
+        yield MessagePart(
+            "assistant", extract_text(blocks), tuple(block["id"] for block in blocks if block["type"] == "tool_use")
+        )
         return
     for block in blocks:
         if block["type"] == "tool_result":
-            yield Said("tool", text_of(block.get("content", "")), answers=block["tool_use_id"])
+            yield MessagePart("tool", extract_text(block.get("content", "")), answered_call=block["tool_use_id"])
         elif block["type"] == "text":
-            yield Said(message["role"], block["text"])
+            yield MessagePart(message["role"], block["text"])
 
 
-def whole(exchange: Exchange) -> Json:
+def build_response(exchange: Exchange) -> Json:
     blocks = [block for block, _ in _build_blocks(exchange)]
     return _build_message(exchange) | {
         "content": blocks,
@@ -55,7 +66,7 @@ def whole(exchange: Exchange) -> Json:
 
 def stream(exchange: Exchange) -> Iterator[Frame]:
     def frame(kind: str, piece: bool = False, **fields: object) -> Frame:
-        return Frame(event({"type": kind, **fields}, kind), piece)
+        return Frame(encode_event({"type": kind, **fields}, kind), piece)
 
     yield frame(
         "message_start", message=_build_message(exchange) | {"usage": _build_usage(exchange) | {"output_tokens": 1}}
@@ -77,7 +88,7 @@ def error(error: HttpError) -> Json:
 
 
 def stream_error(message: str, sent: int) -> bytes:
-    return event(error(HttpError(529, message)), "error")
+    return encode_event(error(HttpError(529, message)), "error")
 
 
 def _build_blocks(exchange: Exchange) -> Iterator[tuple[Json, list[Json]]]:

@@ -11,7 +11,16 @@ import json
 from collections.abc import Iterator
 
 from proofstone.testing.model_server.answers import HttpError
-from proofstone.testing.model_server.wire import Exchange, Frame, Json, Request, Said, event, joined, text_of
+from proofstone.testing.model_server.wire import (
+    Exchange,
+    Frame,
+    Json,
+    MessagePart,
+    ParsedRequest,
+    encode_event,
+    extract_text,
+    join_turns,
+)
 
 _ERRORS = {
     400: "INVALID_ARGUMENT",
@@ -25,33 +34,33 @@ _ERRORS = {
 _FINISHES = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 
 
-def read(path: str, body: Json) -> Request:
+def read_request(path: str, body: Json) -> ParsedRequest:
     model, _, method = path.rpartition("/")[2].partition(":")
     groups: list[Json] = body.get("tools") or []
-    return Request(
+    return ParsedRequest(
         model=model,
         stream=method == "streamGenerateContent",
-        system=text_of((body.get("systemInstruction") or {}).get("parts")),
-        said=joined(part for content in body.get("contents", []) for part in _read_content(content)),
+        system=extract_text((body.get("systemInstruction") or {}).get("parts")),
+        parts=join_turns(part for content in body.get("contents", []) for part in _read_content(content)),
         tools=tuple(tool["name"] for group in groups for tool in group.get("functionDeclarations", [])),
     )
 
 
-def _read_content(content: Json) -> Iterator[Said]:
+def _read_content(content: Json) -> Iterator[MessagePart]:
     parts: list[Json] = content.get("parts") or []
     if content.get("role") == "model":
         calls = tuple(_get_call_id(part["functionCall"]) for part in parts if "functionCall" in part)
-        yield Said("assistant", text_of([part for part in parts if not part.get("thought")]), calls)
+        yield MessagePart("assistant", extract_text([part for part in parts if not part.get("thought")]), calls)
         return
     for part in parts:
         if "functionResponse" in part:
-            yield Said(
+            yield MessagePart(
                 "tool",
                 _read_result(part["functionResponse"]["response"]),
-                answers=_get_call_id(part["functionResponse"]),
+                answered_call=_get_call_id(part["functionResponse"]),
             )
         elif "text" in part:
-            yield Said("user", part["text"])
+            yield MessagePart("user", part["text"])
 
 
 def _get_call_id(call: Json) -> str:
@@ -66,7 +75,7 @@ def _read_result(response: Json) -> str:
     return values[0] if len(values) == 1 and isinstance(values[0], str) else json.dumps(response)
 
 
-def whole(exchange: Exchange) -> Json:
+def build_response(exchange: Exchange) -> Json:
     finish, calls = _build_calls(exchange)
     reply = exchange.reply
     parts = _build_parts(
@@ -79,8 +88,8 @@ def stream(exchange: Exchange) -> Iterator[Frame]:
     finish, calls = _build_calls(exchange)
     thoughts, texts = exchange.pieces(exchange.reply.thoughts), exchange.pieces(exchange.reply.text)
     for part in _build_parts(exchange, thoughts, texts, calls):
-        yield Frame(event(_build_answer(exchange, [part])), piece=True)
-    yield Frame(event(_build_answer(exchange, [{"text": ""}], finish)))
+        yield Frame(encode_event(_build_answer(exchange, [part])), piece=True)
+    yield Frame(encode_event(_build_answer(exchange, [{"text": ""}], finish)))
 
 
 def error(error: HttpError) -> Json:
@@ -93,7 +102,7 @@ def error(error: HttpError) -> Json:
 
 
 def stream_error(message: str, sent: int) -> bytes:
-    return event(error(HttpError(503, message)))
+    return encode_event(error(HttpError(503, message)))
 
 
 def _build_calls(exchange: Exchange) -> tuple[str, list[Json]]:

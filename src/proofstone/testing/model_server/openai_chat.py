@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proofstone.testing.model_server.answers import HttpError
-from proofstone.testing.model_server.wire import CREATED, Exchange, Frame, Json, Request, Said, event, joined, text_of
+from proofstone.testing.model_server.wire import (
+    CREATED,
+    Exchange,
+    Frame,
+    Json,
+    MessagePart,
+    ParsedRequest,
+    encode_event,
+    extract_text,
+    join_turns,
+)
 
 _ERRORS = {
     400: ("invalid_request_error", None),
@@ -16,24 +26,26 @@ _ERRORS = {
 }
 
 
-def read(path: str, body: Json) -> Request:
+def read_request(path: str, body: Json) -> ParsedRequest:
     messages = body.get("messages", [])
-    system = [text_of(message["content"]) for message in messages if message["role"] in ("system", "developer")]
-    return Request(
+    system = [extract_text(message["content"]) for message in messages if message["role"] in ("system", "developer")]
+    return ParsedRequest(
         model=body.get("model", ""),
         stream=bool(body.get("stream")),
         system="\n".join(system),
-        said=joined(_read_message(message) for message in messages if message["role"] not in ("system", "developer")),
+        parts=join_turns(
+            _read_message(message) for message in messages if message["role"] not in ("system", "developer")
+        ),
         tools=tuple(tool["function"]["name"] for tool in body.get("tools", []) if "function" in tool),
     )
 
 
-def _read_message(message: Json) -> Said:
+def _read_message(message: Json) -> MessagePart:
     calls = tuple(call["id"] for call in message.get("tool_calls") or ())
-    return Said(message["role"], text_of(message.get("content")), calls, message.get("tool_call_id", ""))
+    return MessagePart(message["role"], extract_text(message.get("content")), calls, message.get("tool_call_id", ""))
 
 
-def whole(exchange: Exchange) -> Json:
+def build_response(exchange: Exchange) -> Json:
     reply = exchange.reply
     message: Json = {"role": "assistant", "content": reply.text or None, "refusal": None}
     if reply.thoughts:
@@ -53,7 +65,7 @@ def stream(exchange: Exchange) -> Iterator[Frame]:
 
     def chunk(delta: Json, finish: str | None = None, piece: bool = True) -> Frame:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return Frame(event(envelope | {"choices": [choice]}), piece)
+        return Frame(encode_event(envelope | {"choices": [choice]}), piece)
 
     yield chunk({"role": "assistant", "content": ""}, piece=False)
     for part in exchange.pieces(exchange.reply.thoughts):
@@ -67,7 +79,7 @@ def stream(exchange: Exchange) -> Iterator[Frame]:
             yield chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
     yield chunk({}, _get_finish_reason(exchange), piece=False)
     if with_usage:
-        yield Frame(event(envelope | {"choices": [], "usage": _build_usage(exchange)}))
+        yield Frame(encode_event(envelope | {"choices": [], "usage": _build_usage(exchange)}))
     yield Frame(b"data: [DONE]\n\n")
 
 
@@ -77,7 +89,7 @@ def error(error: HttpError) -> Json:
 
 
 def stream_error(message: str, sent: int) -> bytes:
-    return event(error(HttpError(503, message)))
+    return encode_event(error(HttpError(503, message)))
 
 
 def _build_envelope(exchange: Exchange, kind: str) -> Json:

@@ -7,38 +7,48 @@ from itertools import count
 
 from proofstone.testing.model_server import openai_chat
 from proofstone.testing.model_server.answers import HttpError
-from proofstone.testing.model_server.wire import CREATED, Exchange, Frame, Json, Request, Said, event, joined, text_of
+from proofstone.testing.model_server.wire import (
+    CREATED,
+    Exchange,
+    Frame,
+    Json,
+    MessagePart,
+    ParsedRequest,
+    encode_event,
+    extract_text,
+    join_turns,
+)
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _SYSTEM_ROLES = ("system", "developer")
 
 
-def read(path: str, body: Json) -> Request:
+def read_request(path: str, body: Json) -> ParsedRequest:
     raw_input = body.get("input", [])
     items: list[Json] = [{"role": "user", "content": raw_input}] if isinstance(raw_input, str) else raw_input
     system = [body.get("instructions") or ""]
-    system += [text_of(item["content"]) for item in items if item.get("role") in _SYSTEM_ROLES]
-    return Request(
+    system += [extract_text(item["content"]) for item in items if item.get("role") in _SYSTEM_ROLES]
+    return ParsedRequest(
         model=body.get("model", ""),
         stream=bool(body.get("stream")),
         system="\n".join(text for text in system if text),
-        said=joined(_read_item(item) for item in items if item.get("role") not in _SYSTEM_ROLES),
+        parts=join_turns(_read_item(item) for item in items if item.get("role") not in _SYSTEM_ROLES),
         tools=tuple(tool["name"] for tool in body.get("tools", []) if tool["type"] == "function"),
     )
 
 
-def _read_item(item: Json) -> Said:
+def _read_item(item: Json) -> MessagePart:
     kind = item.get("type", "message")
     if kind == "function_call":
-        return Said("assistant", calls=(item["call_id"],))
+        return MessagePart("assistant", calls=(item["call_id"],))
     if kind == "function_call_output":
-        return Said("tool", text_of(item["output"]), answers=item["call_id"])
+        return MessagePart("tool", extract_text(item["output"]), answered_call=item["call_id"])
     if kind == "reasoning":
-        return Said("assistant")
-    return Said(item["role"], text_of(item["content"]))
+        return MessagePart("assistant")
+    return MessagePart(item["role"], extract_text(item["content"]))
 
 
-def whole(exchange: Exchange) -> Json:
+def build_response(exchange: Exchange) -> Json:
     reason = _INCOMPLETE.get(exchange.reply.finish)
     return _build_response_body(exchange, "incomplete" if reason else "completed") | {
         "output": list(_build_items(exchange)),
@@ -52,7 +62,7 @@ def stream(exchange: Exchange) -> Iterator[Frame]:
 
     def frame(kind: str, piece: bool = False, **fields: object) -> Frame:
         data = {"type": kind, "sequence_number": next(numbers), **fields}
-        return Frame(event(data, kind), piece)
+        return Frame(encode_event(data, kind), piece)
 
     started = _build_response_body(exchange, "in_progress")
     yield frame("response.created", response=started)
@@ -62,7 +72,7 @@ def stream(exchange: Exchange) -> Iterator[Frame]:
         for kind, piece, fields in _build_growth_events(exchange, item):
             yield frame(kind, piece, output_index=index, item_id=item["id"], **fields)
         yield frame("response.output_item.done", output_index=index, item=item)
-    response = whole(exchange)
+    response = build_response(exchange)
     yield frame(f"response.{response['status']}", response=response)
 
 
@@ -72,7 +82,7 @@ def error(error: HttpError) -> Json:
 
 def stream_error(message: str, sent: int) -> bytes:
     data = {"type": "error", "code": "server_error", "message": message, "param": None, "sequence_number": sent}
-    return event(data, "error")
+    return encode_event(data, "error")
 
 
 def _build_items(exchange: Exchange) -> Iterator[Json]:

@@ -20,19 +20,27 @@ from urllib.parse import urlsplit
 from proofstone.testing.model_server import anthropic, google, openai_chat, openai_responses
 from proofstone.testing.model_server.answers import (
     Answer,
-    Asked,
     Disconnect,
     Garbage,
     Hang,
     HttpError,
+    ReceivedRequest,
     Reply,
     StreamError,
     WireProtocol,
-    scripted,
+    script_answers,
 )
-from proofstone.testing.model_server.wire import Exchange, Frame, Json, Request, Wire, encoded, incoherent
+from proofstone.testing.model_server.wire import (
+    Exchange,
+    Frame,
+    Json,
+    ParsedRequest,
+    ProtocolModule,
+    encode_json,
+    find_incoherence,
+)
 
-_WIRES: Mapping[WireProtocol, Wire] = {
+_WIRES: Mapping[WireProtocol, ProtocolModule] = {
     WireProtocol.OPENAI_CHAT: openai_chat,
     WireProtocol.OPENAI_RESPONSES: openai_responses,
     WireProtocol.ANTHROPIC: anthropic,
@@ -49,12 +57,12 @@ _GOOGLE_METHODS = (":generateContent", ":streamGenerateContent")
 class ModelServer:
     """Serve from the moment of creation until it is closed. A context manager."""
 
-    def __init__(self, answer: Callable[[Asked], Answer] | Sequence[Answer]) -> None:
+    def __init__(self, answer: Callable[[ReceivedRequest], Answer] | Sequence[Answer]) -> None:
         """`answer` is called in the thread of the request, and closing waits for it. An exception in it ends the
         connection and is raised again when the server closes. A sequence is used up one by one."""
-        self.asked: list[Asked] = []
+        self.asked: list[ReceivedRequest] = []
         """Every request that could be read, in the order of arrival."""
-        self._listener = _Listener(answer if callable(answer) else scripted(answer), self.asked)
+        self._listener = _Listener(answer if callable(answer) else script_answers(answer), self.asked)
         self._thread = threading.Thread(target=self._listener.serve_forever, args=(0.01,), name="model server")
         self._thread.start()
 
@@ -90,7 +98,7 @@ class _Listener(ThreadingTCPServer):
 
     request_queue_size = 128
 
-    def __init__(self, answer: Callable[[Asked], Answer], asked: list[Asked]) -> None:
+    def __init__(self, answer: Callable[[ReceivedRequest], Answer], asked: list[ReceivedRequest]) -> None:
         self.answer = answer
         self.asked = asked
         self.numbers = count(1)
@@ -147,32 +155,32 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _handle(self, protocol: WireProtocol, path: str, body: Json) -> None:
         wire = _WIRES[protocol]
-        request = wire.read(path, body)
+        request = wire.read_request(path, body)
         request_seen = self._build_request(protocol, request, body)
         self.server.asked.append(request_seen)
-        fault = incoherent(request.said)
+        fault = find_incoherence(request.parts)
         answer = HttpError(400, fault) if fault else self.server.answer(request_seen)
         reply = answer if isinstance(answer, Reply) else _build_partial_reply(answer)
         self._answer(wire, answer, request.stream, Exchange(request.model, body, reply, next(self.server.numbers)))
 
-    def _build_request(self, protocol: WireProtocol, request: Request, body: Json) -> Asked:
-        return Asked(
+    def _build_request(self, protocol: WireProtocol, request: ParsedRequest, body: Json) -> ReceivedRequest:
+        return ReceivedRequest(
             protocol=protocol,
             model=request.model,
             stream=request.stream,
             system=request.system,
-            messages=tuple((part.role, part.text) for part in request.said),
+            messages=tuple((part.role, part.text) for part in request.parts),
             tools=request.tools,
             headers={name.lower(): value for name, value in self.headers.items()},
             body=body,
         )
 
-    def _answer(self, wire: Wire, answer: Answer, stream: bool, exchange: Exchange) -> None:
+    def _answer(self, wire: ProtocolModule, answer: Answer, stream: bool, exchange: Exchange) -> None:
         match answer:
             case Reply() if stream:
                 self._stream(wire.stream(exchange), answer.pause)
             case Reply():
-                self._send(200, encoded(wire.whole(exchange)))
+                self._send(200, encode_json(wire.build_response(exchange)))
             case HttpError():
                 self._fail(wire, answer)
             case StreamError() if stream:
@@ -190,11 +198,11 @@ class _Handler(BaseHTTPRequestHandler):
             case Disconnect(after_pieces=int(pieces)) if stream:
                 self._stream(_take_pieces(pieces, wire.stream(exchange)), is_complete=False)
             case Disconnect():
-                self._send_half(encoded(wire.whole(exchange)))
+                self._send_half(encode_json(wire.build_response(exchange)))
 
-    def _fail(self, wire: Wire, error: HttpError) -> None:
+    def _fail(self, wire: ProtocolModule, error: HttpError) -> None:
         headers = {} if error.retry_after is None else {"retry-after": f"{error.retry_after:g}"}
-        self._send(error.status, encoded(wire.error(error)), headers)
+        self._send(error.status, encode_json(wire.error(error)), headers)
 
     def _send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
         self._begin(status, {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})})

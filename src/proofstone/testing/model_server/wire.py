@@ -20,25 +20,25 @@ _LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True)
-class Said:
+class MessagePart:
     """One part of a conversation."""
 
     role: str
     text: str = ""
     calls: tuple[str, ...] = ()
     """The ids of the tool calls."""
-    answers: str = ""
+    answered_call: str = ""
     """The id of the tool call that this is the result of."""
 
 
 @dataclass(frozen=True)
-class Request:
+class ParsedRequest:
     """The content of a protocol's request, before it is validated."""
 
     model: str
     stream: bool
     system: str
-    said: tuple[Said, ...]
+    parts: tuple[MessagePart, ...]
     tools: tuple[str, ...]
 
 
@@ -73,12 +73,12 @@ class Frame:
     """Whether the bytes carry a part of the text, the thoughts or the arguments."""
 
 
-class Wire(Protocol):
+class ProtocolModule(Protocol):
     """A protocol. Each implementation is a module with these functions."""
 
-    def read(self, path: str, body: Json) -> Request: ...
+    def read_request(self, path: str, body: Json) -> ParsedRequest: ...
 
-    def whole(self, exchange: Exchange) -> Json: ...
+    def build_response(self, exchange: Exchange) -> Json: ...
 
     def stream(self, exchange: Exchange) -> Iterator[Frame]: ...
 
@@ -89,18 +89,18 @@ class Wire(Protocol):
         ...
 
 
-def encoded(data: Mapping[str, object]) -> bytes:
+def encode_json(data: Mapping[str, object]) -> bytes:
     text = json.dumps(data, ensure_ascii=False)
     # An unpaired surrogate cannot be encoded in UTF-8, but its escape is valid JSON.
     return _LINE_ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", text).encode("utf-8", "backslashreplace")
 
 
-def event(data: Mapping[str, object], name: str = "") -> bytes:
+def encode_event(data: Mapping[str, object], name: str = "") -> bytes:
     """Encode a server-sent event."""
-    return (f"event: {name}\n".encode() if name else b"") + b"data: " + encoded(data) + b"\n\n"
+    return (f"event: {name}\n".encode() if name else b"") + b"data: " + encode_json(data) + b"\n\n"
 
 
-def text_of(content: object) -> str:
+def extract_text(content: object) -> str:
     """Return the text of content, which is a text or a list of parts, some of which are texts."""
     if isinstance(content, str):
         return content
@@ -108,28 +108,28 @@ def text_of(content: object) -> str:
     return "\n".join(part["text"] for part in parts if "text" in part)
 
 
-def joined(said: Iterable[Said]) -> tuple[Said, ...]:
+def join_turns(said: Iterable[MessagePart]) -> tuple[MessagePart, ...]:
     """Join consecutive parts of the assistant into one turn."""
-    turns: list[Said] = []
+    turns: list[MessagePart] = []
     for part in said:
         if turns and part.role == turns[-1].role == "assistant":
             text = "\n".join(text for text in (turns[-1].text, part.text) if text)
-            turns[-1] = Said("assistant", text, turns[-1].calls + part.calls)
+            turns[-1] = MessagePart("assistant", text, turns[-1].calls + part.calls)
         else:
             turns.append(part)
     return tuple(turns)
 
 
-def incoherent(said: Sequence[Said]) -> str | None:
+def find_incoherence(said: Sequence[MessagePart]) -> str | None:
     """Return why a provider would refuse the conversation: each call needs its result before anything else is said."""
     if not said:
         return "there are no messages"
     open_calls: list[str] = []
     for part in said:
-        if part.answers:
-            if part.answers not in open_calls:
-                return f"a tool result answers {part.answers}, which was not called just before"
-            open_calls.remove(part.answers)
+        if part.answered_call:
+            if part.answered_call not in open_calls:
+                return f"a tool result answers {part.answered_call}, which was not called just before"
+            open_calls.remove(part.answered_call)
         elif open_calls:
             break
         open_calls.extend(part.calls)

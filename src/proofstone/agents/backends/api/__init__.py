@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 
 from proofstone.agents.backends.api.backend import ApiBackend
-from proofstone.agents.backends.api.choice import choose
+from proofstone.agents.backends.api.model_choice import choose_model
 from proofstone.config.providers import ModelSettings, Provider
 
 __all__ = ["ApiBackend", "api_backend"]
@@ -25,4 +25,4 @@ def api_backend(
 
     Raise an InputError if the spec is wrong, or the provider, its package or its key is missing.
     """
-    return ApiBackend(choose(spec, providers or {}, models or {}, os.environ if environ is None else environ))
+    return ApiBackend(choose_model(spec, providers or {}, models or {}, os.environ if environ is None else environ))

@@ -8,34 +8,34 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from proofstone.agents.backends import Identity
+from proofstone.agents.backends import BackendIdentity
 from proofstone.agents.backends.api import event_loop as loop
-from proofstone.agents.backends.api.choice import Choice
-from proofstone.agents.executors.context import Site
+from proofstone.agents.backends.api.model_choice import ModelChoice
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
 from proofstone.common.models import Usage
 
 if TYPE_CHECKING:
-    from proofstone.agents.backends.api.session import Session
+    from proofstone.agents.backends.api.session import ApiSession
 
 
 class ApiBackend:
     """A backend whose turns are requests to one model of a provider."""
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: ModelChoice) -> None:
         self._choice = choice
         self._lock = threading.Lock()
-        self._open: tuple[Session, loop.EventLoop] | None = None
+        self._open: tuple[ApiSession, loop.EventLoop] | None = None
 
     @property
-    def identity(self) -> Identity:
-        return Identity(self._choice.spec, vendor=self._choice.vendor, model=self._choice.model)
+    def identity(self) -> BackendIdentity:
+        return BackendIdentity(self._choice.spec, vendor=self._choice.vendor, model=self._choice.model)
 
-    def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
+    def turn(self, conversation: Conversation, site: ExecutionContext, seconds: float | None) -> Turn | Fault:
         outcome: Turn | Fault | None = None
         if not site.cancel.is_set():
             session, events = self._ensure_open()
-            outcome = events.run(lambda hear: session.turn(conversation, hear, seconds), site.hear, site.cancel)
+            outcome = events.run(lambda hear: session.turn(conversation, hear, seconds), site.on_text, site.cancel)
         why = f"the question to {self._choice.name} was cancelled"
         return outcome or Fault(kind=FaultKind.CANCELLED, why=why, usage=Usage(requests=1, usd=None))
 
@@ -47,13 +47,13 @@ class ApiBackend:
             try:
                 events.run(lambda _: session.aclose())
             finally:
-                loop.give_back()
+                loop.return_loop()
 
-    def _ensure_open(self) -> tuple[Session, loop.EventLoop]:
+    def _ensure_open(self) -> tuple[ApiSession, loop.EventLoop]:
         with self._lock:
             if self._open is None:
-                from proofstone.agents.backends.api.session import Session
+                from proofstone.agents.backends.api.session import ApiSession
 
-                session = Session(self._choice)
-                self._open = session, loop.lease()
+                session = ApiSession(self._choice)
+                self._open = session, loop.lease_loop()
             return self._open

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
-Hear = Callable[[str], None]
+OutputCallback = Callable[[str], None]
 
 _POLL_SECONDS: Final = 0.05
 """Seconds between two checks whether the work has been cancelled."""
@@ -42,7 +42,10 @@ class EventLoop:
         await self._stop.wait()
 
     def run(
-        self, work: Callable[[Hear], Awaitable[T]], hear: Hear = lambda _: None, cancel: threading.Event | None = None
+        self,
+        work: Callable[[OutputCallback], Awaitable[T]],
+        hear: OutputCallback = lambda _: None,
+        cancel: threading.Event | None = None,
     ) -> T | None:
         """Run the work and return its result, or None if it was cancelled. `hear` is called in the caller's thread."""
         pieces: SimpleQueue[str | None] = SimpleQueue()
@@ -85,7 +88,7 @@ _shared: EventLoop | None = None
 _leases = 0
 
 
-def lease() -> EventLoop:
+def lease_loop() -> EventLoop:
     """Return the event loop of this process. Call `give_back` when done."""
     global _shared, _leases  # noqa: PLW0603  one loop for the whole process
     with _lock:
@@ -94,7 +97,7 @@ def lease() -> EventLoop:
         return _shared
 
 
-def give_back() -> None:
+def return_loop() -> None:
     """Return a lease. The last one closes the loop."""
     global _shared, _leases  # noqa: PLW0603
     with _lock:

@@ -8,8 +8,8 @@ from typing import Final
 import httpx2
 from pydantic_ai import exceptions as theirs
 
-from proofstone.agents.backends.api.choice import Choice
-from proofstone.agents.backends.api.providers import TooLargeError
+from proofstone.agents.backends.api.model_choice import ModelChoice
+from proofstone.agents.backends.api.providers import AnswerTooLargeError
 from proofstone.agents.models import Fault, FaultKind
 from proofstone.common.models import Usage
 
@@ -36,7 +36,7 @@ _STREAM_REMEDY: Final = "wait or, if this always happens, set `stream = false` f
 
 # The first row that matches applies.
 _TABLE: Final[tuple[tuple[type[Exception], FaultKind, str, str], ...]] = (
-    (TooLargeError, FaultKind.REJECTED, "sent too much", "ask for less or use another model"),
+    (AnswerTooLargeError, FaultKind.REJECTED, "sent too much", "ask for less or use another model"),
     (theirs.ContentFilterError, FaultKind.FILTERED, "withheld the answer", "reword the task or use another model"),
     (theirs.ModelQuotaExceededError, FaultKind.DENIED, "has no quota or credit left", "top up the account"),
     (theirs.ModelRateLimitError, FaultKind.UNAVAILABLE, "limits the rate", "wait, or send fewer requests at once"),
@@ -70,31 +70,31 @@ COST_UNKNOWN: Final = Usage(requests=1, usd=None)
 """The answer was cut short: what was sent until then may have to be paid."""
 
 
-def fault(error: Exception, choice: Choice) -> Fault:
+def build_fault(error: Exception, choice: ModelChoice) -> Fault:
     """Return the fault for an error that a request raised."""
-    error = next((cause for cause in _walk_causes(error) if isinstance(cause, TooLargeError)), error)
+    error = next((cause for cause in _walk_causes(error) if isinstance(cause, AnswerTooLargeError)), error)
     kind, what, remedy = next(row[1:] for row in _TABLE if isinstance(error, row[0]))
     if isinstance(error, theirs.ModelAuthenticationError) and choice.provider.key_variable:
         remedy = f"check the key in `{choice.provider.key_variable}` and its permissions"
     status = f" (HTTP {error.status_code})" if isinstance(error, theirs.ModelHTTPError) else ""
     message = _shorten(_hide_key(_extract_message(error), choice.key))
     why = f"{choice.name} {what}{status}: {message}; {remedy}"
-    usage = COST_UNKNOWN if isinstance(error, TooLargeError) else _NOT_CHARGED
+    usage = COST_UNKNOWN if isinstance(error, AnswerTooLargeError) else _NOT_CHARGED
     return Fault(kind=kind, why=why, retry_after=getattr(error, "retry_after", None), usage=usage)
 
 
-def filtered(choice: Choice, details: Mapping[str, object] | None) -> Fault:
+def build_filtered_fault(choice: ModelChoice, details: Mapping[str, object] | None) -> Fault:
     reason = (details or {}).get("finish_reason") or "no reason given"
     why = f"{choice.name} withheld the answer ({_shorten(str(reason))}); reword the task or use another model"
     return Fault(kind=FaultKind.FILTERED, why=why)
 
 
-def broken_off(choice: Choice) -> Fault:
+def build_incomplete_fault(choice: ModelChoice) -> Fault:
     why = f"{choice.name} ended its answer without marking it complete; {_STREAM_REMEDY}"
     return Fault(kind=FaultKind.UNAVAILABLE, why=why)
 
 
-def late(choice: Choice, seconds: float | None) -> Fault:
+def build_timeout_fault(choice: ModelChoice, seconds: float | None) -> Fault:
     why = f"{choice.name} did not answer within {seconds:g} s; allow more time or ask for less"
     return Fault(kind=FaultKind.TIMEOUT, why=why, usage=COST_UNKNOWN)
 

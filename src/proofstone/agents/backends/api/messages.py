@@ -38,21 +38,27 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
-from proofstone.agents.backends.api.providers import LARGEST, LONGEST_NAME, MOST_CALLS, MOST_TOKENS, TooLargeError
-from proofstone.agents.models import Conversation, Returned, Told, ToolCall, Turn
+from proofstone.agents.backends.api.providers import (
+    MAX_ANSWER_SIZE,
+    MAX_CALLS,
+    MAX_NAME_CHARS,
+    MAX_TOKENS,
+    AnswerTooLargeError,
+)
+from proofstone.agents.models import Conversation, EngineMessage, ToolCall, ToolResults, Turn
 from proofstone.common.models import Usage
 
-ANSWER: Final = "answer"
+ANSWER_TOOL: Final = "answer"
 _ANSWER_HELP: Final = "Give your answer. Call this tool once, at the end, and no other tool with it."
 _TOO_EARLY: Final = "Not taken: you had not seen the results of the other calls. Look at them, then answer."
 _NOT_TAKEN: Final = "Not taken."
 _NO_TEXT: Final = "(nothing)"
 _CUT: Final = "the limit of output tokens was reached and the rest is missing"
-_LONG_NAME: Final = f"the name of the tool is longer than {LONGEST_NAME} characters"
+_LONG_NAME: Final = f"the name of the tool is longer than {MAX_NAME_CHARS} characters"
 _NUMBER_TOO_LARGE: Final = "not JSON: a number in the arguments is too large"
 
 
-def parameters(conversation: Conversation, answer: Literal["tool", "schema"]) -> ModelRequestParameters:
+def build_parameters(conversation: Conversation, answer: Literal["tool", "schema"]) -> ModelRequestParameters:
     """Return the tools, the instructions and the form of the answer for a request."""
     tools = [
         ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=dict(tool.parameters))
@@ -65,19 +71,19 @@ def parameters(conversation: Conversation, answer: Literal["tool", "schema"]) ->
             function_tools=tools,
             instruction_parts=instructions,
             output_mode="native",
-            output_object=OutputObjectDefinition(json_schema=schema, name=ANSWER),
+            output_object=OutputObjectDefinition(json_schema=schema, name=ANSWER_TOOL),
         )
     return ModelRequestParameters(
         function_tools=tools,
         instruction_parts=instructions,
         output_mode="tool",
         output_tools=[
-            ToolDefinition(name=ANSWER, description=_ANSWER_HELP, parameters_json_schema=schema, kind="output")
+            ToolDefinition(name=ANSWER_TOOL, description=_ANSWER_HELP, parameters_json_schema=schema, kind="output")
         ],
     )
 
 
-def messages(conversation: Conversation, author: str) -> list[ModelMessage]:
+def build_messages(conversation: Conversation, author: str) -> list[ModelMessage]:
     """Return the messages of the conversation as they are sent to `author`."""
     sent: list[ModelMessage] = []
     builder = _RequestBuilder()
@@ -94,10 +100,10 @@ def messages(conversation: Conversation, author: str) -> list[ModelMessage]:
                 names = [part.tool_call_id for part in calls] if restored else [call.id for call in entry.calls]
                 builder = _RequestBuilder(dict(zip(names, calls, strict=False)), calls[len(names) :])
                 sent.append(response)
-            case Returned():
+            case ToolResults():
                 for result in entry.results:
                     builder.add_result(result.call_id, result.name, result.text)
-            case Told():
+            case EngineMessage():
                 builder.prompts.append(UserPromptPart(entry.text))
     if build := builder.build():
         sent.append(build)
@@ -128,7 +134,7 @@ class _RequestBuilder:
         missing = [
             ToolReturnPart(
                 call.tool_name,
-                _TOO_EARLY if has_results and call.tool_name == ANSWER else _NOT_TAKEN,
+                _TOO_EARLY if has_results and call.tool_name == ANSWER_TOOL else _NOT_TAKEN,
                 call.tool_call_id,
             )
             for call in (*self._open.values(), *self._rest)
@@ -152,14 +158,14 @@ def _retell(turn: Turn, calls_before: int) -> ModelResponse:
     """Retell the turn in a neutral form. The ids are ours, because some providers accept only short ones."""
     calls = [(call.name, dict(call.arguments)) for call in turn.calls]
     if turn.answer is not None:
-        calls.append((ANSWER, dict(turn.answer)))
+        calls.append((ANSWER_TOOL, dict(turn.answer)))
     parts: list[ModelResponsePart] = [] if calls and not turn.text else [TextPart(turn.text or _NO_TEXT)]
     for number, (name, arguments) in enumerate(calls, start=calls_before):
         parts.append(ToolCallPart(name, arguments, f"call{number:05d}"))
     return ModelResponse(parts)
 
 
-def sound(response: ModelResponse) -> ModelResponse:
+def sanitize_response(response: ModelResponse) -> ModelResponse:
     """Return the response with valid types, text that can be encoded as UTF-8, unique call ids and a limited size.
 
     The SDKs check none of this. Raise a ValueError or TooLargeError if the response cannot be repaired.
@@ -169,7 +175,7 @@ def sound(response: ModelResponse) -> ModelResponse:
     (checked,) = ModelMessagesTypeAdapter.validate_python(dumped)
     if not isinstance(checked, ModelResponse):
         raise ValueError(f"a {checked.kind} instead of a response")
-    name = checked.model_name[:LONGEST_NAME] if checked.model_name else None
+    name = checked.model_name[:MAX_NAME_CHARS] if checked.model_name else None
     return replace(checked, usage=_validate_usage(checked.usage), model_name=name)
 
 
@@ -177,16 +183,16 @@ def _validate_usage(usage: RequestUsage) -> RequestUsage:
     """Return plausible counts. If some were not plausible, the cost is unknown."""
     names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
     reported = {name: getattr(usage, name) for name in names}
-    counts = {name: min(max(0, number), MOST_TOKENS) for name, number in reported.items()}
+    counts = {name: min(max(0, number), MAX_TOKENS) for name, number in reported.items()}
     # A request always has input: pydantic-ai reports zeros if it could not read the counts.
     adds_up = 0 < counts["input_tokens"] >= counts["cache_read_tokens"] + counts["cache_write_tokens"]
     return usage if adds_up and counts == reported else RequestUsage(**counts, unmeasured_requests=1)
 
 
-def turn(response: ModelResponse, author: str, usd: float | None) -> Turn:
+def build_turn(response: ModelResponse, author: str, usd: float | None) -> Turn:
     """Convert a sound response into a turn. Text that cannot be read as an answer is passed on unchanged."""
     calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
-    others = tuple(_build_call(part, response) for part in calls if part.tool_name != ANSWER)
+    others = tuple(_build_call(part, response) for part in calls if part.tool_name != ANSWER_TOOL)
     answer = _parse_arguments(calls[0])[0] if calls and not others else None
     text = _join_text(response, calls[0] if calls and not others and answer is None else None)
     cut = response.finish_reason == "length" and answer is None and not others
@@ -212,8 +218,8 @@ def _join_text(response: ModelResponse, broken_answer: ToolCallPart | None) -> s
 
 def _build_call(part: ToolCallPart, response: ModelResponse) -> ToolCall:
     arguments, why = _parse_arguments(part)
-    if len(part.tool_name) > LONGEST_NAME:
-        return ToolCall(id=part.tool_call_id, name=part.tool_name[:LONGEST_NAME], malformed=_LONG_NAME)
+    if len(part.tool_name) > MAX_NAME_CHARS:
+        return ToolCall(id=part.tool_call_id, name=part.tool_name[:MAX_NAME_CHARS], malformed=_LONG_NAME)
     if why and response.finish_reason == "length":
         why = f"not JSON: {_CUT}"
     return ToolCall(id=part.tool_call_id, name=part.tool_name, arguments=arguments or {}, malformed=why)
@@ -222,11 +228,11 @@ def _build_call(part: ToolCallPart, response: ModelResponse) -> ToolCall:
 def _limit_calls(parts: Sequence[ModelResponsePart]) -> list[ModelResponsePart]:
     """Drop the calls beyond the limit, and put a note in their place."""
     calls = [index for index, part in enumerate(parts) if isinstance(part, ToolCallPart)]
-    if len(calls) <= MOST_CALLS:
+    if len(calls) <= MAX_CALLS:
         return list(parts)
-    dropped = set(calls[MOST_CALLS:])
+    dropped = set(calls[MAX_CALLS:])
     kept = [part for index, part in enumerate(parts) if index not in dropped]
-    note = TextPart(f"[{len(dropped)} more calls of this turn were dropped: {MOST_CALLS} are the most]")
+    note = TextPart(f"[{len(dropped)} more calls of this turn were dropped: {MAX_CALLS} are the most]")
     return [*kept[: calls[0]], note, *kept[calls[0] :]]
 
 
@@ -236,31 +242,31 @@ def _clean_parts(parts: Sequence[ModelResponsePart]) -> list[ModelResponsePart]:
     cleaned: list[ModelResponsePart] = []
     for part in parts:
         if isinstance(part, TextPart | ThinkingPart):
-            part = replace(part, content=writable(part.content))
+            part = replace(part, content=make_encodable(part.content))
             size += len(part.content)
         elif isinstance(part, ToolCallPart):
             part = _clean_call(part, seen)
             size += len(_get_raw_arguments(part))
             seen.add(part.tool_call_id)
         cleaned.append(part)
-    if size > LARGEST:
-        raise TooLargeError(LARGEST)
+    if size > MAX_ANSWER_SIZE:
+        raise AnswerTooLargeError(MAX_ANSWER_SIZE)
     return cleaned
 
 
 def _clean_call(part: ToolCallPart, seen: Container[str]) -> ToolCallPart:
-    id = part.tool_call_id[:LONGEST_NAME]
+    id = part.tool_call_id[:MAX_NAME_CHARS]
     ids = chain([id], (f"{id}-{number}" for number in count(2)))
     return replace(
         part,
         # One extra character is kept as a sign that the name was cut.
-        tool_name=part.tool_name[: LONGEST_NAME + 1],
-        args=writable(_get_raw_arguments(part)),
+        tool_name=part.tool_name[: MAX_NAME_CHARS + 1],
+        args=make_encodable(_get_raw_arguments(part)),
         tool_call_id=next(candidate for candidate in ids if candidate not in seen),
     )
 
 
-def writable(text: str) -> str:
+def make_encodable(text: str) -> str:
     """Replace unpaired surrogates, which JSON allows and UTF-8 does not."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

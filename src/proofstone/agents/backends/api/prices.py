@@ -19,7 +19,7 @@ _TABLE_NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def cost(usage: RequestUsage, provider: str, model: str, settings: ModelSettings) -> float | None:
+def compute_cost(usage: RequestUsage, provider: str, model: str, settings: ModelSettings) -> float | None:
     """Return the cost in US dollars, or None if it is unknown."""
     if usage.unmeasured_requests:
         return None

@@ -21,31 +21,31 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, create_async_httpx2_client, infer_model
 from pydantic_ai.profiles import ModelProfile
 
-from proofstone.agents.backends.api.choice import Choice
-from proofstone.config.providers import Wire
+from proofstone.agents.backends.api.model_choice import ModelChoice
+from proofstone.config.providers import ProviderProtocol
 from proofstone.errors import InputError
 
-LARGEST: Final = 16 * 2**20
+MAX_ANSWER_SIZE: Final = 16 * 2**20
 """The largest answer, in bytes on the wire and in characters at the end."""
-LARGEST_STREAM: Final = 4 * LARGEST
+MAX_STREAM_SIZE: Final = 4 * MAX_ANSWER_SIZE
 """The largest streamed answer: each token has an envelope of some hundred bytes, and models write more than a hundred
 thousand tokens."""
-MOST_CALLS: Final = 64
+MAX_CALLS: Final = 64
 """Calls in one turn. The engine carries out fewer and answers the others one by one."""
-LONGEST_NAME: Final = 200
+MAX_NAME_CHARS: Final = 200
 """Characters in the name of a tool, a call or a model."""
-MOST_TOKENS: Final = 10**12
+MAX_TOKENS: Final = 10**12
 """No model reads or writes this many; a larger count is an error."""
 
 
-class TooLargeError(RuntimeError):
+class AnswerTooLargeError(RuntimeError):
     """The provider sent a larger answer than is accepted."""
 
     def __init__(self, largest: int) -> None:
         super().__init__(f"its answer is larger than {largest // 2**20} MiB")
 
 
-class BoundedTransport(httpx2.AsyncHTTPTransport):
+class LimitedTransport(httpx2.AsyncHTTPTransport):
     """Raise `TooLargeError` when a response grows too large, whoever reads it."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -59,7 +59,7 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
         return httpx2.Response(
             response.status_code,
             headers=headers,
-            stream=_LimitedStream(response, LARGEST_STREAM if is_stream else LARGEST),
+            stream=_LimitedStream(response, MAX_STREAM_SIZE if is_stream else MAX_ANSWER_SIZE),
             extensions=response.extensions,
         )
 
@@ -78,9 +78,9 @@ class _LimitedStream(httpx2.AsyncByteStream):
                 size += len(piece)
                 line = (0 if b"\n" in piece else line) + len(piece) - 1 - piece.rfind(b"\n")
                 if size > self._largest:
-                    raise TooLargeError(self._largest)
-                if line > LARGEST:  # the SDKs rescan an unfinished line with every new piece
-                    raise TooLargeError(LARGEST)
+                    raise AnswerTooLargeError(self._largest)
+                if line > MAX_ANSWER_SIZE:  # the SDKs rescan an unfinished line with every new piece
+                    raise AnswerTooLargeError(MAX_ANSWER_SIZE)
                 yield piece
 
     async def aclose(self) -> None:
@@ -94,7 +94,7 @@ _NO_KEY: Final = "none"
 
 
 @dataclass(frozen=True)
-class Connection:
+class ModelConnection:
     """A model of pydantic-ai and the HTTP client that it uses."""
 
     model: Model[Any]
@@ -109,16 +109,16 @@ class Connection:
                 pass
 
 
-def connect(choice: Choice) -> Connection:
-    if choice.provider.wire is Wire.OTHER:
-        return Connection(_infer_model(choice), None)
+def connect(choice: ModelChoice) -> ModelConnection:
+    if choice.provider.wire is ProviderProtocol.OTHER:
+        return ModelConnection(_infer_model(choice), None)
     # With our own transport, httpx does not look up proxies in the environment.
-    transport = BoundedTransport(proxy=choice.provider.proxy)
+    transport = LimitedTransport(proxy=choice.provider.proxy)
     http = create_async_httpx2_client(timeout=_TIMEOUT, transport=transport)
-    return Connection(_BUILDERS[choice.provider.wire](choice, http), http)
+    return ModelConnection(_BUILDERS[choice.provider.wire](choice, http), http)
 
 
-def _build_openai_chat(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+def _build_openai_chat(choice: ModelChoice, http: httpx2.AsyncClient) -> Model[Any]:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
@@ -127,13 +127,13 @@ def _build_openai_chat(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
     return OpenAIChatModel(choice.model, provider=_build_openai_provider(choice, http), profile=strict)
 
 
-def _build_openai_responses(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+def _build_openai_responses(choice: ModelChoice, http: httpx2.AsyncClient) -> Model[Any]:
     from pydantic_ai.models.openai import OpenAIResponsesModel
 
     return OpenAIResponsesModel(choice.model, provider=_build_openai_provider(choice, http))
 
 
-def _build_openai_provider(choice: Choice, http: httpx2.AsyncClient) -> Any:  # noqa: ANN401  two classes without a base
+def _build_openai_provider(choice: ModelChoice, http: httpx2.AsyncClient) -> Any:  # noqa: ANN401  two classes without a base
     from openai import AsyncOpenAI
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
@@ -147,7 +147,7 @@ def _build_openai_provider(choice: Choice, http: httpx2.AsyncClient) -> Any:  # 
     return OpenAICompatibleProvider(choice.provider_name, openai_client=client, profile=_find_profile(choice))
 
 
-def _find_profile(choice: Choice) -> ModelProfile | None:
+def _find_profile(choice: ModelChoice) -> ModelProfile | None:
     """Return the special features of a provider's models, such as sending their reasoning back to them."""
     if choice.provider_name == "deepseek":
         from pydantic_ai.providers.deepseek import DeepSeekProvider
@@ -160,7 +160,7 @@ def _find_profile(choice: Choice) -> ModelProfile | None:
     return None
 
 
-def _build_anthropic(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+def _build_anthropic(choice: ModelChoice, http: httpx2.AsyncClient) -> Model[Any]:
     from anthropic import AsyncAnthropic
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -173,7 +173,7 @@ def _build_anthropic(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
     return AnthropicModel(choice.model, provider=AnthropicProvider(anthropic_client=client))
 
 
-def _build_google(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
+def _build_google(choice: ModelChoice, http: httpx2.AsyncClient) -> Model[Any]:
     from google.genai.types import HttpRetryOptions
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
@@ -188,14 +188,14 @@ def _build_google(choice: Choice, http: httpx2.AsyncClient) -> Model[Any]:
 
 
 _BUILDERS: Final = {
-    Wire.OPENAI_CHAT: _build_openai_chat,
-    Wire.OPENAI_RESPONSES: _build_openai_responses,
-    Wire.ANTHROPIC: _build_anthropic,
-    Wire.GOOGLE: _build_google,
+    ProviderProtocol.OPENAI_CHAT: _build_openai_chat,
+    ProviderProtocol.OPENAI_RESPONSES: _build_openai_responses,
+    ProviderProtocol.ANTHROPIC: _build_anthropic,
+    ProviderProtocol.GOOGLE: _build_google,
 }
 
 
-def _infer_model(choice: Choice) -> Model[Any]:
+def _infer_model(choice: ModelChoice) -> Model[Any]:
     try:
         return infer_model(choice.name)
     except ImportError as error:

@@ -23,35 +23,39 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
 from proofstone.agents.backends.api import faults, messages, prices
-from proofstone.agents.backends.api.choice import Choice
-from proofstone.agents.backends.api.event_loop import Hear
-from proofstone.agents.backends.api.providers import LARGEST, TooLargeError, connect
+from proofstone.agents.backends.api.event_loop import OutputCallback
+from proofstone.agents.backends.api.model_choice import ModelChoice
+from proofstone.agents.backends.api.providers import MAX_ANSWER_SIZE, AnswerTooLargeError, connect
 from proofstone.agents.models import Conversation, Fault, Turn
-from proofstone.config.providers import Wire
+from proofstone.config.providers import ProviderProtocol
 
 # pydantic-ai warns its own users of ignored settings and adapted schemas. These warnings are not for our users.
 warnings.filterwarnings("ignore", module=r"pydantic_ai\..*")
 
 
-class Session:
+class ApiSession:
     """A connection to one model, over which turns are requested."""
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: ModelChoice) -> None:
         self._choice = choice
         self._connection = connect(choice)
 
-    async def turn(self, conversation: Conversation, hear: Hear, seconds: float | None) -> Turn | Fault:
-        history = messages.messages(conversation, self._choice.name)
-        parameters = messages.parameters(conversation, self._choice.settings.answer)
+    async def turn(self, conversation: Conversation, hear: OutputCallback, seconds: float | None) -> Turn | Fault:
+        history = messages.build_messages(conversation, self._choice.name)
+        parameters = messages.build_parameters(conversation, self._choice.settings.answer)
         settings = self._build_settings(conversation)
         try:
             async with asyncio.timeout(seconds) as deadline:
-                response = messages.sound(await self._request(history, settings, parameters, hear))
-                turn = messages.turn(response, self._choice.name, self._compute_cost(response))
+                response = messages.sanitize_response(await self._request(history, settings, parameters, hear))
+                turn = messages.build_turn(response, self._choice.name, self._compute_cost(response))
         except TimeoutError as error:
-            return faults.late(self._choice, seconds) if deadline.expired() else faults.fault(error, self._choice)
+            return (
+                faults.build_timeout_fault(self._choice, seconds)
+                if deadline.expired()
+                else faults.build_fault(error, self._choice)
+            )
         except faults.PEER_ERRORS as error:
-            return faults.fault(error, self._choice)
+            return faults.build_fault(error, self._choice)
         fault = self._find_fault(response)
         return fault.model_copy(update={"usage": turn.usage}) if fault else turn
 
@@ -59,22 +63,26 @@ class Session:
         await self._connection.aclose()
 
     async def _request(
-        self, history: list[ModelMessage], settings: ModelSettings, parameters: ModelRequestParameters, hear: Hear
+        self,
+        history: list[ModelMessage],
+        settings: ModelSettings,
+        parameters: ModelRequestParameters,
+        hear: OutputCallback,
     ) -> ModelResponse:
         model = self._connection.model
         if not self._choice.settings.stream:
             response = await model.request(history, settings, parameters)
             if response.text:
-                hear(messages.writable(response.text))
+                hear(messages.make_encodable(response.text))
             return response
         size = 0
         async with model.request_stream(history, settings, parameters) as stream:
             async for event in stream:
                 size += _count_added(event)
-                if size > LARGEST:
-                    raise TooLargeError(LARGEST)
+                if size > MAX_ANSWER_SIZE:
+                    raise AnswerTooLargeError(MAX_ANSWER_SIZE)
                 if text := _get_text(event):
-                    hear(messages.writable(text))
+                    hear(messages.make_encodable(text))
             return stream.get()
 
     def _build_settings(self, conversation: Conversation) -> ModelSettings:
@@ -86,20 +94,25 @@ class Session:
             settings["temperature"] = choice.settings.temperature
         if choice.is_openai:
             settings["openai_prompt_cache_key"] = f"proofstone-{conversation.occasion.role}"
-        if choice.provider.wire is Wire.OTHER and "max_retries" not in self._connection.model.unsupported_settings:
+        if (
+            choice.provider.wire is ProviderProtocol.OTHER
+            and "max_retries" not in self._connection.model.unsupported_settings
+        ):
             settings["max_retries"] = 0
         return cast(ModelSettings, settings)  # each kind of model has its own keys besides the common ones
 
     def _compute_cost(self, response: ModelResponse) -> float | None:
         choice = self._choice
-        return prices.cost(response.usage, choice.provider_name, response.model_name or choice.model, choice.settings)
+        return prices.compute_cost(
+            response.usage, choice.provider_name, response.model_name or choice.model, choice.settings
+        )
 
     def _find_fault(self, response: ModelResponse) -> Fault | None:
         """Return why the response is not a turn, or None. The response must be paid for either way."""
         if response.finish_reason == "content_filter":
-            return faults.filtered(self._choice, response.provider_details)
+            return faults.build_filtered_fault(self._choice, response.provider_details)
         if response.state != "complete" or response.finish_reason == "error" or self._is_unfinished(response):
-            return faults.broken_off(self._choice)
+            return faults.build_incomplete_fault(self._choice)
         return None
 
     def _is_unfinished(self, response: ModelResponse) -> bool:

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Final
 
-from proofstone.agents.backends.programs.lines import relative
-from proofstone.agents.executors.context import Site
-from proofstone.agents.executors.output import HIDDEN, Flow, begun, without
+from proofstone.agents.backends.programs.lines import make_relative
+from proofstone.agents.executors.context import ExecutionContext
+from proofstone.agents.executors.output import MASK_TEXT, MaskingStream, partial_match_length, remove_values
 from proofstone.agents.models import Activity, ActivityKind
 
 _SECRET_SUFFIXES: Final = ("_KEY", "_TOKEN", "_SECRET", "_HEADERS")
@@ -28,21 +28,21 @@ _MIN_CHARS: Final = 8
 
 
 @dataclass(frozen=True)
-class Mask:
+class KeyMask:
     """Hides the keys of a program in its output."""
 
     values: tuple[str, ...] = ()
     """The longest first, because one may be a part of another."""
 
     @staticmethod
-    def of(variables: Mapping[str, str]) -> Mask:
+    def from_variables(variables: Mapping[str, str]) -> KeyMask:
         spellings = {
             spelling
             for name, value in variables.items()
             for secret in _find_secrets(name, value)
             for spelling in _spell(secret)
         }
-        return Mask(
+        return KeyMask(
             tuple(sorted((spelling for spelling in spellings if len(spelling) >= _MIN_CHARS), key=len, reverse=True))
         )
 
@@ -51,14 +51,14 @@ class Mask:
         return tuple(value.encode("utf-8", "surrogateescape") for value in self.values)
 
     def __call__(self, text: str) -> str:
-        masked = without(text, self.values, HIDDEN)
-        start = masked.removesuffix(HIDDEN)
-        partial = begun(start, self.values)
-        return f"{start[:-partial]}{HIDDEN}" if partial >= _MIN_CHARS else masked
+        masked = remove_values(text, self.values, MASK_TEXT)
+        start = masked.removesuffix(MASK_TEXT)
+        partial = partial_match_length(start, self.values)
+        return f"{start[:-partial]}{MASK_TEXT}" if partial >= _MIN_CHARS else masked
 
-    def flow(self) -> Flow[str]:
+    def build_flow(self) -> MaskingStream[str]:
         """Return a masking filter for text that arrives in pieces."""
-        return Flow(self.values, HIDDEN)
+        return MaskingStream(self.values, MASK_TEXT)
 
 
 def _find_secrets(name: str, value: str) -> Iterator[str]:
@@ -86,10 +86,10 @@ _MAX_LINE_CHARS = 120
 _MAX_PATHS = 20
 
 
-class Notes:
+class ActivityLog:
     """Records and shows the activities of one turn."""
 
-    def __init__(self, site: Site, mask: Mask) -> None:
+    def __init__(self, site: ExecutionContext, mask: KeyMask) -> None:
         self._site = site
         self.mask = mask
         """Hides the program's keys."""
@@ -99,14 +99,14 @@ class Notes:
 
     def add(self, activity: Activity) -> None:
         """Record an activity, in the thread of the turn."""
-        self.settle()
+        self.flush()
         self._record(activity)
 
-    def add_later(self, activity: Activity) -> None:
+    def queue(self, activity: Activity) -> None:
         """Queue an activity, in any thread."""
         self._queue.put(activity)
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Record the queued activities, in the thread of the turn."""
         while True:
             try:
@@ -121,14 +121,14 @@ class Notes:
         is_refusal = activity.kind is ActivityKind.REFUSED
         self._counts[is_refusal] += 1
         if self._counts[is_refusal] <= _MAX_RECORDED:
-            self._site.noted(self._shorten(activity))
+            self._site.on_activity(self._shorten(activity))
         elif self._counts[is_refusal] == _MAX_RECORDED + 1:
             limit_note = (
                 f"more than {_MAX_RECORDED} refusals: no further ones"
                 if is_refusal
                 else f"more than {_MAX_RECORDED}: only refusals"
             )
-            self._site.noted(Activity(kind=ActivityKind.NOTE, text=f"{limit_note} from here on"))
+            self._site.on_activity(Activity(kind=ActivityKind.NOTE, text=f"{limit_note} from here on"))
 
     def _mask_activity(self, activity: Activity) -> Activity:
         paths = tuple(map(self.mask, activity.paths))
@@ -139,21 +139,23 @@ class Notes:
     def _show(self, activity: Activity) -> None:
         match activity.kind:
             case ActivityKind.SAID:
-                self._site.hear(f"{activity.text.rstrip()}\n")
+                self._site.on_text(f"{activity.text.rstrip()}\n")
             case ActivityKind.TOOL:
-                self._site.doing(f"▸ {_render_line(activity)}")
+                self._site.on_progress(f"▸ {_render_line(activity)}")
             case ActivityKind.REFUSED:
-                self._site.doing(f"✗ {_render_line(activity)}")
+                self._site.on_progress(f"✗ {_render_line(activity)}")
                 if self._counts[True] < _MAX_SHOWN_REFUSALS:
                     self._site.say(f"refused: {_render_line(activity)}")
 
     def _shorten(self, activity: Activity) -> Activity:
-        root = self._site.seen_at or self._site.work_tree
-        paths = tuple(whole(relative(path, root)[:_MAX_CHARS]) for path in activity.paths[:_MAX_PATHS])
+        root = self._site.sandbox_path or self._site.work_tree
+        paths = tuple(
+            replace_surrogates(make_relative(path, root)[:_MAX_CHARS]) for path in activity.paths[:_MAX_PATHS]
+        )
         return activity.model_copy(
             update={
-                "name": whole(activity.name[:_MAX_LINE_CHARS]),
-                "text": whole(activity.text[:_MAX_CHARS]),
+                "name": replace_surrogates(activity.name[:_MAX_LINE_CHARS]),
+                "text": replace_surrogates(activity.text[:_MAX_CHARS]),
                 "paths": paths,
             }
         )
@@ -165,6 +167,6 @@ def _render_line(activity: Activity) -> str:
     return " ".join(text.split())[:_MAX_LINE_CHARS]
 
 
-def whole(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replace unpaired surrogates, which JSON can contain and UTF-8 cannot."""
     return text.encode("utf-8", "replace").decode()

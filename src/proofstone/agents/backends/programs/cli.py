@@ -4,58 +4,65 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from proofstone.agents.backends import Identity
-from proofstone.agents.backends.programs.activity import Notes
-from proofstone.agents.backends.programs.launching import errand_of, fault_from, has_acted, mask_for, prepared, turned
-from proofstone.agents.backends.programs.lines import Lines
-from proofstone.agents.backends.programs.locating import Program
-from proofstone.agents.backends.programs.preset import Final, Stream
-from proofstone.agents.executors.context import Site
+from proofstone.agents.backends import BackendIdentity
+from proofstone.agents.backends.programs.activity import ActivityLog
+from proofstone.agents.backends.programs.discovery import InstalledProgram
+from proofstone.agents.backends.programs.launch import (
+    build_launch_request,
+    build_mask,
+    convert_result,
+    find_execution_fault,
+    has_acted,
+    prepare_run,
+)
+from proofstone.agents.backends.programs.lines import LineSplitter
+from proofstone.agents.backends.programs.preset import OutputReader, ProgramResult
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
 from proofstone.errors import InternalError
-from proofstone.sandbox.job import Execution
+from proofstone.sandbox.job import SandboxResult
 
 
 @dataclass(frozen=True)
 class CliBackend:
     """A backend that runs a headless coding agent for every turn."""
 
-    program: Program
+    program: InstalledProgram
 
     @property
-    def identity(self) -> Identity:
-        return Identity(self.program.spec, model=self.program.model or None)
+    def identity(self) -> BackendIdentity:
+        return BackendIdentity(self.program.spec, model=self.program.model or None)
 
-    def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
+    def turn(self, conversation: Conversation, site: ExecutionContext, seconds: float | None) -> Turn | Fault:
         preset = self.program.preset
         if preset is None or preset.invoke is None or preset.stream is None:
             raise InternalError(f"{self.program.spec} was located without a way to start it")
-        invocation = preset.invoke(errand_of(self.program, conversation, site))
+        invocation = preset.invoke(build_launch_request(self.program, conversation, site))
         stream = preset.stream()
-        notes = Notes(site, mask_for(self.program))
-        with prepared(self.program, invocation, site, seconds, notes) as ready:
+        notes = ActivityLog(site, build_mask(self.program))
+        with prepare_run(self.program, invocation, site, seconds, notes) as ready:
             reader = _OutputReader(stream, notes)
             execution = site.run(replace(ready.job, on_output=reader.add))
             reader.end()
-            last_lines = ready.last_lines()
+            last_lines = ready.read_last_lines()
         final = _build_final(stream, execution, last_lines)
-        turn = turned(conversation, final, self.program, notes.mask)
+        turn = convert_result(conversation, final, self.program, notes.mask)
         return turn.model_copy(update={"acted": has_acted(conversation, execution)})
 
     def close(self) -> None:
         """Do nothing: this backend holds no resources."""
 
 
-def _build_final(stream: Stream, execution: Execution, last_lines: str) -> Final:
+def _build_final(stream: OutputReader, execution: SandboxResult, last_lines: str) -> ProgramResult:
     """Return the program's own result, with a fault added if it did not end normally.
 
     A fault that the program reports itself takes precedence: one program ends with the provider's status as its exit
     code, which looks like a signal.
     """
-    final = stream.final(execution.exit_code)
+    final = stream.is_final(execution.exit_code)
     if execution.exit_code is not None and final.fault is not None:
         return final
-    if fault := fault_from(execution, last_lines):
+    if fault := find_execution_fault(execution, last_lines):
         return replace(final, fault=fault)
     if not execution.exit_code:
         return final
@@ -66,17 +73,17 @@ def _build_final(stream: Stream, execution: Execution, last_lines: str) -> Final
 class _OutputReader:
     """Read what the program prints, line by line."""
 
-    def __init__(self, stream: Stream, notes: Notes) -> None:
+    def __init__(self, stream: OutputReader, notes: ActivityLog) -> None:
         self._stream = stream
         self._notes = notes
-        self._lines = Lines()
+        self._lines = LineSplitter()
 
     def add(self, data: bytes) -> None:
         for line in self._lines.add(data):
             self._read_line(line)
 
     def end(self) -> None:
-        self._read_line(self._lines.end())
+        self._read_line(self._lines.take_rest())
 
     def _read_line(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace")

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from proofstone.agents.models import FaultKind
 
-LONGEST_LINE: Final = 32 << 20
+MAX_LINE_BYTES: Final = 32 << 20
 """In bytes. A longer line is not an event or a message of any program."""
 _MAX_NUMBER: Final = 10**15
 """Tokens or dollars. A larger number is an error or a lie."""
@@ -22,10 +22,10 @@ _MAX_SHOWN_CHARS = 2000
 """Characters of a text that goes into an activity."""
 
 
-class Lines:
+class LineSplitter:
     """Split data that arrives in pieces into lines. A line that is too long is skipped up to its end."""
 
-    def __init__(self, longest: int = LONGEST_LINE) -> None:
+    def __init__(self, longest: int = MAX_LINE_BYTES) -> None:
         self._longest = longest
         self._line = bytearray()
         self._too_long = False
@@ -41,7 +41,7 @@ class Lines:
             self._too_long = False
         self._append(rest)
 
-    def end(self) -> bytes:
+    def take_rest(self) -> bytes:
         """Return what follows the last line end."""
         return bytes(self._line)
 
@@ -53,7 +53,7 @@ class Lines:
             self._line += data
 
 
-def fields(line: str) -> Mapping[str, JsonValue] | None:
+def parse_object(line: str) -> Mapping[str, JsonValue] | None:
     """Return the JSON object in the line, or None. Unpaired surrogates, which UTF-8 cannot encode, become question
     marks."""
     try:
@@ -65,7 +65,7 @@ def fields(line: str) -> Mapping[str, JsonValue] | None:
     return parsed if isinstance(parsed, dict) else None
 
 
-def value_at(value: JsonValue | Mapping[str, JsonValue], *path: str) -> JsonValue:
+def get_value(value: JsonValue | Mapping[str, JsonValue], *path: str) -> JsonValue:
     """Return the value at the path of keys, or None."""
     value_found: object = value
     for key in path:
@@ -75,24 +75,24 @@ def value_at(value: JsonValue | Mapping[str, JsonValue], *path: str) -> JsonValu
     return value_found  # type: ignore[return-value]  # a part of a JsonValue is a JsonValue
 
 
-def text_at(value: JsonValue | Mapping[str, JsonValue], *path: str) -> str:
+def get_text(value: JsonValue | Mapping[str, JsonValue], *path: str) -> str:
     """Return the text at the path, or an empty text."""
-    value_found = value_at(value, *path)
+    value_found = get_value(value, *path)
     return value_found if isinstance(value_found, str) else ""
 
 
-def count_at(value: JsonValue | Mapping[str, JsonValue], *path: str) -> int:
+def get_count(value: JsonValue | Mapping[str, JsonValue], *path: str) -> int:
     """Return the whole number at the path, such as a number of tokens, or 0."""
-    return int(_check_number(value_at(value, *path)) or 0)
+    return int(_check_number(get_value(value, *path)) or 0)
 
 
-def amount_at(value: JsonValue | Mapping[str, JsonValue], *path: str) -> float | None:
+def get_amount(value: JsonValue | Mapping[str, JsonValue], *path: str) -> float | None:
     """Return the amount of money at the path, or None."""
-    value_found = _check_number(value_at(value, *path))
+    value_found = _check_number(get_value(value, *path))
     return None if value_found is None else float(value_found)
 
 
-def amount_in(text: str | None) -> float | None:
+def parse_amount(text: str | None) -> float | None:
     """Return the number that the text spells, such as an amount of money, or None."""
     try:
         return None if text is None else _check_number(float(text))
@@ -107,24 +107,24 @@ def _check_number(value_found: object) -> float | None:
     return value_found if 0 <= value_found <= _MAX_NUMBER else None
 
 
-def objects_at(value: JsonValue | Mapping[str, JsonValue], *path: str) -> Sequence[Mapping[str, JsonValue]]:
+def get_objects(value: JsonValue | Mapping[str, JsonValue], *path: str) -> Sequence[Mapping[str, JsonValue]]:
     """Return the objects in the list at the path. If there is no list, return an empty one."""
-    value_found = value_at(value, *path)
+    value_found = get_value(value, *path)
     return [element for element in value_found if isinstance(element, dict)] if isinstance(value_found, list) else []
 
 
-def relative(path: str, root: str | Path) -> str:
+def make_relative(path: str, root: str | Path) -> str:
     """Return the path relative to the root if it is below the root, else the path unchanged."""
     pure = PurePosixPath(path)
     return str(pure.relative_to(root)) if pure.is_absolute() and pure.is_relative_to(root) else path
 
 
-def shown(text: str) -> str:
+def shorten(text: str) -> str:
     """Shorten the text to what an activity carries."""
     return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}…"
 
 
-def kind_of_status(status: int) -> FaultKind:
+def classify_status(status: int) -> FaultKind:
     """Return the kind of fault that follows from the last HTTP status of the provider."""
     if status in (401, 402, 403, 404):
         return FaultKind.DENIED

@@ -13,11 +13,11 @@ from pydantic import JsonValue
 from proofstone.agents.models import Activity, Fault
 from proofstone.common.models import Assurance, Usage
 
-NOT_TOLD = Usage(requests=1, usd=None)
+UNKNOWN_USAGE = Usage(requests=1, usd=None)
 """The usage of a program that does not report any."""
 
 
-class Limit(StrEnum):
+class EditLimit(StrEnum):
     """How far a program itself keeps to the files that it may change. The sandbox and the diff check it afterwards."""
 
     PATHS = "paths"
@@ -28,7 +28,7 @@ class Limit(StrEnum):
 
 
 @dataclass(frozen=True)
-class Given:
+class FileArgument:
     """An argument that names a file which the engine gives to the program, read-only."""
 
     name: str
@@ -36,7 +36,7 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Errand:
+class LaunchRequest:
     """What a program is started for."""
 
     prompt: str
@@ -46,7 +46,7 @@ class Errand:
     """Paths and patterns, relative to the root of the work tree, that may be changed; empty: none."""
     files: tuple[str, ...] = ()
     """The files of the scope that exist and are named without a pattern."""
-    may_run: bool = True
+    can_run: bool = True
     """Whether the program may run commands."""
     level: Assurance = Assurance.BUBBLEWRAP
     """The level of the sandbox that the program runs in: its own sandbox may not work inside it."""
@@ -62,12 +62,12 @@ class Errand:
 class Invocation:
     """How a program is started: arguments, variables, standard input and files."""
 
-    arguments: tuple[str | Given, ...]
+    arguments: tuple[str | FileArgument, ...]
     """The arguments after the program's name."""
     variables: Mapping[str, str] = field(default_factory=dict)
     stdin: str | None = None
     """The standard input: a prompt can be too long for an argument."""
-    handed: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
     """Files for the program to read, by the variable that holds their path: `PROOFSTONE_SETTINGS` → content. A name may
     have a suffix, which becomes the file's: `PROOFSTONE_CONFIG.yaml`."""
     home: Mapping[str, str] = field(default_factory=dict)
@@ -75,27 +75,27 @@ class Invocation:
 
 
 @dataclass(frozen=True)
-class Final:
+class ProgramResult:
     """The result of one run of the program, as the program reports it."""
 
     text: str
     """The last message: the answer."""
-    usage: Usage = NOT_TOLD
+    usage: Usage = UNKNOWN_USAGE
     model: str = ""
     fault: Fault | None = None
     """The program's own report that it could not work: no login, no credit, a limit."""
-    cut: bool = False
+    is_cut_off: bool = False
     """The model was stopped at the limit of output tokens."""
 
 
-class Stream(Protocol):
+class OutputReader(Protocol):
     """Read what a program prints, line by line. Never raise: an unknown line is ignored."""
 
     def line(self, text: str) -> Iterable[Activity]:
         """Return the activities that the line reports."""
         ...
 
-    def final(self, exit_code: int | None) -> Final: ...
+    def is_final(self, exit_code: int | None) -> ProgramResult: ...
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,11 @@ class Preset:
     """How a user installs it."""
     minimum: str
     """The oldest version that is known to work: `2.1.0`."""
-    invoke: Callable[[Errand], Invocation] | None
+    invoke: Callable[[LaunchRequest], Invocation] | None
     """Builds the headless command line. None: the program has no useful headless mode."""
-    stream: Callable[[], Stream] | None
-    limit: Limit
-    limits: str
+    stream: Callable[[], OutputReader] | None
+    limit: EditLimit
+    limit_description: str
     """How that limit is enforced, in one line for the user."""
     hosts: tuple[str, ...]
     """The default hosts of its model and its login."""
@@ -123,21 +123,21 @@ class Preset:
     URLs may be reached."""
     login: tuple[str, ...] = ()
     """Files or folders below HOME that hold its login. They are shared with the program, never copied."""
-    logged_in: tuple[str, ...] = ()
+    login_markers: tuple[str, ...] = ()
     """Files below HOME. At least one of them exists once the user has logged in."""
-    startup: tuple[str, ...] = ()
+    startup_files: tuple[str, ...] = ()
     """Paths below HOME, within `login`, that decide what the program does when it starts (settings, hooks, plug-ins).
     The program may not change them: otherwise an agent could plant code that runs when the user next starts the
     program."""
-    renewed: tuple[str, ...] = ()
+    renewable_files: tuple[str, ...] = ()
     """Patterns below HOME (`*` within a name) of the files that the program rewrites when it renews its login, with
     their locks and temporary names. It may change nothing else in a shared folder."""
-    acp: Callable[[Errand], Invocation] | None = None
+    acp: Callable[[LaunchRequest], Invocation] | None = None
     """Builds the command line with which the program speaks the Agent Client Protocol and asks before it changes
     anything. The errand's prompt is not used. None: the program does not speak the protocol."""
     acp_program: str = ""
     """The adapter, if another program speaks the protocol."""
-    acp_reads: bool = True
+    can_read_over_acp: bool = True
     """Whether to offer the program to read files through us. A program that takes our "not found" for a failure could
     not create a new file."""
     acp_mode: str = ""
@@ -145,9 +145,9 @@ class Preset:
     modes."""
     vendor: str | None = None
     """The vendor of its models, if it has models of only one."""
-    schema: bool = False
+    has_schema_option: bool = False
     """Whether it has an option that enforces a JSON schema. Other programs are asked in the prompt."""
-    troubles: tuple[str, ...] = ()
+    known_problems: tuple[str, ...] = ()
     """Known problems, one line each."""
 
     @property

@@ -25,13 +25,18 @@ from types import MappingProxyType
 from typing import Final
 
 from proofstone.agents.memory.models import MemoryEntry, MemoryType
-from proofstone.agents.memory.rules.consolidation import FADED, Ages, subject_of, subject_of_entry
-from proofstone.agents.roles.models.payload import Line
+from proofstone.agents.memory.rules.consolidation import (
+    MIN_USED_WEIGHT,
+    EntryAges,
+    extract_entry_subject,
+    extract_subject,
+)
+from proofstone.agents.roles.models.payload import ShortText
 
-MOST: Final = 10
-ENOUGH: Final = 2
+MAX_USED_ENTRIES: Final = 10
+MIN_SHARED_WORDS: Final = 2
 """How many words an entry must share with the task to be about it; at most as many as the task has."""
-RUNS: Final = 2
+MIN_FAILED_RUNS: Final = 2
 """How many runs must have failed with a tool or a target before it is blocked."""
 _LINE: Final = 300
 
@@ -41,7 +46,7 @@ class Advice(Enum):
     SHOULD_PREFER = auto()
 
 
-ADVICE: Final[Mapping[tuple[MemoryType, bool], Advice]] = MappingProxyType(
+ADVICE_BY_TYPE: Final[Mapping[tuple[MemoryType, bool], Advice]] = MappingProxyType(
     {
         (MemoryType.EPISODIC, True): Advice.SHOULD_PREFER,
         (MemoryType.PROCEDURAL, False): Advice.MUST_NOT,
@@ -53,25 +58,25 @@ ADVICE: Final[Mapping[tuple[MemoryType, bool], Advice]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Calibration:
-    must_not: tuple[Line, ...] = ()
-    should_prefer: tuple[Line, ...] = ()
+    must_not: tuple[ShortText, ...] = ()
+    should_prefer: tuple[ShortText, ...] = ()
     blocked_tools: tuple[str, ...] = ()
     blocked_targets: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
     """Ids of the entries that were used, the newest first."""
 
 
-def advice(entry: MemoryEntry) -> Advice | None:
+def find_advice(entry: MemoryEntry) -> Advice | None:
     """Return what the entry advises, or None if it gives no advice."""
-    return ADVICE.get((entry.type, entry.criteria_met))
+    return ADVICE_BY_TYPE.get((entry.type, entry.criteria_met))
 
 
 def calibrate(entries: Iterable[MemoryEntry], words: Iterable[str]) -> Calibration:
     """Derive the advice for a task. `words` are its intent and the person's own words."""
-    relevant = _find_relevant(tuple(entries), subject_of(words))
-    used = _remove_duplicates(relevant)[:MOST]
-    constraints = [entry for entry in used if advice(entry) is Advice.MUST_NOT]
-    preferences = [entry for entry in used if advice(entry) is Advice.SHOULD_PREFER]
+    relevant = _find_relevant(tuple(entries), extract_subject(words))
+    used = _remove_duplicates(relevant)[:MAX_USED_ENTRIES]
+    constraints = [entry for entry in used if find_advice(entry) is Advice.MUST_NOT]
+    preferences = [entry for entry in used if find_advice(entry) is Advice.SHOULD_PREFER]
     return Calibration(
         must_not=tuple(map(_format_line, constraints)),
         should_prefer=tuple(map(_format_line, preferences)),
@@ -83,23 +88,25 @@ def calibrate(entries: Iterable[MemoryEntry], words: Iterable[str]) -> Calibrati
 
 def _find_relevant(entries: tuple[MemoryEntry, ...], subject: frozenset[str]) -> list[MemoryEntry]:
     """Return the entries about the subject that give advice and have not faded, the newest first."""
-    ages = Ages(entries)
+    ages = EntryAges(entries)
     relevant = (
-        entry for entry in entries if advice(entry) and ages.weight(entry) >= FADED and _is_about(entry, subject)
+        entry
+        for entry in entries
+        if find_advice(entry) and ages.weight(entry) >= MIN_USED_WEIGHT and _is_about(entry, subject)
     )
     return sorted(relevant, key=lambda entry: (entry.timestamp, entry.entry_id), reverse=True)
 
 
 def _remove_duplicates(entries: Iterable[MemoryEntry]) -> list[MemoryEntry]:
     """Drop entries that say the same as a newer one."""
-    distinct: dict[tuple[Advice | None, Line], MemoryEntry] = {}
+    distinct: dict[tuple[Advice | None, ShortText], MemoryEntry] = {}
     for entry in entries:
-        distinct.setdefault((advice(entry), _format_line(entry)), entry)
+        distinct.setdefault((find_advice(entry), _format_line(entry)), entry)
     return list(distinct.values())
 
 
 def _is_about(entry: MemoryEntry, subject: frozenset[str]) -> bool:
-    return bool(subject) and len(subject & subject_of_entry(entry)) >= min(ENOUGH, len(subject))
+    return bool(subject) and len(subject & extract_entry_subject(entry)) >= min(MIN_SHARED_WORDS, len(subject))
 
 
 def _find_blocked(
@@ -113,35 +120,35 @@ def _find_blocked(
     failed_runs: defaultdict[str, set[str]] = defaultdict(set)
     for entry in reversed(relevant):
         for name in get_names(entry):
-            if advice(entry) is Advice.SHOULD_PREFER:
+            if find_advice(entry) is Advice.SHOULD_PREFER:
                 success_times[name] = entry.timestamp
                 failed_runs.pop(name, None)
             elif success_times.get(name, "") < entry.timestamp:
                 failed_runs[name].update(_runs_of(entry))
     names = {name for constraint in constraints for name in get_names(constraint)}
-    return tuple(sorted(name for name in names if len(failed_runs.get(name, ())) >= RUNS))
+    return tuple(sorted(name for name in names if len(failed_runs.get(name, ())) >= MIN_FAILED_RUNS))
 
 
 def _runs_of(entry: MemoryEntry) -> Iterable[str]:
     return (run for run in entry.source_runs or (entry.run_id,) if run)
 
 
-def _format_line(entry: MemoryEntry) -> Line:
+def _format_line(entry: MemoryEntry) -> ShortText:
     """Return an entry in one line: the tools and targets first, then the reason."""
     subjects = (*(f"tool {name}" for name in entry.tools), *(f"target {name}" for name in entry.targets))
     line = " ".join(": ".join(part for part in (", ".join(subjects), entry.content) if part).split())
     return line if len(line) <= _LINE else f"{line[: _LINE - 1]}…"
 
 
-def named_by(entries: Iterable[MemoryEntry], ids: Collection[str]) -> tuple[MemoryEntry, ...]:
+def find_by_ids(entries: Iterable[MemoryEntry], ids: Collection[str]) -> tuple[MemoryEntry, ...]:
     """Return the entries with these ids and the lessons that combine them, even if the entries are gone."""
     return tuple(entry for entry in entries if entry.entry_id in ids or not set(ids).isdisjoint(entry.sources))
 
 
-def from_run(entries: Iterable[MemoryEntry], run_id: str) -> tuple[MemoryEntry, ...]:
+def find_by_run(entries: Iterable[MemoryEntry], run_id: str) -> tuple[MemoryEntry, ...]:
     """Return the entries of the run and the lessons that combine them."""
     return tuple(entry for entry in entries if run_id in (entry.run_id, *entry.source_runs))
 
 
-def known_ids(entries: Iterable[MemoryEntry]) -> frozenset[str]:
+def collect_ids(entries: Iterable[MemoryEntry]) -> frozenset[str]:
     return frozenset(id for entry in entries for id in (entry.entry_id, *entry.sources))

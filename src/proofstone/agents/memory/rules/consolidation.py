@@ -27,7 +27,7 @@ from hashlib import sha256
 from math import ceil
 from typing import Final
 
-from proofstone.agents.memory.models import CLASS, TARGET, TOOL, MemoryEntry, MemoryType, Revision
+from proofstone.agents.memory.models import CLASS_TAG, TARGET_TAG, TOOL_TAG, MemoryEntry, MemoryRevision, MemoryType
 from proofstone.ledger.rules.chain import canonical_json
 
 _WORD: Final = re.compile(r"\w+")
@@ -43,28 +43,28 @@ STOP_WORDS: Final = frozenset(
         "replans", "result",
     }
 )  # fmt: skip
-_NAMES: Final = re.compile(rf"^(?:{TOOL}|{TARGET}|{CLASS})")
+_NAMES: Final = re.compile(rf"^(?:{TOOL_TAG}|{TARGET_TAG}|{CLASS_TAG})")
 
 
-def words_in(texts: Iterable[str]) -> frozenset[str]:
+def split_words(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(word.casefold() for text in texts for word in _WORD.findall(text))
 
 
-def subject_of(texts: Iterable[str]) -> frozenset[str]:
+def extract_subject(texts: Iterable[str]) -> frozenset[str]:
     """Return the words that say what the texts are about."""
-    return words_in(texts) - STOP_WORDS
+    return split_words(texts) - STOP_WORDS
 
 
-def subject_of_entry(entry: MemoryEntry) -> frozenset[str]:
-    return subject_of((entry.content, *(_NAMES.sub("", tag) for tag in entry.tags)))
+def extract_entry_subject(entry: MemoryEntry) -> frozenset[str]:
+    return extract_subject((entry.content, *(_NAMES.sub("", tag) for tag in entry.tags)))
 
 
 HALF_LIFE: Final = 10
-FADED: Final = 0.25
+MIN_USED_WEIGHT: Final = 0.25
 """Below this weight an entry is no longer used, so that what once failed may be tried again."""
 
 
-class Ages:
+class EntryAges:
     """Computes the ages of entries from the tasks of all entries."""
 
     def __init__(self, entries: Iterable[MemoryEntry]) -> None:
@@ -85,13 +85,13 @@ class Ages:
         return later - (self._last_time_by_task.get(entry.task_id, "") > counted_until)
 
 
-SIMILAR: Final = 0.5
-MOST_LESSONS: Final = 200
-MOST_SOURCES: Final = 100
-MOST_TAGS: Final = 12
-MOST_BYTES: Final = 16 * 1024
+MIN_SIMILARITY: Final = 0.5
+MAX_LESSONS: Final = 200
+MAX_SOURCES: Final = 100
+MAX_LESSON_TAGS: Final = 12
+MAX_LESSON_BYTES: Final = 16 * 1024
 """The largest size of an entry that can become part of a lesson."""
-ROLE: Final = "dreamer"
+CONSOLIDATION_ROLE: Final = "dreamer"
 _ID: Final = 100
 _TAG: Final = 200
 
@@ -122,7 +122,7 @@ class _Groups:
         return (group for group in self._groups if group.is_lesson)
 
     def add(self, entry: MemoryEntry) -> None:
-        group = _Group(entry, subject_of((entry.content,)))
+        group = _Group(entry, extract_subject((entry.content,)))
         for word in group.subject or {""}:
             self._groups_by_word[_kind(entry), word].append(len(self._groups))
         self._groups.append(group)
@@ -130,27 +130,27 @@ class _Groups:
     def find(self, entry: MemoryEntry) -> _Group | None:
         """Return the first similar group. A similar group must share one of the rarest words, so only the groups with
         those words are compared."""
-        kind, subject = _kind(entry), subject_of((entry.content,))
+        kind, subject = _kind(entry), extract_subject((entry.content,))
         candidates = sorted((self._groups_by_word.get((kind, word), []) for word in subject or {""}), key=len)
-        rarest = candidates[: len(candidates) - ceil(SIMILAR * len(candidates)) + 1]
+        rarest = candidates[: len(candidates) - ceil(MIN_SIMILARITY * len(candidates)) + 1]
         numbers = {number for group_numbers in rarest for number in group_numbers}
         similar = (number for number in numbers if _is_similar(subject, self._groups[number].subject))
         first = min(similar, default=None)
         return None if first is None else self._groups[first]
 
 
-def consolidate(entries: Sequence[MemoryEntry], now: str) -> Revision:
+def consolidate(entries: Sequence[MemoryEntry], now: str) -> MemoryRevision:
     """Return the lessons that are new or have changed, and the entries that they replace."""
     existing = {entry.entry_id: entry for entry in entries}
-    ages, upto = Ages(entries), max((now, *(entry.timestamp for entry in entries)))
+    ages, upto = EntryAges(entries), max((now, *(entry.timestamp for entry in entries)))
     lessons = [(group, _build_lesson(group, ages, upto)) for group in _group_entries(entries).lessons()]
-    heaviest = sorted((lesson for _, lesson in lessons), key=_heaviness, reverse=True)[:MOST_LESSONS]
+    heaviest = sorted((lesson for _, lesson in lessons), key=_heaviness, reverse=True)[:MAX_LESSONS]
     kept_ids = {lesson.entry_id for lesson in heaviest}
     replaced_ids: set[str] = set()
     for group, lesson in lessons:
         if lesson.entry_id in kept_ids or lesson.entry_id in existing:
             replaced_ids.update((lesson.entry_id, *lesson.sources), (entry.entry_id for entry in group.joined))
-    return Revision(
+    return MemoryRevision(
         new=tuple(
             lesson for _, lesson in lessons if lesson.entry_id in kept_ids and existing.get(lesson.entry_id) != lesson
         ),
@@ -176,7 +176,7 @@ def _group_entries(entries: Iterable[MemoryEntry]) -> _Groups:
     return groups
 
 
-def _build_lesson(group: _Group, ages: Ages, upto: str) -> MemoryEntry:
+def _build_lesson(group: _Group, ages: EntryAges, upto: str) -> MemoryEntry:
     first, members = group.first, (group.first, *group.joined)
     weight = max(map(ages.weight, members))
     if not group.joined:
@@ -195,7 +195,7 @@ def _build_lesson(group: _Group, ages: Ages, upto: str) -> MemoryEntry:
         tags=_collect_tags(members) if first.criteria_met else first.tags,
         cost=sum(member.cost for member in members),
         run_id=newest.run_id,
-        role=ROLE,
+        role=CONSOLIDATION_ROLE,
         sources=_limit_sources(sources),
         source_runs=_limit_sources(dict.fromkeys(run for run in runs if run)),
         weight=weight,
@@ -207,12 +207,12 @@ def _can_join(entry: MemoryEntry) -> bool:
     if entry.type is MemoryType.SEMANTIC or (entry.type is MemoryType.PROCEDURAL and entry.criteria_met):
         return False
     is_short = len(entry.entry_id) <= _ID and len(entry.run_id) <= _ID
-    return is_short and len(canonical_json(entry.model_dump())) <= MOST_BYTES
+    return is_short and len(canonical_json(entry.model_dump())) <= MAX_LESSON_BYTES
 
 
 def _is_similar(one: frozenset[str], other: frozenset[str]) -> bool:
     shared = len(one & other)
-    return shared >= SIMILAR * (len(one) + len(other) - shared)
+    return shared >= MIN_SIMILARITY * (len(one) + len(other) - shared)
 
 
 def _kind(entry: MemoryEntry) -> _Kind:
@@ -229,13 +229,15 @@ def _lesson_id(first: MemoryEntry) -> str:
 def _collect_tags(members: Sequence[MemoryEntry]) -> tuple[str, ...]:
     """Return the tags of entries that worked, the newest first."""
     newest_first = sorted(members, key=_age, reverse=True)
-    return tuple(dict.fromkeys(tag for entry in newest_first for tag in entry.tags if len(tag) <= _TAG))[:MOST_TAGS]
+    return tuple(dict.fromkeys(tag for entry in newest_first for tag in entry.tags if len(tag) <= _TAG))[
+        :MAX_LESSON_TAGS
+    ]
 
 
 def _limit_sources(names: Iterable[str]) -> tuple[str, ...]:
     """Keep the first source, whose words the lesson has, and the newest ones."""
     all_names = tuple(names)
-    return (*all_names[:1], *all_names[1:][1 - MOST_SOURCES :])
+    return (*all_names[:1], *all_names[1:][1 - MAX_SOURCES :])
 
 
 def _age(entry: MemoryEntry) -> tuple[str, str]:

@@ -15,11 +15,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from proofstone.agents.memory.models import CLASS, TARGET, TOOL, MemoryEntry, MemoryType
+from proofstone.agents.memory.models import CLASS_TAG, TARGET_TAG, TOOL_TAG, MemoryEntry, MemoryType
 from proofstone.agents.roles.models.pipeline import KnowledgeOutput, Lesson
 
-ROLE: Final = "knowledge"
-_BINDING: Final = (TOOL, TARGET, CLASS)
+KNOWLEDGE_ROLE: Final = "knowledge"
+_BINDING: Final = (TOOL_TAG, TARGET_TAG, CLASS_TAG)
 
 _LET_GO: Final = (
     r"(?:skip\w*|disabl\w+|bypass\w*|ignor\w+|silenc\w+|suppress\w*|remov\w+|delet\w+|turn(?:ing)? off|omit\w*|"
@@ -31,7 +31,7 @@ _GUARD: Final = (
 )
 _FORBIDDEN: Final = r"(?<!never )(?<!not )(?<!n't )(?<!avoid )"
 """A lesson may name what it forbids."""
-WEAKENING: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
+WEAKENING_PATTERNS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
     (reason, re.compile(pattern, re.IGNORECASE))
     for reason, pattern in (
         ("it drops or weakens a check", rf"{_FORBIDDEN}\b{_LET_GO}\s+(?:[\w'-]+\s+){{0,3}}{_GUARD}\b"),
@@ -51,36 +51,38 @@ WEAKENING: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedLesson:
     lesson: Lesson
     why: str
 
 
 @dataclass(frozen=True)
-class Learnt:
+class SortedLessons:
     entries: tuple[MemoryEntry, ...] = ()
     proposals: tuple[Lesson, ...] = ()
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedLesson, ...] = ()
 
 
-def learnt(output: KnowledgeOutput, run_id: str, at: str) -> Learnt:
-    refused = tuple(Refused(update, why) for update in output.updates if (why := weakens_lesson(update)))
+def sort_lessons(output: KnowledgeOutput, run_id: str, at: str) -> SortedLessons:
+    refused = tuple(
+        RefusedLesson(update, why) for update in output.updates if (why := explain_lesson_weakening(update))
+    )
     accepted = [update for update in output.updates if not any(update is other.lesson for other in refused)]
     memories = [lesson for lesson in accepted if lesson.kind == "memory"]
     entries = tuple(
         _build_entry(lesson, f"{run_id}-k{number:02}", run_id, at) for number, lesson in enumerate(memories, start=1)
     )
-    return Learnt(entries, tuple(lesson for lesson in accepted if lesson.kind == "instructions"), refused)
+    return SortedLessons(entries, tuple(lesson for lesson in accepted if lesson.kind == "instructions"), refused)
 
 
-def weakens_lesson(lesson: Lesson) -> str:
-    return weakens(f"{lesson.content}\n{lesson.reason}")
+def explain_lesson_weakening(lesson: Lesson) -> str:
+    return explain_weakening(f"{lesson.content}\n{lesson.reason}")
 
 
-def weakens(text: str) -> str:
+def explain_weakening(text: str) -> str:
     """Return why a text weakens a check; empty if it weakens none that the filter knows."""
     flat = " ".join(text.split())
-    return next((reason for reason, pattern in WEAKENING if pattern.search(flat)), "")
+    return next((reason for reason, pattern in WEAKENING_PATTERNS if pattern.search(flat)), "")
 
 
 def _build_entry(lesson: Lesson, id: str, run_id: str, at: str) -> MemoryEntry:
@@ -93,5 +95,5 @@ def _build_entry(lesson: Lesson, id: str, run_id: str, at: str) -> MemoryEntry:
         timestamp=at,
         tags=tuple(tag for tag in lesson.tags if not tag.startswith(_BINDING)),
         run_id=run_id,
-        role=ROLE,
+        role=KNOWLEDGE_ROLE,
     )

@@ -11,9 +11,9 @@ from typing import Final
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from proofstone.agents.roles.models.payload import Part
-from proofstone.agents.roles.models.solve_messages import DirectiveName, FailureClass, Gradient, Loss, Real
-from proofstone.common.models import Confidence, Contract, Verdict
+from proofstone.agents.roles.models.payload import AnswerPart
+from proofstone.agents.roles.models.solve_messages import DirectiveName, FailureClass, FiniteFloat, Gradient, Loss
+from proofstone.common.models import Confidence, FrozenModel, Verdict
 
 
 class TaskState(StrEnum):
@@ -43,7 +43,7 @@ class ExecutorStatus(StrEnum):
     BLOCKED = "blocked"
 
 
-class ClaimedVerification(Contract):
+class VerificationClaim(FrozenModel):
     """The result that the executor claims for its own run of the verify command. It proves nothing."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -53,7 +53,7 @@ class ClaimedVerification(Contract):
     output_summary: str = ""
 
 
-class ExecutorResult(Contract):
+class ExecutorResult(FrozenModel):
     """The executor's claim about its work. Unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -64,7 +64,7 @@ class ExecutorResult(Contract):
     """None if the executor does not list them."""
     files_requested: tuple[str, ...] = ()
     """Files that it needs beyond the declared ones, such as a lock file. `check.rules.file_requests` decides."""
-    verification: ClaimedVerification | None = None
+    verification: VerificationClaim | None = None
     done_criteria_met: bool | None = None
     evidence: str = ""
     error: str | None = None
@@ -89,7 +89,7 @@ class Recommendation(StrEnum):
     MANUAL_REVIEW = "manual_review"
 
 
-class ArchitectVerdict(Contract):
+class ArchitectVerdict(FrozenModel):
     """The verdict of an architect on one attempt."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -118,13 +118,13 @@ class ArchitectVerdict(Contract):
         return data
 
 
-class Waiting(Contract):
+class PendingReview(FrozenModel):
     """Returned instead of a verdict when a person must answer and nobody can be asked right now."""
 
     question: str
 
 
-class NoVerdict(Contract):
+class NoVerdict(FrozenModel):
     """Returned instead of a verdict when there is no valid one. It approves nothing."""
 
     why: str
@@ -133,7 +133,7 @@ class NoVerdict(Contract):
     cancelled: bool = False
 
 
-class Reason(Contract):
+class FailureReason(FrozenModel):
     """One reason why an attempt did not pass."""
 
     check: str
@@ -144,16 +144,16 @@ class Reason(Contract):
     artifact: str | None = None
 
 
-class Direction(Contract):
+class RetryDirection(FrozenModel):
     """The controller's measurements after an attempt that did not pass, and its advice for the next attempt. Whether
     there is a next attempt is decided elsewhere."""
 
     directive: DirectiveName
     gradient: Gradient
     loss: Loss
-    nabla: Real
+    nabla: FiniteFloat
     """The gradient on which the directive is based."""
-    grad_l: Real
+    grad_l: FiniteFloat
     """The change of the loss itself."""
     failure_class: FailureClass = FailureClass.MIXED
     """The class of most of the failures."""
@@ -163,21 +163,21 @@ class Direction(Contract):
     rationale: str
 
 
-class Failure(Contract):
+class AttemptFailure(FrozenModel):
     """How one attempt ended, if it did not pass."""
 
     attempt: int = Field(ge=1)
     type: FailureType
     error: str
     """The error in one line."""
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[FailureReason, ...] = ()
     passed: tuple[str, ...] = ()
     """Checks that passed nevertheless; empty if the checks did not run."""
-    direction: Direction | None = None
+    direction: RetryDirection | None = None
     """None for a failure that was recorded before there was a controller."""
 
 
-class Assignment(Contract):
+class Assignment(FrozenModel):
     """The task for an executor; `PROOFSTONE_TASK` names a file that contains it. It has no held-out commands."""
 
     run_id: str
@@ -196,18 +196,18 @@ class Assignment(Contract):
     max_attempts: int
     base_commit: str
     deadline_seconds: float | None
-    previous_failures: tuple[Failure, ...] = ()
+    previous_failures: tuple[AttemptFailure, ...] = ()
     learnings: tuple[str, ...] = ()
     """Lessons of earlier attempts at this task and at others."""
     directive: str = ""
     """What to do differently this time."""
-    direction: Direction | None = None
+    direction: RetryDirection | None = None
     """The controller's advice after an attempt that did not pass."""
     prompt: str
     """The whole assignment as one text, for executors that read prose: the retry block first, then the task."""
 
 
-class ReviewedCheck(Contract):
+class CheckSummary(FrozenModel):
     """A check of the candidate, as it is shown to an architect."""
 
     name: str
@@ -215,7 +215,7 @@ class ReviewedCheck(Contract):
     reason: str = ""
 
 
-class ReviewRequest(Contract):
+class ReviewRequest(FrozenModel):
     """The request for an architect; `PROOFSTONE_REVIEW` names a file that contains it. The executor's text is data."""
 
     run_id: str
@@ -233,7 +233,7 @@ class ReviewRequest(Contract):
     claim: ExecutorResult | None
     diff: str
     """The diff, bounded; `[...]` marks omissions."""
-    checks: tuple[ReviewedCheck, ...]
+    checks: tuple[CheckSummary, ...]
     findings: tuple[str, ...] = ()
     """Findings of the deterministic rules."""
     criteria: tuple[str, ...] = ()
@@ -244,7 +244,7 @@ class ReviewRequest(Contract):
 CLAIM_MISMATCH: Final = "claim-mismatch"
 
 
-class ToJudge(Contract):
+class JudgeItem(FrozenModel):
     """One item to judge."""
 
     item: str
@@ -252,7 +252,7 @@ class ToJudge(Contract):
     holds_if: str
 
 
-class JudgeRequest(Contract):
+class JudgeRequest(FrozenModel):
     run_id: str
     agent: str
     """The agent whose understanding is judged."""
@@ -260,12 +260,12 @@ class JudgeRequest(Contract):
     """The task as that agent received it."""
     said: str
     """What that agent said about it."""
-    to_judge: tuple[ToJudge, ...]
+    to_judge: tuple[JudgeItem, ...]
     base_commit: str = ""
     deadline_seconds: float | None = None
 
 
-class Judged(Part):
+class JudgeItemVerdict(AnswerPart):
     item: str = Field(description="Its name in the request.")
     verdict: Verdict = Field(
         description="`pass` if it holds, `fail` if it does not, `unverifiable` if you cannot tell."
@@ -275,9 +275,9 @@ class Judged(Part):
     )
 
 
-class Judgement(Contract):
+class UnderstandingVerdicts(FrozenModel):
     """The answer of a judge."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    items: tuple[Judged, ...] = Field(description="One for each item to judge.")
+    items: tuple[JudgeItemVerdict, ...] = Field(description="One for each item to judge.")

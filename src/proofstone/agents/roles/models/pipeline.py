@@ -13,10 +13,10 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, JsonValue, computed_field, field_validator, model_validator
 
-from proofstone.agents.models import Output
-from proofstone.agents.roles.models.gate import ReviewedCheck
-from proofstone.agents.roles.models.payload import Line, LocalId, Part, RiskMark, Text, repeated
-from proofstone.common.models import Confidence, Contract, ReviewVerdict, Severity
+from proofstone.agents.models import RoleOutput
+from proofstone.agents.roles.models.gate import CheckSummary
+from proofstone.agents.roles.models.payload import AnswerPart, LocalId, LongText, RiskMark, ShortText, find_duplicates
+from proofstone.common.models import Confidence, FrozenModel, ReviewVerdict, Severity
 
 
 class ResearchFocus(StrEnum):
@@ -26,7 +26,7 @@ class ResearchFocus(StrEnum):
     PATTERNS = "patterns"
 
 
-class ResearchRequest(Contract):
+class ResearchRequest(FrozenModel):
     """The request for a researcher."""
 
     request: str = Field(description="What the person wants, in their words.")
@@ -34,33 +34,33 @@ class ResearchRequest(Contract):
     questions: tuple[str, ...] = Field(default=(), description="What earlier research left open.")
 
 
-class ResearchFinding(Part):
+class ResearchFinding(AnswerPart):
     id: LocalId
-    title: Line
+    title: ShortText
     category: str = Field(default="", max_length=60, description="One or two words of your choice.")
-    detail: Text
-    evidence: tuple[Line, ...] = Field(
+    detail: LongText
+    evidence: tuple[ShortText, ...] = Field(
         min_length=1, description="Where it can be seen: `path:line`, a commit, or a command and what it printed."
     )
     relevance: Literal["high", "medium", "low"] = Field(description="How relevant it is to the request.")
 
 
-class ResearchOutput(Output):
+class ResearchOutput(RoleOutput):
     """The answer of a researcher."""
 
     focus: ResearchFocus
     findings: tuple[ResearchFinding, ...] = Field(max_length=40)
-    summary: Text
+    summary: LongText
     source_files_examined: tuple[str, ...] = Field(description="Exactly the files that you have opened.")
 
     @model_validator(mode="after")
     def _check_ids(self) -> ResearchOutput:
-        if duplicates := repeated(tuple(finding.id for finding in self.findings)):
+        if duplicates := find_duplicates(tuple(finding.id for finding in self.findings)):
             raise ValueError(f"findings: the id {duplicates[0]} is used more than once")
         return self
 
 
-class SpecRequest(Contract):
+class SpecRequest(FrozenModel):
     """The request for a specifier."""
 
     request: str = Field(description="What the person wants, in their words.")
@@ -68,45 +68,45 @@ class SpecRequest(Contract):
     answers: tuple[str, ...] = Field(default=(), description="The person's answers to your earlier concerns.")
 
 
-class Requirement(Part):
+class Requirement(AnswerPart):
     id: LocalId
-    text: Text
+    text: LongText
 
 
-class AcceptanceCriterion(Part):
+class AcceptanceCriterion(AnswerPart):
     id: LocalId
-    text: Text = Field(description="One observation that is true or false.")
-    test_method: Text = Field(description="How to observe it: a command, a test to write, or where to look.")
+    text: LongText = Field(description="One observation that is true or false.")
+    test_method: LongText = Field(description="How to observe it: a command, a test to write, or where to look.")
 
 
-class Concern(Part):
+class Concern(AnswerPart):
     """A reason to reconsider the request before anything is built."""
 
     severity: Severity
-    concern: Text
+    concern: LongText
     suggestion: str = Field(default="", max_length=2_000, description="What you would do instead.")
 
 
-class SpecOutput(Output):
+class SpecOutput(RoleOutput):
     """The answer of a specifier."""
 
     requirements: tuple[Requirement, ...] = Field(min_length=1, max_length=60)
     acceptance_criteria: tuple[AcceptanceCriterion, ...] = Field(min_length=1, max_length=80)
-    edge_cases: tuple[Line, ...] = ()
-    constraints: tuple[Line, ...] = Field(default=(), description="What must not change, and limits to respect.")
+    edge_cases: tuple[ShortText, ...] = ()
+    constraints: tuple[ShortText, ...] = Field(default=(), description="What must not change, and limits to respect.")
     pushback: tuple[Concern, ...] = Field(default=(), description="Concerns about the request itself. None is fine.")
 
     @model_validator(mode="after")
     def _check_ids(self) -> SpecOutput:
         criteria = tuple(criterion.id for criterion in self.acceptance_criteria)
-        if duplicates := repeated((*(requirement.id for requirement in self.requirements), *criteria)):
+        if duplicates := find_duplicates((*(requirement.id for requirement in self.requirements), *criteria)):
             raise ValueError(
                 f"the id {duplicates[0]} is used more than once; requirements and criteria share their ids"
             )
         return self
 
 
-Scope = Literal["design", "code"]
+ReviewScope = Literal["design", "code"]
 
 
 class ReviewFocus(StrEnum):
@@ -123,44 +123,44 @@ class FindingCategory(StrEnum):
     DESIGN = "design"
 
 
-class PanelFinding(Part):
-    title: Line
+class PanelFinding(AnswerPart):
+    title: ShortText
     severity: Severity = Field(
         description="blocker: must never pass; critical: must be fixed first; major: should be fixed; minor: may stay."
     )
     category: FindingCategory
-    description: Text = Field(description="What goes wrong, and when.")
-    affected: tuple[Line, ...] = Field(min_length=1, description="`path:line`, or a part of the design by its id.")
-    recommendation: Text
-    evidence: Text = Field(description="What you have seen that shows the problem, such as the lines themselves.")
+    description: LongText = Field(description="What goes wrong, and when.")
+    affected: tuple[ShortText, ...] = Field(min_length=1, description="`path:line`, or a part of the design by its id.")
+    recommendation: LongText
+    evidence: LongText = Field(description="What you have seen that shows the problem, such as the lines themselves.")
 
 
-class PanelRequest(Contract):
+class PanelRequest(FrozenModel):
     """The request for a reviewer of the panel."""
 
     request: str = Field(description="What the person wants, in their words.")
-    scope: Scope = Field(description="What you review.")
+    scope: ReviewScope = Field(description="What you review.")
     focus: ReviewFocus = Field(description="What to look for. Two other reviewers look for the rest.")
     round: int = Field(default=1, ge=1)
     criteria: tuple[str, ...] = Field(default=(), description="What must be true in the end.")
     subject: str = Field(description="The design, or the change as a diff. `[...]` marks omissions.")
-    checks: tuple[ReviewedCheck, ...] = Field(default=(), description="The results of the engine's own checks.")
+    checks: tuple[CheckSummary, ...] = Field(default=(), description="The results of the engine's own checks.")
     earlier: tuple[PanelFinding, ...] = Field(default=(), description="Your findings from the round before.")
 
 
-class PanelOutput(Output):
+class PanelOutput(RoleOutput):
     """The answer of a reviewer of the panel."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     reviewer_model: str = Field(default="", description="Leave it out: the engine knows it.")
     review_focus: ReviewFocus
-    scope: Scope
+    scope: ReviewScope
     round: int = Field(default=1, ge=1)
     verdict: ReviewVerdict
     confidence: Confidence
     findings: tuple[PanelFinding, ...] = Field(default=(), max_length=30)
-    summary: Text
+    summary: LongText
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -186,7 +186,7 @@ class PanelOutput(Output):
         return self
 
 
-class DesignRequest(Contract):
+class DesignRequest(FrozenModel):
     """The request for a designer."""
 
     request: str = Field(description="What the person wants, in their words.")
@@ -195,25 +195,25 @@ class DesignRequest(Contract):
     reviews: tuple[PanelOutput, ...] = Field(default=(), description="What reviewers said about your earlier design.")
 
 
-class Alternative(Part):
+class Alternative(AnswerPart):
     id: LocalId
-    label: Line
-    description: Text
-    pros: tuple[Line, ...] = ()
-    cons: tuple[Line, ...] = ()
+    label: ShortText
+    description: LongText
+    pros: tuple[ShortText, ...] = ()
+    cons: tuple[ShortText, ...] = ()
 
 
-class Decision(Part):
+class DesignDecision(AnswerPart):
     id: LocalId
-    title: Line
-    context: Text = Field(description="What made a decision necessary.")
+    title: ShortText
+    context: LongText = Field(description="What made a decision necessary.")
     alternatives: tuple[Alternative, ...] = Field(
         min_length=2, max_length=6, description="All alternatives that you weighed, including the selected one."
     )
     selected: str = Field(description="The id of one of the alternatives.")
-    rationale: Text
+    rationale: LongText
     confidence: Confidence
-    confidence_definition: Text = Field(description="What this confidence rests on, and what would change it.")
+    confidence_definition: LongText = Field(description="What this confidence rests on, and what would change it.")
     risk: RiskMark
     date: str = Field(default="", description="Leave it out: the engine knows it.")
     decided_by: str = Field(default="", description="Leave it out: the engine knows it.")
@@ -224,27 +224,27 @@ class Decision(Part):
         return value.lower() if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _check_selected(self) -> Decision:
+    def _check_selected(self) -> DesignDecision:
         ids = tuple(alternative.id for alternative in self.alternatives)
         if self.selected not in ids:
             raise ValueError(f"selected: {self.selected} is not one of the alternatives: {', '.join(ids)}")
         return self
 
 
-class DesignOutput(Output):
+class DesignOutput(RoleOutput):
     """The answer of a designer."""
 
-    architecture: Text = Field(description="The parts, what each is responsible for, and how they communicate.")
-    decisions: tuple[Decision, ...] = Field(min_length=1, max_length=20)
+    architecture: LongText = Field(description="The parts, what each is responsible for, and how they communicate.")
+    decisions: tuple[DesignDecision, ...] = Field(min_length=1, max_length=20)
 
     @model_validator(mode="after")
     def _check_ids(self) -> DesignOutput:
-        if duplicates := repeated(tuple(decision.id for decision in self.decisions)):
+        if duplicates := find_duplicates(tuple(decision.id for decision in self.decisions)):
             raise ValueError(f"decisions: the id {duplicates[0]} is used more than once")
         return self
 
 
-class PlanRequest(Contract):
+class PlanRequest(FrozenModel):
     """The request for a planner."""
 
     request: str = Field(description="What the person wants, in their words.")
@@ -261,18 +261,18 @@ class PlanRequest(Contract):
     )
 
 
-class PlannedFile(Part):
-    path: Line = Field(description="From the repository's root; it may be a glob.")
+class PlannedFile(AnswerPart):
+    path: ShortText = Field(description="From the repository's root; it may be a glob.")
     risk: RiskMark = Field(
         description="🔴 auth, crypto, payments, deletion, migrations, concurrency, public interfaces; 🟡 existing "
         "logic; 🟢 tests, documentation, configuration, new files."
     )
 
 
-class PlannedTask(Part):
+class PlannedTask(AnswerPart):
     id: LocalId
-    title: Line
-    description: Text = Field(description="What to do, for somebody who has read nothing else.")
+    title: ShortText
+    description: LongText = Field(description="What to do, for somebody who has read nothing else.")
     size: Literal["Standard", "Large"] = Field(description="Large if any of its files is 🔴.")
     risk: RiskMark = Field(description="The highest risk of its files.")
     files: tuple[PlannedFile, ...] = Field(
@@ -282,11 +282,13 @@ class PlannedTask(Part):
         default=(), max_length=2, description="Ids of the tasks that must be done before it."
     )
     acceptance_criteria: tuple[str, ...] = Field(min_length=1, description="Ids of criteria in the specification.")
-    relevant_context: tuple[Line, ...] = Field(
+    relevant_context: tuple[ShortText, ...] = Field(
         default=(), description="What its executor must read: ids of decisions and requirements, paths."
     )
-    verify: tuple[Line, ...] = Field(min_length=1, description="Command lines that exit 0 only if the task is done.")
-    done: tuple[Line, ...] = Field(min_length=1, description="Criteria, each true or false.")
+    verify: tuple[ShortText, ...] = Field(
+        min_length=1, description="Command lines that exit 0 only if the task is done."
+    )
+    done: tuple[ShortText, ...] = Field(min_length=1, description="Criteria, each true or false.")
 
     @model_validator(mode="after")
     def _check_risk(self) -> PlannedTask:
@@ -299,10 +301,10 @@ class PlannedTask(Part):
         return self
 
 
-class PlanOutput(Output):
+class PlanOutput(RoleOutput):
     """The answer of a planner."""
 
-    overall_risk_summary: Text
+    overall_risk_summary: LongText
     tasks: tuple[PlannedTask, ...] = Field(min_length=1, max_length=40)
     waves: tuple[tuple[str, ...], ...] = Field(default=(), description="Leave it out: it follows from depends_on.")
     dependency_graph: Mapping[str, tuple[str, ...]] = Field(
@@ -312,7 +314,7 @@ class PlanOutput(Output):
     @model_validator(mode="after")
     def _check_references(self) -> PlanOutput:
         ids = tuple(task.id for task in self.tasks)
-        if duplicates := repeated(ids):
+        if duplicates := find_duplicates(ids):
             raise ValueError(f"tasks: the id {duplicates[0]} is used more than once")
         for task in self.tasks:
             for other in task.depends_on:
@@ -327,7 +329,7 @@ class PlanOutput(Output):
         return self
 
 
-class KnowledgeRequest(Contract):
+class KnowledgeRequest(FrozenModel):
     """The request for the knowledge role."""
 
     request: str = Field(description="What the person wanted, in their words.")
@@ -337,28 +339,28 @@ class KnowledgeRequest(Contract):
     change: str = Field(default="", description="What the run changed. `[...]` marks omissions.")
 
 
-class Lesson(Part):
+class Lesson(AnswerPart):
     kind: Literal["memory", "instructions"] = Field(
         description="memory: for the agents of later runs; instructions: a change to a file that instructs agents, "
         "which a person must approve."
     )
     path: str = Field(default="", max_length=300, description="The path of the instruction file; empty for memory.")
-    content: Text
-    reason: Text = Field(description="What in this run shows it.")
-    tags: tuple[Line, ...] = Field(default=(), max_length=10)
+    content: LongText
+    reason: LongText = Field(description="What in this run shows it.")
+    tags: tuple[ShortText, ...] = Field(default=(), max_length=10)
 
 
-class LoggedDecision(Part):
-    title: Line
-    decision: Text
-    rationale: Text
+class DecisionLogEntry(AnswerPart):
+    title: ShortText
+    decision: LongText
+    rationale: LongText
 
 
-class KnowledgeOutput(Output):
+class KnowledgeOutput(RoleOutput):
     """The answer of the knowledge role."""
 
     updates: tuple[Lesson, ...] = Field(default=(), max_length=20)
-    decision_log_entries: tuple[LoggedDecision, ...] = Field(default=(), max_length=20)
+    decision_log_entries: tuple[DecisionLogEntry, ...] = Field(default=(), max_length=20)
     evidence_bundle: str = Field(default="", description="Leave it out: the engine makes it from the ledger.")
     telemetry: Mapping[str, JsonValue] = Field(
         default={}, description="Leave it out: the engine makes it from the ledger."

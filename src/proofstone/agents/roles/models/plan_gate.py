@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proofstone.agents.models import Output
-from proofstone.agents.roles.models.payload import Line, Part, Text
+from proofstone.agents.models import RoleOutput
+from proofstone.agents.roles.models.payload import AnswerPart, LongText, ShortText
 from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
     ChallengeConfidence,
@@ -27,13 +27,13 @@ from proofstone.agents.roles.models.plan_gate_records import (
     UnknownResolution,
     UnknownType,
 )
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 
-MOST_DRAFTS = 12
-Shown = Annotated[
+MAX_DRAFTS = 12
+ChallengeRef = Annotated[
     str, Field(pattern=r"^C[1-9][0-9]*$", description="The id of a challenge in your request, such as `C3`.")
 ]
-Evidence = Annotated[
+ClaimEvidence = Annotated[
     tuple[RepositoryClaim, ...],
     Field(
         max_length=10,
@@ -42,7 +42,7 @@ Evidence = Annotated[
 ]
 
 
-class Mode(StrEnum):
+class ResearchMode(StrEnum):
     """The mode of a researcher at the plan gate."""
 
     RESOLVE = "resolve"
@@ -53,90 +53,90 @@ class Mode(StrEnum):
     """Look for what could go wrong."""
 
 
-class ChallengeDraft(Part):
+class ChallengeDraft(AnswerPart):
     """A challenge that the engine has not accepted yet."""
 
-    claim: Line = Field(description="What the plan assumes: `The plan assumes X`.")
-    concern: Text = Field(description="When that assumption fails, and why.")
-    failure_scenario: Text = Field(description="Concretely: if this happens, that breaks, with this consequence.")
-    alternative: Text = Field(description="What to do instead, and how that avoids the failure.")
+    claim: ShortText = Field(description="What the plan assumes: `The plan assumes X`.")
+    concern: LongText = Field(description="When that assumption fails, and why.")
+    failure_scenario: LongText = Field(description="Concretely: if this happens, that breaks, with this consequence.")
+    alternative: LongText = Field(description="What to do instead, and how that avoids the failure.")
     severity: PlanSeverity
     confidence: ChallengeConfidence
     mitigation: str = Field(default="", max_length=2000, description="The addition to the plan that would answer it.")
-    evidence: Evidence = ()
+    evidence: ClaimEvidence = ()
 
 
-class Withdrawal(Part):
-    challenge: Shown
-    why: Text
+class Withdrawal(AnswerPart):
+    challenge: ChallengeRef
+    why: LongText
 
 
-class ChallengesOutput(Output):
+class ChallengesOutput(RoleOutput):
     """The answer of a challenger, a domain expert or a devil's advocate."""
 
-    challenges: tuple[ChallengeDraft, ...] = Field(max_length=MOST_DRAFTS)
+    challenges: tuple[ChallengeDraft, ...] = Field(max_length=MAX_DRAFTS)
     withdrawals: tuple[Withdrawal, ...] = Field(
-        default=(), max_length=MOST_DRAFTS, description="Challenges of your own that have turned out to be mistaken."
+        default=(), max_length=MAX_DRAFTS, description="Challenges of your own that have turned out to be mistaken."
     )
 
 
-class UnknownDraft(Part):
-    description: Text = Field(description="What was not known and had to be found out.")
+class UnknownDraft(AnswerPart):
+    description: LongText = Field(description="What was not known and had to be found out.")
     type: UnknownType
-    affects_challenge: Shown
-    suggested_query: Line = Field(description="What you searched for, or would search for.")
+    affects_challenge: ChallengeRef
+    suggested_query: ShortText = Field(description="What you searched for, or would search for.")
     resolution: UnknownResolution
-    source: Line = Field(description="Where it can be seen: a path, a symbol, a commit, a URL.")
-    finding: Text = Field(description="What was found.")
-    impact: Line = Field(description="What that means for the challenge.")
-    evidence: Evidence = ()
+    source: ShortText = Field(description="Where it can be seen: a path, a symbol, a commit, a URL.")
+    finding: LongText = Field(description="What was found.")
+    impact: ShortText = Field(description="What that means for the challenge.")
+    evidence: ClaimEvidence = ()
 
 
-class ResolveOutput(Output):
+class ResolveOutput(RoleOutput):
     """The answer of a researcher that settles open challenges."""
 
     unknowns: tuple[UnknownDraft, ...] = Field(max_length=16)
 
 
-class SurfacedDraft(Part):
+class SurfacedDraft(AnswerPart):
     source: SurfacedSource
-    location: Line = Field(description="The exact path, key or commit.")
-    relevance: Text = Field(description="Why it matters to this plan.")
+    location: ShortText = Field(description="The exact path, key or commit.")
+    relevance: LongText = Field(description="Why it matters to this plan.")
     impact: SurfacedImpact
     challenge: ChallengeDraft | None = Field(
         default=None, description="The challenge that follows from it; required if it contradicts the plan."
     )
-    evidence: Evidence = ()
+    evidence: ClaimEvidence = ()
 
 
-class SurfaceOutput(Output):
+class SurfaceOutput(RoleOutput):
     """The answer of a researcher that looks for what the plan missed."""
 
-    surfaced: tuple[SurfacedDraft, ...] = Field(max_length=MOST_DRAFTS)
+    surfaced: tuple[SurfacedDraft, ...] = Field(max_length=MAX_DRAFTS)
 
 
-class RiskDraft(Part):
-    risk: Text
-    trigger: Text = Field(description="The condition that sets it off.")
-    cascade: Text = Field(description="What follows from it.")
+class RiskDraft(AnswerPart):
+    risk: LongText
+    trigger: LongText = Field(description="The condition that sets it off.")
+    cascade: LongText = Field(description="What follows from it.")
     probability: Literal["LOW", "MED"]
     severity: PlanSeverity
     challenge: ChallengeDraft | None = Field(
         default=None, description="The challenge that follows from it; required if the risk is at least SIGNIFICANT."
     )
-    evidence: Evidence = ()
+    evidence: ClaimEvidence = ()
 
 
-class ProbeOutput(Output):
+class ProbeOutput(RoleOutput):
     """The answer of a researcher that looks for what could go wrong."""
 
-    risks: tuple[RiskDraft, ...] = Field(max_length=MOST_DRAFTS)
+    risks: tuple[RiskDraft, ...] = Field(max_length=MAX_DRAFTS)
 
 
-class Ruling(Part):
+class ChallengeRuling(AnswerPart):
     """The synthesizer's decision on one challenge. Code decides whether the ruling is allowed."""
 
-    challenge: Shown
+    challenge: ChallengeRef
     status: Literal["OPEN", "RESOLVED", "UNRESOLVED", "DEFERRED", "WITHDRAWN"]
     resolution: str = Field(default="", max_length=4000, description="How it was settled, or why it was not.")
     mitigation: str = Field(default="", max_length=2000, description="What to add to the plan.")
@@ -163,25 +163,25 @@ class DirectiveReason(StrEnum):
     CASCADE_NOT_EXPLORED = "cascade-not-explored"
 
 
-class Directive(Part):
+class Directive(AnswerPart):
     """An instruction for the next iteration."""
 
     kind: DirectiveKind
     reason: DirectiveReason | None = Field(
         default=None, description="For RE-SWEEP and RE-PROBE: the condition that holds."
     )
-    text: Line = Field(description="What exactly to look at.")
-    mode: Mode | None = Field(default=None, description="For RAISE-BUDGET: the mode.")
+    text: ShortText = Field(description="What exactly to look at.")
+    mode: ResearchMode | None = Field(default=None, description="For RAISE-BUDGET: the mode.")
     tool: str = Field(default="", max_length=40, description="For RAISE-BUDGET: the tool, as named in the budgets.")
     by: int = Field(default=0, ge=0, le=8, description="For RAISE-BUDGET: how many more calls.")
 
 
-class QuestionDraft(Part):
+class QuestionDraft(AnswerPart):
     """A question that only the person can answer."""
 
-    challenge: Shown
-    question: Text
-    options: tuple[Line, ...] = Field(default=(), max_length=5)
+    challenge: ChallengeRef
+    question: LongText
+    options: tuple[ShortText, ...] = Field(default=(), max_length=5)
 
 
 class Dimension(StrEnum):
@@ -193,23 +193,23 @@ class Dimension(StrEnum):
     CONSTRAINTS = "constraints"
 
 
-class DimensionScore(Part):
+class DimensionScore(AnswerPart):
     dimension: Dimension
     score: int = Field(ge=1, le=10)
-    evidence: Line
+    evidence: ShortText
 
 
-class Dispute(Part):
+class Dispute(AnswerPart):
     """A challenge on which agents disagree."""
 
-    challenge: Shown
-    text: Text
+    challenge: ChallengeRef
+    text: LongText
 
 
-class SynthesisOutput(Output):
+class SynthesisOutput(RoleOutput):
     """The answer of a synthesizer."""
 
-    rulings: tuple[Ruling, ...] = Field(max_length=60)
+    rulings: tuple[ChallengeRuling, ...] = Field(max_length=60)
     directives: tuple[Directive, ...] = Field(default=(), max_length=10)
     questions: tuple[QuestionDraft, ...] = Field(
         default=(), max_length=10, description="One for each BLOCKING challenge that you call UNRESOLVED."
@@ -220,21 +220,21 @@ class SynthesisOutput(Output):
     disputes: tuple[Dispute, ...] = Field(default=(), max_length=20)
 
 
-class PlanAuditOutput(Output):
+class PlanAuditOutput(RoleOutput):
     """The answer of the challenger at the end of the plan gate."""
 
     scores: tuple[DimensionScore, ...] = Field(default=(), max_length=6)
     disputes: tuple[Dispute, ...] = Field(
         default=(), max_length=20, description="Challenges that you think were settled wrongly, and why."
     )
-    summary: Text
+    summary: LongText
 
 
 _PLAN = Field(description="The plan, with line numbers.")
 _CHALLENGES = Field(default=(), description="The challenges so far, and how each was settled.")
 
 
-class Discussed(Contract):
+class PlanDiscussion(FrozenModel):
     """The fields that every request at the plan gate has."""
 
     plan_path: str
@@ -245,7 +245,7 @@ class Discussed(Contract):
     responses: tuple[str, ...] = Field(default=(), description="What the person has answered.")
 
 
-class ChallengeRequest(Discussed):
+class ChallengeRequest(PlanDiscussion):
     at_most: int = Field(
         ge=0, description="How many new challenges you may bring. If you bring more, the weakest are dropped."
     )
@@ -253,7 +253,7 @@ class ChallengeRequest(Discussed):
     findings: tuple[Unknown, ...] = Field(default=(), description="What was found out so far.")
 
 
-class ResearchPlanRequest(Discussed):
+class ResearchPlanRequest(PlanDiscussion):
     """The request for a researcher, in each of the three modes."""
 
     targets: tuple[str, ...] = Field(default=(), description="The ids of the open challenges: settle these.")
@@ -266,7 +266,7 @@ class ResearchPlanRequest(Discussed):
     )
 
 
-class SynthesisRequest(Discussed):
+class SynthesisRequest(PlanDiscussion):
     last: bool = Field(default=False, description="Whether this is the last iteration.")
     findings: tuple[Unknown, ...] = Field(
         default=(),
@@ -283,6 +283,6 @@ class SynthesisRequest(Discussed):
     )
 
 
-class PlanAuditRequest(Discussed):
+class PlanAuditRequest(PlanDiscussion):
     findings: tuple[Unknown, ...] = ()
     verdict: str = Field(description="The verdict that the table of the runtime has decided.")

@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from proofstone.agents.roles.models.payload import Part
-from proofstone.common.models import Contract
+from proofstone.agents.roles.models.payload import AnswerPart
+from proofstone.common.models import FrozenModel
 
 
 class ClaimKind(StrEnum):
@@ -30,7 +30,7 @@ class ClaimKind(StrEnum):
     """A web tool has shown `url`, containing `text`, in this conversation."""
 
 
-NEEDED = {
+REQUIRED_CLAIM_FIELDS = {
     ClaimKind.FILE: ("path",),
     ClaimKind.SYMBOL: ("name",),
     ClaimKind.TEXT: ("path", "text"),
@@ -40,7 +40,7 @@ NEEDED = {
 }
 
 
-class RepositoryClaim(Part):
+class RepositoryClaim(AnswerPart):
     """A claim that the engine looks up before it counts. A false claim is reported against its author."""
 
     kind: ClaimKind = Field(
@@ -61,13 +61,13 @@ class RepositoryClaim(Part):
 
     @model_validator(mode="after")
     def _check_required_fields(self) -> RepositoryClaim:
-        missing = [name for name in NEEDED[self.kind] if not getattr(self, name).strip()]
+        missing = [name for name in REQUIRED_CLAIM_FIELDS[self.kind] if not getattr(self, name).strip()]
         if missing:
             raise ValueError(f"a claim of kind {self.kind} needs {', '.join(missing)}")
         return self
 
 
-class LookedUp(Contract):
+class LookupResult(FrozenModel):
     """The result of looking up a claim."""
 
     claim: RepositoryClaim
@@ -88,10 +88,10 @@ def _read_null(value: object) -> object:
     return None if value == "null" else value
 
 
-Generated = Annotated[ChallengeId | None, BeforeValidator(_read_null)]
+GeneratedChallengeId = Annotated[ChallengeId | None, BeforeValidator(_read_null)]
 
 
-class Origin(StrEnum):
+class ChallengeOrigin(StrEnum):
     CHALLENGER = "challenger"
     DOMAIN_EXPERT = "domain-expert"
     DEVILS_ADVOCATE = "devils-advocate"
@@ -153,14 +153,14 @@ class ChallengeStatus(StrEnum):
         return self in (ChallengeStatus.OPEN, ChallengeStatus.UNRESOLVED)
 
     @property
-    def is_put_off(self) -> bool:
+    def is_postponed(self) -> bool:
         """Whether the challenge was postponed, for any reason."""
         return self in (ChallengeStatus.DEFERRED, ChallengeStatus.DEFERRED_SURFACED)
 
 
-class Challenge(Contract):
+class Challenge(FrozenModel):
     id: ChallengeId
-    origin: Origin
+    origin: ChallengeOrigin
     claim: str
     concern: str
     failure_scenario: str
@@ -189,7 +189,7 @@ class UnknownResolution(StrEnum):
     PARTIALLY_RESOLVED = "PARTIALLY_RESOLVED"
 
 
-class Unknown(Contract):
+class Unknown(FrozenModel):
     id: UnknownId
     description: str
     type: UnknownType
@@ -215,23 +215,23 @@ class SurfacedImpact(StrEnum):
     CONTRADICTS_PLAN = "contradicts_plan"
 
 
-class SurfacedContext(Contract):
+class SurfacedContext(FrozenModel):
     id: SurfacedId
     source: SurfacedSource
     location: str
     relevance: str
     impact: SurfacedImpact
-    generates_challenge: Generated = None
+    generates_challenge: GeneratedChallengeId = None
 
 
-class ProbedRisk(Contract):
+class ProbedRisk(FrozenModel):
     id: RiskId
     risk: str
     trigger: str
     cascade: str
     probability: Literal["LOW", "MED"]
     severity: PlanSeverity
-    generates_challenge: Generated = None
+    generates_challenge: GeneratedChallengeId = None
 
 
 class PlanQuality(StrEnum):
@@ -252,35 +252,35 @@ class ConvergenceStatus(StrEnum):
     FORCED_EXIT = "FORCED_EXIT"
 
 
-class ChallengeLine(Contract):
+class ChallengeLine(FrozenModel):
     id: ChallengeId
     status: ChallengeStatus
     severity: PlanSeverity
 
 
-class UnknownLine(Contract):
+class UnknownLine(FrozenModel):
     id: UnknownId
     resolution: UnknownResolution
 
 
-class SurfacedLine(Contract):
+class SurfacedLine(FrozenModel):
     id: SurfacedId
     impact: SurfacedImpact
-    generates_challenge: Generated = None
+    generates_challenge: GeneratedChallengeId = None
 
 
-class RiskLine(Contract):
+class RiskLine(FrozenModel):
     id: RiskId
-    generates_challenge: Generated = None
+    generates_challenge: GeneratedChallengeId = None
 
 
-class Convergence(Contract):
+class Convergence(FrozenModel):
     blocking_open: int = Field(ge=0)
     significant_open: int = Field(ge=0)
     status: ConvergenceStatus
 
 
-class IterationState(Contract):
+class IterationState(FrozenModel):
     iteration: int = Field(ge=1, le=3)
     plan_path: str
     plan_quality: PlanQuality

@@ -10,8 +10,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from proofstone.agents.models import Output
-from proofstone.agents.roles.models.payload import Line, Part, Text
+from proofstone.agents.models import RoleOutput
+from proofstone.agents.roles.models.payload import AnswerPart, LongText, ShortText
 from proofstone.agents.roles.models.solve_messages import (
     Constraints,
     CorrectionSignal,
@@ -24,13 +24,13 @@ from proofstone.agents.roles.models.solve_messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 
 
-class PerceivedOutput(Output):
+class PerceiveOutput(RoleOutput):
     """The answer of a perceiver, which restates the task and resolves nothing."""
 
-    intent: Line = Field(description="What is wanted, in one faithful sentence; it may still be fuzzy.")
+    intent: ShortText = Field(description="What is wanted, in one faithful sentence; it may still be fuzzy.")
     constraints: Constraints = Constraints()
     question: str = Field(
         default="",
@@ -39,10 +39,10 @@ class PerceivedOutput(Output):
     )
 
 
-class SubTaskDraft(Part):
+class SubTaskDraft(AnswerPart):
     """A subtask as the planner writes it. The engine assigns the id and ignores one that the planner invents."""
 
-    intent: Text
+    intent: LongText
     success_criteria: Criteria
     context: str = Field(default="", max_length=8000)
     sequence: int = Field(
@@ -52,7 +52,7 @@ class SubTaskDraft(Part):
     files: tuple[str, ...] = Field(default=(), max_length=40, description="Paths that it will change or rely on.")
 
 
-class SolvePlanOutput(Output):
+class SolvePlanOutput(RoleOutput):
     """The answer of the planner in the control loop."""
 
     task_criteria: Criteria = Field(
@@ -61,56 +61,56 @@ class SolvePlanOutput(Output):
     subtasks: tuple[SubTaskDraft, ...] = Field(min_length=1, max_length=12)
 
 
-class FailureOutput(Output):
+class FailureOutput(RoleOutput):
     """The answer of the planner when the task is abandoned."""
 
-    partial: tuple[Line, ...] = Field(default=(), max_length=12, description="What was done and can be used.")
-    next_moves: tuple[Line, ...] = Field(min_length=2, max_length=3, description="What the person could do now.")
-    summary: Text
+    partial: tuple[ShortText, ...] = Field(default=(), max_length=12, description="What was done and can be used.")
+    next_moves: tuple[ShortText, ...] = Field(min_length=2, max_length=3, description="What the person could do now.")
+    summary: LongText
 
 
-class SolveExecutionOutput(Output):
+class SolveExecutionOutput(RoleOutput):
     """The answer of an executor in the control loop. The status is a claim; the engine records the tool calls."""
 
     status: Literal["completed", "failed"]
     output: str = Field(max_length=40_000, description="The result of the subtask, in full.")
 
 
-class JudgedCriterion(Part):
+class CriterionJudgement(AnswerPart):
     number: int = Field(ge=1, description="The number of the criterion.")
     verdict: Literal["pass", "fail"]
     failure_class: Literal["logical", "environmental"] | None = Field(
         default=None, description="For a failure: was the approach wrong, or was something in the way?"
     )
-    evidence: Text = Field(description="What shows it, quoted from the output or seen in the files.")
+    evidence: LongText = Field(description="What shows it, quoted from the output or seen in the files.")
 
 
-class JudgementOutput(Output):
+class JudgementOutput(RoleOutput):
     """The answer of an agent-validator, on the criteria that the engine cannot look up."""
 
-    verdicts: tuple[JudgedCriterion, ...] = Field(max_length=40)
+    verdicts: tuple[CriterionJudgement, ...] = Field(max_length=40)
     what_was_wrong: str = Field(default="", max_length=4000)
     what_to_do: str = Field(default="", max_length=4000)
 
 
-class MergeOutput(Output):
+class MergeOutput(RoleOutput):
     """The answer of a meta-validator: the merged result, and whether it meets the request."""
 
     output: str = Field(max_length=40_000, description="The results of the subtasks, merged into one.")
-    summary: Text
-    verdicts: tuple[JudgedCriterion, ...] = Field(max_length=40)
+    summary: LongText
+    verdicts: tuple[CriterionJudgement, ...] = Field(max_length=40)
     meets_the_request: Literal["yes", "no", "ambiguous"] = Field(
         description="Judge by the person's own words, not by the criteria. If in doubt: ambiguous."
     )
-    why: Text
+    why: LongText
 
 
-class PerceiveRequest(Contract):
+class PerceiveRequest(FrozenModel):
     raw_input: str = Field(description="The person's words.")
     clarification: str = Field(default="", description="What the person has answered since.")
 
 
-class SolvePlanRequest(Contract):
+class SolvePlanRequest(FrozenModel):
     task: TaskSpec
     tools: tuple[str, ...] = Field(description="The names of the tools that an executor has.")
     must_not: tuple[str, ...] = Field(default=(), description="What the memory and the controller forbid.")
@@ -126,7 +126,7 @@ class SolvePlanRequest(Contract):
     blocked_targets: tuple[str, ...] = Field(default=(), description="Paths that no subtask may rely on.")
 
 
-class FailureRequest(Contract):
+class FailureRequest(FrozenModel):
     task: TaskSpec
     directive: PlanDirective
     outcomes: tuple[SubTaskOutcome, ...] = Field(default=(), description="The outcomes of the last plan.")
@@ -136,7 +136,7 @@ class FailureRequest(Contract):
     )
 
 
-class SolveExecutionRequest(Contract):
+class SolveExecutionRequest(FrozenModel):
     task: TaskSpec
     subtask: SubTask
     before: tuple[SubTaskOutcome, ...] = Field(default=(), description="The outcomes of the subtasks before this one.")
@@ -145,13 +145,13 @@ class SolveExecutionRequest(Contract):
     blocked_targets: tuple[str, ...] = Field(default=(), description="Paths that you may not rely on.")
 
 
-class JudgementRequest(Contract):
+class JudgementRequest(FrozenModel):
     subtask: SubTask
     result: ExecutionResult
     criteria: tuple[str, ...] = Field(description="The criteria to judge, numbered from 1 in this order.")
 
 
-class MergeRequest(Contract):
+class MergeRequest(FrozenModel):
     manifest: DispatchManifest
     outcomes: tuple[SubTaskOutcome, ...]
     criteria: tuple[str, ...] = Field(description="The criteria to judge, numbered from 1 in this order.")

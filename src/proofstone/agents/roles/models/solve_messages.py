@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
-from proofstone.common.models import Contract
+from proofstone.common.models import FrozenModel
 
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Real = Annotated[float, Field(allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class CriterionMode(StrEnum):
@@ -41,7 +41,7 @@ class PredicateKind(StrEnum):
     """The output of the subtask, or the merged result, contains `text`."""
 
 
-class Predicate(Contract):
+class Predicate(FrozenModel):
     """A property of files or of the result that code can check."""
 
     kind: PredicateKind
@@ -62,7 +62,7 @@ def _read_text(value: object) -> object:
     return {"criterion": value} if isinstance(value, str) else value
 
 
-class Criterion(Contract):
+class Criterion(FrozenModel):
     """A criterion. A verifiable one says how the engine checks it: by a command that exits 0, or by a predicate."""
 
     criterion: str = Field(min_length=1, max_length=1000)
@@ -83,12 +83,12 @@ class Criterion(Contract):
 Criteria = Annotated[tuple[Annotated[Criterion, BeforeValidator(_read_text)], ...], Field(min_length=1, max_length=40)]
 
 
-class Constraints(Contract):
+class Constraints(FrozenModel):
     scope: str | None = None
     deadline: str | None = None
 
 
-class TaskSpec(Contract):
+class TaskSpec(FrozenModel):
     """The task in the person's words. It has no criteria: the planner defines what success means."""
 
     task_id: str
@@ -100,7 +100,7 @@ class TaskSpec(Contract):
     """The person's answer to the perceiver's question, if there was one, also verbatim."""
 
 
-class SubTask(Contract):
+class SubTask(FrozenModel):
     subtask_id: str
     parent_task_id: str
     intent: str
@@ -116,7 +116,7 @@ class SubTask(Contract):
     """The paths that it is going to change or rely on."""
 
 
-class DispatchManifest(Contract):
+class DispatchManifest(FrozenModel):
     task_id: str
     subtask_ids: tuple[str, ...] = Field(min_length=1)
     task_spec: TaskSpec | None = None
@@ -130,7 +130,7 @@ class ExecutionStatus(StrEnum):
     FAILED = "failed"
 
 
-class ExecutionResult(Contract):
+class ExecutionResult(FrozenModel):
     subtask_id: str
     status: ExecutionStatus
     output: JsonValue = None
@@ -140,7 +140,7 @@ class ExecutionResult(Contract):
     """Why the executor gave no result: a crash, a timeout, a spent budget, an unreadable answer."""
 
 
-class CorrectionSignal(Contract):
+class CorrectionSignal(FrozenModel):
     subtask_id: str
     attempt_number: int = Field(ge=1)
     failed_criterion: str
@@ -149,7 +149,7 @@ class CorrectionSignal(Contract):
     what_to_do: str
 
 
-class CriterionVerdict(Contract):
+class CriterionVerdict(FrozenModel):
     criterion: str
     mode: CriterionMode
     verdict: Literal["pass", "fail"]
@@ -163,20 +163,20 @@ class CriterionVerdict(Contract):
         return self
 
     @property
-    def failed(self) -> bool:
+    def is_failed(self) -> bool:
         return self.verdict == "fail"
 
 
-class FailedCriterion(Contract):
+class CriterionFailure(FrozenModel):
     criterion: str
     failure_class: FailureClass
 
 
-class Gap(Contract):
+class AttemptGap(FrozenModel):
     """The criteria that failed in one attempt."""
 
     attempt: int = Field(ge=1)
-    failed_criteria: tuple[FailedCriterion, ...] = ()
+    failed_criteria: tuple[CriterionFailure, ...] = ()
 
 
 class OutcomeStatus(StrEnum):
@@ -184,14 +184,14 @@ class OutcomeStatus(StrEnum):
     FAILED = "failed"
 
 
-class SubTaskOutcome(Contract):
+class SubTaskOutcome(FrozenModel):
     subtask_id: str
     parent_task_id: str
     status: OutcomeStatus
     output: JsonValue = None
     failure_reason: str | None = None
     criteria_verdicts: tuple[CriterionVerdict, ...] = ()
-    gap_trajectory: tuple[Gap, ...] = ()
+    gap_trajectory: tuple[AttemptGap, ...] = ()
     tools: tuple[str, ...] = ()
     """Names of the tools that the subtask used."""
     targets: tuple[str, ...] = ()
@@ -201,16 +201,16 @@ class SubTaskOutcome(Contract):
 
     @model_validator(mode="after")
     def _check_verdicts(self) -> SubTaskOutcome:
-        if self.matched and any(verdict.failed for verdict in self.criteria_verdicts):
+        if self.is_matched and any(verdict.is_failed for verdict in self.criteria_verdicts):
             raise ValueError("a matched outcome must not have a failed criterion")
         return self
 
     @property
-    def matched(self) -> bool:
+    def is_matched(self) -> bool:
         return self.status is OutcomeStatus.MATCHED
 
 
-class ReplanRequest(Contract):
+class ReplanRequest(FrozenModel):
     task_id: str
     gap_summary: str
     failed_subtasks: tuple[str, ...] = ()
@@ -222,7 +222,7 @@ class ReplanRequest(Contract):
     recommendation: Literal["replan", "abandon"] = "replan"
 
 
-class OutcomeSummary(Contract):
+class OutcomeSummary(FrozenModel):
     """The outcome of a task whose subtasks all matched and whose merged result was verified."""
 
     task_id: str
@@ -233,14 +233,14 @@ class OutcomeSummary(Contract):
     merged_verdicts: tuple[CriterionVerdict, ...]
 
 
-class Loss(Contract):
-    D: Share
+class Loss(FrozenModel):
+    D: Fraction
     """The distance of the result from the request."""
-    P: Share
+    P: Fraction
     """How far the approach itself is to blame: 0 all environmental, 1 all logical."""
-    Omega: Share
+    Omega: Fraction
     """How much of the budget is spent."""
-    L: Real
+    L: FiniteFloat
 
 
 class Gradient(StrEnum):
@@ -265,7 +265,7 @@ class DirectiveName(StrEnum):
     ABANDON = "abandon"
 
 
-class PlanDirective(Contract):
+class PlanDirective(FrozenModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     task_id: str
@@ -277,8 +277,8 @@ class PlanDirective(Contract):
     failed_criterion: str = ""
     """The first failed criterion that contributes to D."""
     failure_class: FailureClass = FailureClass.MIXED
-    budget_pressure: Share
-    grad_l: Real
+    budget_pressure: Fraction
+    grad_l: FiniteFloat
     suggested_alternatives: tuple[str, ...] = ()
     """Hints for another path."""
     rationale: str
@@ -291,7 +291,7 @@ class FinalStatus(StrEnum):
     ABANDONED = "abandoned"
 
 
-class FinalResult(Contract):
+class FinalResult(FrozenModel):
     """The final result of a task, which only the controller publishes."""
 
     task_id: str
@@ -299,7 +299,7 @@ class FinalResult(Contract):
     summary: str
     output: JsonValue = None
     loss: Loss
-    grad_l: Real
+    grad_l: FiniteFloat
     replans: int = Field(ge=0)
     partial: tuple[str, ...] = ()
     """The finished subtasks of an abandoned task."""

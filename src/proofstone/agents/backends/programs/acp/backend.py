@@ -16,18 +16,25 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from proofstone.agents.backends import Identity
-from proofstone.agents.backends.programs.acp.session import AgentError, Ask, Client, Talk
-from proofstone.agents.backends.programs.acp.session_updates import Heard
-from proofstone.agents.backends.programs.acp.wire import Frames, Message, Outbox
-from proofstone.agents.backends.programs.activity import Mask, Notes
-from proofstone.agents.backends.programs.launching import errand_of, fault_from, has_acted, mask_for, prepared, turned
-from proofstone.agents.backends.programs.locating import Program
-from proofstone.agents.backends.programs.preset import Final as Result
-from proofstone.agents.executors.context import Site
+from proofstone.agents.backends import BackendIdentity
+from proofstone.agents.backends.programs.acp.session import AcpClient, AgentError, AgentRequest, AgentSession
+from proofstone.agents.backends.programs.acp.session_updates import SessionLog
+from proofstone.agents.backends.programs.acp.wire import AcpMessage, MessageReader, Outbox
+from proofstone.agents.backends.programs.activity import ActivityLog, KeyMask
+from proofstone.agents.backends.programs.discovery import InstalledProgram
+from proofstone.agents.backends.programs.launch import (
+    build_launch_request,
+    build_mask,
+    convert_result,
+    find_execution_fault,
+    has_acted,
+    prepare_run,
+)
+from proofstone.agents.backends.programs.preset import ProgramResult as Result
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
-from proofstone.agents.rules.permission import Bounds
-from proofstone.sandbox.job import Execution
+from proofstone.agents.rules.permission import PermissionLimits
+from proofstone.sandbox.job import SandboxResult
 
 _TICK: Final = 0.05
 _GRACE_SECONDS: Final = 2.0
@@ -40,37 +47,37 @@ _CANCEL_SECONDS: Final = 5.0
 class AcpBackend:
     """A backend that runs one session with an agent of the Agent Client Protocol for every turn."""
 
-    program: Program
-    patience: float = 120.0
+    program: InstalledProgram
+    first_answer_seconds: float = 120.0
     """Seconds for the first answer. A program that does not speak the protocol would never give one."""
 
     @property
-    def identity(self) -> Identity:
-        return Identity(self.program.spec, model=self.program.model or None)
+    def identity(self) -> BackendIdentity:
+        return BackendIdentity(self.program.spec, model=self.program.model or None)
 
-    def turn(self, conversation: Conversation, site: Site, seconds: float | None) -> Turn | Fault:
-        errand = errand_of(self.program, conversation, site)
-        invocation = self.program.acp_invocation(errand)
-        mask = mask_for(self.program)
-        notes = Notes(replace(site, hear=lambda _text: None), mask)
-        updates = Heard(site, str(errand.root), notes)
-        client = Client(site, updates, Bounds(str(errand.root), site.scope, errand.may_run, site.secret))
-        with prepared(self.program, invocation, site, seconds, notes) as ready, closing(Outbox()) as outbox:
-            talk = Talk(self.program, errand, updates, ready.job.env)
+    def turn(self, conversation: Conversation, site: ExecutionContext, seconds: float | None) -> Turn | Fault:
+        errand = build_launch_request(self.program, conversation, site)
+        invocation = self.program.build_acp_invocation(errand)
+        mask = build_mask(self.program)
+        notes = ActivityLog(replace(site, on_text=lambda _text: None), mask)
+        updates = SessionLog(site, str(errand.root), notes)
+        client = AcpClient(site, updates, PermissionLimits(str(errand.root), site.scope, errand.can_run, site.secret))
+        with prepare_run(self.program, invocation, site, seconds, notes) as ready, closing(Outbox()) as outbox:
+            talk = AgentSession(self.program, errand, updates, ready.job.env)
             exchange = _Exchange(talk, client, outbox, mask)
-            clock = _Clock(exchange, seconds, self.patience)
-            job = replace(ready.job, stdin=outbox.read_end, enough=clock.enough, on_output=exchange.hear)
+            clock = _Clock(exchange, seconds, self.first_answer_seconds)
+            job = replace(ready.job, stdin=outbox.read_end, stop_event=clock.enough, on_output=exchange.hear)
             with clock.running():
                 execution = site.run(job)
             updates.end()
-            last_lines = ready.last_lines() or exchange.frames.noise()
+            last_lines = ready.read_last_lines() or exchange.frames.render_noise()
         outcome = self._build_outcome(conversation, execution, exchange, clock)
         if isinstance(outcome, Turn):
             return outcome
         return outcome.model_copy(
             update={
                 "why": _append_lines(outcome, last_lines),
-                "usage": outcome.usage if outcome.usage.tokens else updates.usage({}),
+                "usage": outcome.usage if outcome.usage.tokens else updates.compute_usage({}),
                 "acted": has_acted(conversation, execution),
             }
         )
@@ -79,19 +86,19 @@ class AcpBackend:
         """Do nothing: this backend holds no resources."""
 
     def _build_outcome(
-        self, conversation: Conversation, execution: Execution, exchange: _Exchange, clock: _Clock
+        self, conversation: Conversation, execution: SandboxResult, exchange: _Exchange, clock: _Clock
     ) -> Turn | Fault:
         if exchange.ended is None or execution.cancelled:
-            return fault_from(execution, "") or self._build_unanswered_fault(execution, exchange)
+            return find_execution_fault(execution, "") or self._build_unanswered_fault(execution, exchange)
         if clock.is_late:  # whatever the agent says: some report a normal end of the turn
             return Fault(kind=FaultKind.TIMEOUT, why="told to stop shortly before its deadline")
-        return turned(conversation, exchange.ended, self.program, exchange.mask)
+        return convert_result(conversation, exchange.ended, self.program, exchange.mask)
 
-    def _build_unanswered_fault(self, execution: Execution, exchange: _Exchange) -> Fault:
+    def _build_unanswered_fault(self, execution: SandboxResult, exchange: _Exchange) -> Fault:
         """Return the fault for a program that has ended without an answer to the prompt."""
         unanswered = f"without an answer to {exchange.waiting_for}"
-        if execution.ended:
-            why = f"{unanswered} for {self.patience:g} s: does it speak the Agent Client Protocol?"
+        if execution.was_stopped:
+            why = f"{unanswered} for {self.first_answer_seconds:g} s: does it speak the Agent Client Protocol?"
         else:
             why = f"ended with exit code {execution.exit_code}, {unanswered}"
         return Fault(kind=FaultKind.CRASHED, why=f"{self.program.name}: {why}")
@@ -100,13 +107,13 @@ class AcpBackend:
 class _Exchange:
     """Carry messages between the session, the client and the program."""
 
-    def __init__(self, talk: Talk, client: Client, outbox: Outbox, mask: Mask) -> None:
+    def __init__(self, talk: AgentSession, client: AcpClient, outbox: Outbox, mask: KeyMask) -> None:
         self._talk = talk
-        self._dialogue = talk.dialogue()
+        self._dialogue = talk.run()
         self._client = client
         self._outbox = outbox
         self.mask = mask
-        self.frames = Frames(mask)
+        self.frames = MessageReader(mask)
         self._number = 0
         self._pending = next(self._dialogue)
         self.ended: Result | None = None
@@ -130,22 +137,22 @@ class _Exchange:
         if self._talk.session:
             self._outbox.send({"method": "session/cancel", "params": {"sessionId": self._talk.session}})
 
-    def _handle(self, message: Message) -> None:
+    def _handle(self, message: AcpMessage) -> None:
         method = message.get("method")
         if not isinstance(method, str):
             self._handle_answer(message)
         elif "id" in message:
-            self._outbox.send({"id": message["id"], **self._client.answer(method, message.get("params"))})
+            self._outbox.send({"id": message["id"], **self._client.answer_request(method, message.get("params"))})
             if self._outbox.is_too_full:
                 self._give_up("it requests more than it reads")
         else:
-            self._client.told(method, message.get("params"))
+            self._client.handle_notification(method, message.get("params"))
 
     def _give_up(self, why: str) -> None:
         self.ended = Result("", fault=Fault(kind=FaultKind.FAILED, why=why))
         self._outbox.hang_up()
 
-    def _handle_answer(self, message: Message) -> None:
+    def _handle_answer(self, message: AcpMessage) -> None:
         if message.get("id") != self._number or not {"result", "error"} & set(message):
             return
         try:
@@ -154,12 +161,12 @@ class _Exchange:
             self.ended = finished.value
             self._outbox.hang_up()
 
-    def _advance(self, message: Message) -> Ask:
+    def _advance(self, message: AcpMessage) -> AgentRequest:
         if "error" in message:
             return self._dialogue.throw(AgentError(self._pending.method, message["error"], self.mask))
         return self._dialogue.send(_to_object(message["result"]))
 
-    def _send(self, request: Ask) -> None:
+    def _send(self, request: AgentRequest) -> None:
         self._number += 1
         self._pending = request
         self._outbox.send({"id": self._number, "method": request.method, "params": dict(request.parameters)})
@@ -208,7 +215,7 @@ class _Clock:
                 self.enough.set()
 
 
-def _to_object(value: JsonValue) -> Message:
+def _to_object(value: JsonValue) -> AcpMessage:
     return value if isinstance(value, dict) else {}
 
 

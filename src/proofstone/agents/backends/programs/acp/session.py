@@ -17,32 +17,32 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from proofstone.agents.backends.programs.acp.choices import (
-    Choice,
+from proofstone.agents.backends.programs.acp.session_settings import (
+    SessionSetting,
+    choose_login,
+    choose_mode,
+    find_model,
     has_model,
     has_modes,
-    login_for,
-    mode_for,
-    model_for,
-    tells_model,
+    reports_model,
 )
-from proofstone.agents.backends.programs.acp.session_updates import Heard
-from proofstone.agents.backends.programs.acp.wire import Message
-from proofstone.agents.backends.programs.activity import Mask, whole
-from proofstone.agents.backends.programs.lines import count_at, objects_at, text_at, value_at
-from proofstone.agents.backends.programs.locating import Program
-from proofstone.agents.backends.programs.preset import Errand, Preset
-from proofstone.agents.backends.programs.preset import Final as Result
-from proofstone.agents.executors.context import Site
+from proofstone.agents.backends.programs.acp.session_updates import SessionLog
+from proofstone.agents.backends.programs.acp.wire import AcpMessage
+from proofstone.agents.backends.programs.activity import KeyMask, replace_surrogates
+from proofstone.agents.backends.programs.discovery import InstalledProgram
+from proofstone.agents.backends.programs.lines import get_count, get_objects, get_text, get_value
+from proofstone.agents.backends.programs.preset import LaunchRequest, Preset
+from proofstone.agents.backends.programs.preset import ProgramResult as Result
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import Fault, FaultKind, ToolCall
-from proofstone.agents.rules.permission import Allowed, Bounds, decide, from_root
-from proofstone.agents.rules.tool_rules import FailedError, RefusedError, shown
+from proofstone.agents.rules.permission import PermissionGranted, PermissionLimits, decide_permission, resolve_from_root
+from proofstone.agents.rules.tool_rules import ToolFailedError, ToolRefusedError, format_path
 from proofstone.agents.tools.models import Tool
-from proofstone.agents.tools.tool_context import Ground
+from proofstone.agents.tools.tool_context import ToolContext
 from proofstone.agents.tools.toolbox import Toolbox
-from proofstone.agents.tools.tree import Tree
+from proofstone.agents.tools.tree import FileTree
 
-PROTOCOL: Final = 1
+PROTOCOL_VERSION: Final = 1
 AUTH_REQUIRED: Final = -32000
 _MAX_MESSAGE_CHARS: Final = 2000
 # What an agent says about a failing provider → the kind of fault; the first match applies.
@@ -73,32 +73,34 @@ _ERROR_TEXT: Final = re.compile(
 
 
 @dataclass(frozen=True)
-class Ask:
+class AgentRequest:
     """A request to the agent."""
 
     method: str
-    parameters: Message
+    parameters: AcpMessage
 
 
 class AgentError(Exception):
     """The agent answered a request with an error."""
 
-    def __init__(self, method: str, error: JsonValue, mask: Mask) -> None:
+    def __init__(self, method: str, error: JsonValue, mask: KeyMask) -> None:
         self.method = method
-        self.code = value_at(error, "code")
-        detail = text_at(error, "data", "details") or text_at(error, "data", "message") or text_at(error, "data")
-        message = ": ".join(part for part in (text_at(error, "message"), detail) if part)
+        self.code = get_value(error, "code")
+        detail = get_text(error, "data", "details") or get_text(error, "data", "message") or get_text(error, "data")
+        message = ": ".join(part for part in (get_text(error, "message"), detail) if part)
         self.text = mask(message) or "an error without a message"
         super().__init__(self.text)
 
 
-Dialogue = Generator[Ask, Message, Result]
+SessionDialogue = Generator[AgentRequest, AcpMessage, Result]
 
 
-class Talk:
+class AgentSession:
     """The requests of one session, from `initialize` to the prompt."""
 
-    def __init__(self, program: Program, errand: Errand, updates: Heard, variables: Collection[str]) -> None:
+    def __init__(
+        self, program: InstalledProgram, errand: LaunchRequest, updates: SessionLog, variables: Collection[str]
+    ) -> None:
         """`variables`: those that the program has."""
         self._program = program
         self._errand = errand
@@ -107,63 +109,63 @@ class Talk:
         self.session = ""
         """The id of the session; empty: there is none yet."""
 
-    def dialogue(self) -> Dialogue:
+    def run(self) -> SessionDialogue:
         try:
             return (yield from self._run())
         except AgentError as error:
-            return Result("", usage=self._updates.usage({}), fault=self._build_fault(error))
+            return Result("", usage=self._updates.compute_usage({}), fault=self._build_fault(error))
 
-    def _run(self) -> Dialogue:
-        greeting = yield Ask("initialize", _build_initialize_parameters(self._program.preset))
-        if (version := count_at(greeting, "protocolVersion")) != PROTOCOL:
-            return self._build_failure(f"it uses version {version} of the protocol instead of {PROTOCOL}")
-        methods = objects_at(greeting, "authMethods")
+    def _run(self) -> SessionDialogue:
+        greeting = yield AgentRequest("initialize", _build_initialize_parameters(self._program.preset))
+        if (version := get_count(greeting, "protocolVersion")) != PROTOCOL_VERSION:
+            return self._build_failure(f"it uses version {version} of the protocol instead of {PROTOCOL_VERSION}")
+        methods = get_objects(greeting, "authMethods")
         try:
             offer = yield self._request_session()
         except AgentError as error:
-            method = login_for(methods, self._variables) if error.code == AUTH_REQUIRED else ""
+            method = choose_login(methods, self._variables) if error.code == AUTH_REQUIRED else ""
             if not method:
                 raise
-            yield Ask("authenticate", {"methodId": method})
+            yield AgentRequest("authenticate", {"methodId": method})
             offer = yield self._request_session()
-        self.session = text_at(offer, "sessionId")
+        self.session = get_text(offer, "sessionId")
         yield from self._set_mode(offer)
         yield from self._set_model(offer)
-        prompt: list[JsonValue] = [{"type": "text", "text": whole(self._errand.prompt)}]
-        answer = yield Ask("session/prompt", {"sessionId": self.session, "prompt": prompt})
+        prompt: list[JsonValue] = [{"type": "text", "text": replace_surrogates(self._errand.prompt)}]
+        answer = yield AgentRequest("session/prompt", {"sessionId": self.session, "prompt": prompt})
         self._updates.end()
         return self._build_result(answer)
 
-    def _request_session(self) -> Ask:
-        return Ask("session/new", {"cwd": str(self._errand.root), "mcpServers": []})
+    def _request_session(self) -> AgentRequest:
+        return AgentRequest("session/new", {"cwd": str(self._errand.root), "mcpServers": []})
 
-    def _set_mode(self, offer: Message) -> Generator[Ask, Message, None]:
+    def _set_mode(self, offer: AcpMessage) -> Generator[AgentRequest, AcpMessage, None]:
         preset = self._program.preset
-        choice = mode_for(offer, preset.acp_mode if preset else "")
+        choice = choose_mode(offer, preset.acp_mode if preset else "")
         if choice is not None:
             yield from self._set("mode", choice)
         elif has_modes(offer):
             self._updates.note("it offers no mode in which it is known to ask: only the sandbox and the diff limit it")
 
-    def _set_model(self, offer: Message) -> Generator[Ask, Message, None]:
+    def _set_model(self, offer: AcpMessage) -> Generator[AgentRequest, AcpMessage, None]:
         model = self._program.model
         if not model or has_model(offer, model):
             return
-        choice = model_for(offer, model)
+        choice = find_model(offer, model)
         if choice is not None:
             yield from self._set("model", choice)
-        elif self._program.preset is None or tells_model(offer):  # a preset passes the model on the command line
+        elif self._program.preset is None or reports_model(offer):  # a preset passes the model on the command line
             self._updates.note(f"the model {model} was not set: the agent does not offer it")
 
-    def _set(self, setting: str, choice: Choice) -> Generator[Ask, Message, None]:
+    def _set(self, setting: str, choice: SessionSetting) -> Generator[AgentRequest, AcpMessage, None]:
         try:
-            yield Ask(choice.method, {"sessionId": self.session, **choice.parameters})
+            yield AgentRequest(choice.method, {"sessionId": self.session, **choice.parameters})
         except AgentError as error:
             self._updates.note(f"the {setting} {choice.value} was not set: {error.text}")
 
-    def _build_result(self, answer: Message) -> Result:
-        usage, reason = self._updates.usage(answer), text_at(answer, "stopReason")
-        text = self._updates.words
+    def _build_result(self, answer: AcpMessage) -> Result:
+        usage, reason = self._updates.compute_usage(answer), get_text(answer, "stopReason")
+        text = self._updates.text
         if reason in _STOP_REASONS:
             kind, why = _STOP_REASONS[reason]
             refusal = f"it was refused: {self._updates.last_refusal}" if self._updates.last_refusal else ""
@@ -172,7 +174,7 @@ class Talk:
         if not usage.tokens and _ERROR_TEXT.search(text):  # no model has written this
             why = f"{self._program.name}: {text.strip()}"[:_MAX_MESSAGE_CHARS]
             return Result("", usage, fault=Fault(kind=_classify(text), why=why))
-        return Result(text, usage, cut=reason == "max_tokens")
+        return Result(text, usage, is_cut_off=reason == "max_tokens")
 
     def _build_failure(self, why: str) -> Result:
         return Result("", fault=Fault(kind=FaultKind.FAILED, why=f"{self._program.name}: {why}"))
@@ -195,18 +197,18 @@ def _classify(text: str) -> FaultKind:
     return next((kind for pattern, kind in _FAULT_PATTERNS if pattern.search(text)), FaultKind.FAILED)
 
 
-def _build_initialize_parameters(preset: Preset | None) -> Message:
-    files: Message = {"readTextFile": preset is None or preset.acp_reads, "writeTextFile": True}
+def _build_initialize_parameters(preset: Preset | None) -> AcpMessage:
+    files: AcpMessage = {"readTextFile": preset is None or preset.can_read_over_acp, "writeTextFile": True}
     return {
-        "protocolVersion": PROTOCOL,
+        "protocolVersion": PROTOCOL_VERSION,
         "clientCapabilities": {"fs": dict(files), "terminal": False},
         "clientInfo": {"name": "proofstone", "title": "Proofstone", "version": "1"},
     }
 
 
 METHOD_NOT_FOUND: Final = -32601
-INVALID: Final = -32602
-NOT_FOUND: Final = -32002
+INVALID_PARAMS: Final = -32602
+RESOURCE_NOT_FOUND: Final = -32002
 """Agents that write through us request the file first, and take this for "a new file": some by the code, some by the
 usual message."""
 _FILE_BYTES: Final = 16 << 20
@@ -222,92 +224,94 @@ class NotServedError(Exception):
         self.text = text
 
 
-class Client:
+class AcpClient:
     """Answers the agent's requests by the task's scope."""
 
-    def __init__(self, site: Site, updates: Heard, bounds: Bounds) -> None:
+    def __init__(self, site: ExecutionContext, updates: SessionLog, bounds: PermissionLimits) -> None:
         self._updates = updates
         self._bounds = bounds
-        ground = Ground(
+        ground = ToolContext(
             files=site.work_tree, scope=bounds.scope, secret=site.secret, cancel=site.cancel, mask=site.mask
         )
-        self._tree = Tree(ground)
+        self._tree = FileTree(ground)
         self._toolbox = Toolbox(ground, {Tool.WRITE})
-        self._handlers: Mapping[str, Callable[[Message], Message]] = {
+        self._handlers: Mapping[str, Callable[[AcpMessage], AcpMessage]] = {
             "session/request_permission": self._answer_permission,
             "fs/read_text_file": self._read_file,
             "fs/write_text_file": self._write_file,
         }
 
-    def answer(self, method: str, parameters: JsonValue) -> Message:
+    def answer_request(self, method: str, parameters: JsonValue) -> AcpMessage:
         """Return the result or the error, as a message carries it."""
         request = parameters if isinstance(parameters, Mapping) else {}
         try:
             handler = self._handlers.get(method)
             if handler is None:
-                raise NotServedError(METHOD_NOT_FOUND, f"{shown(method[:100])} is not served here.")
+                raise NotServedError(METHOD_NOT_FOUND, f"{format_path(method[:100])} is not served here.")
             return {"result": dict(handler(request))}
         except NotServedError as error:
             return {"error": {"code": error.code, "message": error.text}}
 
-    def told(self, method: str, parameters: JsonValue) -> None:
+    def handle_notification(self, method: str, parameters: JsonValue) -> None:
         """Handle a notification, which needs no answer."""
-        update = value_at(parameters, "update")
+        update = get_value(parameters, "update")
         if method == "session/update" and isinstance(update, Mapping):
-            self._updates.update(update)
+            self._updates.read_update(update)
 
-    def _answer_permission(self, request: Message) -> Message:
-        tool_call = value_at(request, "toolCall")
+    def _answer_permission(self, request: AcpMessage) -> AcpMessage:
+        tool_call = get_value(request, "toolCall")
         if not isinstance(tool_call, Mapping):
-            raise NotServedError(INVALID, "The request has no tool call.")
-        call = self._updates.asked(tool_call)
+            raise NotServedError(INVALID_PARAMS, "The request has no tool call.")
+        call = self._updates.record_request(tool_call)
         request_made = call.wish
-        decision = decide(request_made, self._bounds)
-        if not isinstance(decision, Allowed):
-            self._updates.refused(call.name, decision.why, request_made.paths)
-        return {"outcome": _choose_outcome(request, allowed=isinstance(decision, Allowed))}
+        decision = decide_permission(request_made, self._bounds)
+        if not isinstance(decision, PermissionGranted):
+            self._updates.record_refusal(call.name, decision.why, request_made.paths)
+        return {"outcome": _choose_outcome(request, allowed=isinstance(decision, PermissionGranted))}
 
-    def _read_file(self, request: Message) -> Message:
-        path = text_at(request, "path")
+    def _read_file(self, request: AcpMessage) -> AcpMessage:
+        path = get_text(request, "path")
         try:
-            location = self._tree.readable(from_root(path, self._bounds.root))
+            location = self._tree.require_readable(resolve_from_root(path, self._bounds.root))
             content = self._tree.read(location, _FILE_BYTES).decode()
-        except RefusedError as refused:
-            self._updates.refused("read", refused.text, (path,))
-            raise NotServedError(INVALID, refused.text) from refused
-        except FailedError as failed:
-            raise NotServedError(INVALID, failed.text) from failed
+        except ToolRefusedError as refused:
+            self._updates.record_refusal("read", refused.text, (path,))
+            raise NotServedError(INVALID_PARAMS, refused.text) from refused
+        except ToolFailedError as failed:
+            raise NotServedError(INVALID_PARAMS, failed.text) from failed
         except FileNotFoundError as error:
-            raise NotServedError(NOT_FOUND, f"Resource not found: {shown(path)} does not exist.") from error
+            raise NotServedError(
+                RESOURCE_NOT_FOUND, f"Resource not found: {format_path(path)} does not exist."
+            ) from error
         except UnicodeDecodeError as error:
-            raise NotServedError(INVALID, f"{shown(path)} is not UTF-8.") from error
+            raise NotServedError(INVALID_PARAMS, f"{format_path(path)} is not UTF-8.") from error
         except OSError as error:
-            raise NotServedError(INVALID, f"{shown(path)}: {error.strerror}.") from error
-        return {"content": _select_lines(content, count_at(request, "line"), count_at(request, "limit"))}
+            raise NotServedError(INVALID_PARAMS, f"{format_path(path)}: {error.strerror}.") from error
+        return {"content": _select_lines(content, get_count(request, "line"), get_count(request, "limit"))}
 
-    def _write_file(self, request: Message) -> Message:
-        raw_path, content = text_at(request, "path"), value_at(request, "content")
+    def _write_file(self, request: AcpMessage) -> AcpMessage:
+        raw_path, content = get_text(request, "path"), get_value(request, "content")
         if not isinstance(content, str):
-            raise NotServedError(INVALID, "The request has no content to write.")
+            raise NotServedError(INVALID_PARAMS, "The request has no content to write.")
         try:
-            path = from_root(raw_path, self._bounds.root)
-        except RefusedError as refused:
-            self._updates.refused("write", refused.text, (raw_path,))
-            raise NotServedError(INVALID, refused.text) from refused
+            path = resolve_from_root(raw_path, self._bounds.root)
+        except ToolRefusedError as refused:
+            self._updates.record_refusal("write", refused.text, (raw_path,))
+            raise NotServedError(INVALID_PARAMS, refused.text) from refused
         arguments = {"path": path, "content": content}
         result = self._toolbox.call(ToolCall(id="write", name=Tool.WRITE, arguments=arguments))
         if result.refused is not None:
-            self._updates.refused("write", result.text, (raw_path,))
+            self._updates.record_refusal("write", result.text, (raw_path,))
         if not result.ok:
-            raise NotServedError(INVALID, result.text)
+            raise NotServedError(INVALID_PARAMS, result.text)
         return {}
 
 
-def _choose_outcome(request: Message, *, allowed: bool) -> dict[str, JsonValue]:
+def _choose_outcome(request: AcpMessage, *, allowed: bool) -> dict[str, JsonValue]:
     """Allow or reject once, never for good: the next call may be about another file."""
-    for option in objects_at(request, "options"):
-        if text_at(option, "kind") == _OPTION_KINDS[allowed]:
-            return {"outcome": "selected", "optionId": text_at(option, "optionId")}
+    for option in get_objects(request, "options"):
+        if get_text(option, "kind") == _OPTION_KINDS[allowed]:
+            return {"outcome": "selected", "optionId": get_text(option, "optionId")}
     return {"outcome": "cancelled"}
 
 

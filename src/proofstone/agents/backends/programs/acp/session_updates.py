@@ -12,62 +12,69 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from proofstone.agents.backends.programs.activity import Notes
-from proofstone.agents.backends.programs.lines import amount_at, count_at, objects_at, relative, text_at, value_at
-from proofstone.agents.executors.context import Site
+from proofstone.agents.backends.programs.activity import ActivityLog
+from proofstone.agents.backends.programs.lines import (
+    get_amount,
+    get_count,
+    get_objects,
+    get_text,
+    get_value,
+    make_relative,
+)
+from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import Activity, ActivityKind
-from proofstone.agents.rules.permission import Wish, wish_of
+from proofstone.agents.rules.permission import PermissionRequest, build_permission_request
 from proofstone.common.models import Usage
 
-MOST_WORDS: Final = 8 << 20
+MAX_TEXT_CHARS: Final = 8 << 20
 """Characters of a turn that are kept."""
 _MOST_CALLS: Final = 10_000
 _END_STATES: Final[Mapping[str, bool]] = {"completed": True, "failed": False}
 
-Told = Mapping[str, JsonValue]
+SessionUpdate = Mapping[str, JsonValue]
 
 
 @dataclass
-class Call:
+class ReportedCall:
     """One tool call, as far as it has been reported."""
 
     kind: str = ""
     tool: str = ""
     title: str = ""
-    named: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
     arguments: JsonValue = None
-    noted: str = ""
+    noted_name: str = ""
     """The name under which it was noted; empty: not yet."""
-    ended: bool = False
+    has_ended: bool = False
 
-    def add(self, update: Told) -> None:
+    def add(self, update: SessionUpdate) -> None:
         """Add an update. Fields that it leaves out stay unchanged."""
-        kind = text_at(update, "kind")
+        kind = get_text(update, "kind")
         self.kind = kind if kind not in ("", "other") else self.kind
-        self.tool = _find_tool_name(value_at(update, "_meta")) or self.tool
-        self.title = text_at(update, "title") or self.title
-        self.named = tuple(_find_paths(update)) or self.named
-        self.arguments = value_at(update, "rawInput") or self.arguments
+        self.tool = _find_tool_name(get_value(update, "_meta")) or self.tool
+        self.title = get_text(update, "title") or self.title
+        self.paths = tuple(_find_paths(update)) or self.paths
+        self.arguments = get_value(update, "rawInput") or self.arguments
 
     @property
-    def wish(self) -> Wish:
-        return wish_of(self.kind, self.tool, self.named, self.arguments)
+    def wish(self) -> PermissionRequest:
+        return build_permission_request(self.kind, self.tool, self.paths, self.arguments)
 
     @property
     def name(self) -> str:
         return self.tool or self.kind or "tool"
 
 
-class Heard:
+class SessionLog:
     """Collects and records the updates of one session."""
 
-    def __init__(self, site: Site, root: str, notes: Notes) -> None:
+    def __init__(self, site: ExecutionContext, root: str, notes: ActivityLog) -> None:
         """`notes`: those of the turn. They must not show messages, which are shown here piece by piece."""
         self._site = site
         self._root = root
         self._notes = notes
-        self._flow = notes.mask.flow()
-        self._calls: dict[str, Call] = {}
+        self._flow = notes.mask.build_flow()
+        self._calls: dict[str, ReportedCall] = {}
         self._pieces: list[str] = []
         self._thought: list[str] = []
         self._message = ""
@@ -78,26 +85,26 @@ class Heard:
         self._usd: float | None = None
         self.last_refusal = ""
 
-    def update(self, update: Told) -> None:
+    def read_update(self, update: SessionUpdate) -> None:
         """Read a `session/update`."""
-        match text_at(update, "sessionUpdate"):
+        match get_text(update, "sessionUpdate"):
             case "agent_message_chunk":
                 self._add_message(update)
             case "agent_thought_chunk":
                 self._end_words()
-                self._add(self._thought, text_at(update, "content", "text"))
+                self._add(self._thought, get_text(update, "content", "text"))
             case "tool_call" | "tool_call_update":
                 self._add_call(update)
-            case "usage_update" if text_at(update, "cost", "currency") == "USD":
-                self._usd = amount_at(update, "cost", "amount")
+            case "usage_update" if get_text(update, "cost", "currency") == "USD":
+                self._usd = get_amount(update, "cost", "amount")
 
-    def asked(self, update: Told) -> Call:
+    def record_request(self, update: SessionUpdate) -> ReportedCall:
         """Return the call for which the agent asks permission."""
         call = self._find_call(update)
         self._note_call(call)
         return call
 
-    def refused(self, name: str, why: str, paths: tuple[str, ...]) -> None:
+    def record_refusal(self, name: str, why: str, paths: tuple[str, ...]) -> None:
         self._end_message()
         self.last_refusal = why
         self._notes.add(Activity(kind=ActivityKind.REFUSED, name=name, text=why, paths=self._make_relative(paths)))
@@ -112,28 +119,30 @@ class Heard:
             self._note_call(call)
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The messages after the last tool call or, if there are none, all messages."""
         last = "".join(self._messages_since_call)
         return self._notes.mask(last if last.strip() else "".join(self._messages))
 
-    def usage(self, answer: Told) -> Usage:
+    def compute_usage(self, answer: SessionUpdate) -> Usage:
         """Return the usage of the turn: from the answer to the prompt, where agents report it in various places, or
         summed up."""
-        reported = value_at(answer, "usage")
+        reported = get_value(answer, "usage")
         tokens = _read_tokens(reported) if isinstance(reported, Mapping) else self._tokens
-        quota = value_at(answer, "_meta", "quota", "token_count")
+        quota = get_value(answer, "_meta", "quota", "token_count")
         if isinstance(quota, Mapping) and not tokens.tokens:
-            tokens = Usage(input_tokens=count_at(quota, "input_tokens"), output_tokens=count_at(quota, "output_tokens"))
+            tokens = Usage(
+                input_tokens=get_count(quota, "input_tokens"), output_tokens=get_count(quota, "output_tokens")
+            )
         return tokens.model_copy(update={"requests": max(1, self._tokens.requests), "usd": self._usd})
 
-    def _add_message(self, update: Told) -> None:
-        text, message = text_at(update, "content", "text"), text_at(update, "messageId")
+    def _add_message(self, update: SessionUpdate) -> None:
+        text, message = get_text(update, "content", "text"), get_text(update, "messageId")
         if message != self._message:
             self._end_words()
             self._message = message
         self._end_thought()
-        usage = value_at(update, "_meta", "usage")
+        usage = get_value(update, "_meta", "usage")
         if isinstance(usage, Mapping):  # of one request to its model
             self._tokens += _read_tokens(usage).model_copy(update={"requests": 1})
         if text:
@@ -141,7 +150,7 @@ class Heard:
             self._add(self._pieces, text)
 
     def _add(self, pieces: list[str], text: str) -> None:
-        room = max(0, MOST_WORDS - self._total_size)
+        room = max(0, MAX_TEXT_CHARS - self._total_size)
         self._total_size += len(text)
         if piece := text[:room]:
             pieces.append(piece)
@@ -170,66 +179,68 @@ class Heard:
 
     def _show(self, text: str) -> None:
         if text:
-            self._site.hear(text)
+            self._site.on_text(text)
 
-    def _add_call(self, update: Told) -> None:
+    def _add_call(self, update: SessionUpdate) -> None:
         call = self._find_call(update)
-        status = text_at(update, "status")
-        if call.arguments or call.named or status not in ("", "pending"):
+        status = get_text(update, "status")
+        if call.arguments or call.paths or status not in ("", "pending"):
             self._note_call(call)
-        if status in _END_STATES and not call.ended:
-            call.ended = True
+        if status in _END_STATES and not call.has_ended:
+            call.has_ended = True
             self._notes.add(
-                Activity(kind=ActivityKind.RESULT, name=call.noted, text=_render_result(update), ok=_END_STATES[status])
+                Activity(
+                    kind=ActivityKind.RESULT, name=call.noted_name, text=_render_result(update), ok=_END_STATES[status]
+                )
             )
 
-    def _find_call(self, update: Told) -> Call:
+    def _find_call(self, update: SessionUpdate) -> ReportedCall:
         self._end_message()
-        id = text_at(update, "toolCallId")
-        call = self._calls.get(id) or Call()
+        id = get_text(update, "toolCallId")
+        call = self._calls.get(id) or ReportedCall()
         if len(self._calls) < _MOST_CALLS:
             self._calls[id] = call
         call.add(update)
         return call
 
-    def _note_call(self, call: Call) -> None:
-        if call.noted:
+    def _note_call(self, call: ReportedCall) -> None:
+        if call.noted_name:
             return
-        call.noted = call.name
+        call.noted_name = call.name
         self._messages_since_call.clear()
         paths = self._make_relative(call.wish.paths)
-        self._notes.add(Activity(kind=ActivityKind.TOOL, name=call.noted, text=call.title, paths=paths))
+        self._notes.add(Activity(kind=ActivityKind.TOOL, name=call.noted_name, text=call.title, paths=paths))
 
     def _make_relative(self, paths: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(relative(path, self._root) for path in paths)
+        return tuple(make_relative(path, self._root) for path in paths)
 
 
 def _find_tool_name(meta: JsonValue) -> str:
     """Return the name of the tool, which agents put in various places outside the protocol's own fields."""
     places = (("toolName",), ("goose", "toolCall", "toolName"), ("claudeCode", "toolName"))
-    return next((name for place in places if (name := text_at(meta, *place))), "")
+    return next((name for place in places if (name := get_text(meta, *place))), "")
 
 
-def _find_paths(update: Told) -> Iterator[str]:
-    for location in objects_at(update, "locations"):
-        if path := text_at(location, "path"):
+def _find_paths(update: SessionUpdate) -> Iterator[str]:
+    for location in get_objects(update, "locations"):
+        if path := get_text(location, "path"):
             yield path
-    for content in objects_at(update, "content"):
-        if text_at(content, "type") == "diff" and (path := text_at(content, "path")):
+    for content in get_objects(update, "content"):
+        if get_text(content, "type") == "diff" and (path := get_text(content, "path")):
             yield path
 
 
-def _render_result(update: Told) -> str:
+def _render_result(update: SessionUpdate) -> str:
     """Return the text of a call's result, if there is any."""
-    texts = [text_at(content, "content", "text") for content in objects_at(update, "content")]
-    return "\n".join(filter(None, texts)) or text_at(update, "rawOutput")
+    texts = [get_text(content, "content", "text") for content in get_objects(update, "content")]
+    return "\n".join(filter(None, texts)) or get_text(update, "rawOutput")
 
 
-def _read_tokens(update: Told) -> Usage:
+def _read_tokens(update: SessionUpdate) -> Usage:
     """Read token counts. Agents may count cached tokens separately from the input; here they are part of it."""
-    read, written = count_at(update, "cachedReadTokens"), count_at(update, "cachedWriteTokens")
-    input_tokens, output = count_at(update, "inputTokens"), count_at(update, "outputTokens")
-    is_separate = input_tokens + output + read + written <= count_at(update, "totalTokens")
+    read, written = get_count(update, "cachedReadTokens"), get_count(update, "cachedWriteTokens")
+    input_tokens, output = get_count(update, "inputTokens"), get_count(update, "outputTokens")
+    is_separate = input_tokens + output + read + written <= get_count(update, "totalTokens")
     return Usage(
         input_tokens=input_tokens + read + written if is_separate else input_tokens,
         output_tokens=output,

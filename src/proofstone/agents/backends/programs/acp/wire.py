@@ -15,28 +15,28 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from proofstone.agents.backends.programs.activity import Mask
-from proofstone.agents.backends.programs.lines import Lines, fields
-from proofstone.agents.executors.output import Tail
+from proofstone.agents.backends.programs.activity import KeyMask
+from proofstone.agents.backends.programs.lines import LineSplitter, parse_object
+from proofstone.agents.executors.output import OutputTail
 
-MOST_UNREAD: Final = 64 << 20
+MAX_UNREAD_BYTES: Final = 64 << 20
 """Bytes that may wait for the program to read them."""
 _MAX_SHOWN_LINES: Final = 10
 _MAX_NOISE_CHARS: Final = 1000
 """Characters of a line that is not a message."""
 
-Message = Mapping[str, JsonValue]
+AcpMessage = Mapping[str, JsonValue]
 
 
-class Frames:
+class MessageReader:
     """Split the output of a program into messages."""
 
-    def __init__(self, mask: Mask) -> None:
+    def __init__(self, mask: KeyMask) -> None:
         self._mask = mask
-        self._lines = Lines()
-        self._noise = Tail()
+        self._lines = LineSplitter()
+        self._noise = OutputTail()
 
-    def add(self, data: bytes) -> Iterator[Message]:
+    def add(self, data: bytes) -> Iterator[AcpMessage]:
         for line in self._lines.add(data):
             text = line.decode("utf-8", "replace")
             message = _parse_message(text)
@@ -45,16 +45,16 @@ class Frames:
             elif text.strip():
                 self._noise.add(f"{self._mask(text)[:_MAX_NOISE_CHARS]}\n".encode())
 
-    def noise(self) -> str:
+    def render_noise(self) -> str:
         """Return the last lines that were not messages."""
         return self._noise.lines(_MAX_SHOWN_LINES)
 
 
-def _parse_message(text: str) -> Message | None:
-    message = fields(text)
+def _parse_message(text: str) -> AcpMessage | None:
+    message = parse_object(text)
     if message is not None and "\\ud" in text.lower():  # JSON can contain unpaired surrogates, and UTF-8 cannot
         text = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace").decode()
-        message = fields(text)
+        message = parse_object(text)
     return message
 
 
@@ -69,7 +69,7 @@ class Outbox:
         self._thread = threading.Thread(target=self._deliver, name="acp-outbox", daemon=True)
         self._thread.start()
 
-    def send(self, message: Message) -> None:
+    def send(self, message: AcpMessage) -> None:
         data = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode() + b"\n"
         with self._lock:
             self._unread += len(data)
@@ -79,7 +79,7 @@ class Outbox:
     def is_too_full(self) -> bool:
         """Whether the program asks for more than it reads. Nothing else limits how much waits for it."""
         with self._lock:
-            return self._unread > MOST_UNREAD
+            return self._unread > MAX_UNREAD_BYTES
 
     def hang_up(self) -> None:
         """Send nothing more: the program reads to the end."""

@@ -9,9 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from proofstone.agents.backends.programs.known.shared import Pieces, fault_in, named, paths_of
-from proofstone.agents.backends.programs.lines import amount_in, shown
-from proofstone.agents.backends.programs.preset import Errand, Final, Given, Invocation, Limit, Preset
+from proofstone.agents.backends.programs.known.shared import (
+    TextBuffer,
+    parse_litellm_fault,
+    shorten_name,
+    shorten_paths,
+)
+from proofstone.agents.backends.programs.lines import parse_amount, shorten
+from proofstone.agents.backends.programs.preset import (
+    EditLimit,
+    FileArgument,
+    Invocation,
+    LaunchRequest,
+    Preset,
+    ProgramResult,
+)
 from proofstone.agents.models import Activity, ActivityKind, Fault, FaultKind
 from proofstone.common.models import Usage
 
@@ -32,13 +44,13 @@ _RETRIES = "Retrying in "
 _NOTES = ("Only 3 reflections allowed", "Did not apply")
 
 
-def invoke(errand: Errand) -> Invocation:
+def invoke(errand: LaunchRequest) -> Invocation:
     edits: tuple[str, ...] = tuple(f"--file={path}" for path in errand.files[:_MAX_FILES]) if errand.scope else _ASK
     model = (f"--model={errand.model}",) if errand.model else ()
     return Invocation(
-        ("--message-file", Given("PROOFSTONE_MESSAGE"), *_OPTIONS, *model, *edits),
+        ("--message-file", FileArgument("PROOFSTONE_MESSAGE"), *_OPTIONS, *model, *edits),
         {"COLUMNS": "1000", "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
-        handed={"PROOFSTONE_MESSAGE": errand.prompt},
+        files={"PROOFSTONE_MESSAGE": errand.prompt},
     )
 
 
@@ -55,7 +67,7 @@ _OPTIONS = (
 
 class AiderStream:
     def __init__(self) -> None:
-        self._lines = Pieces()
+        self._lines = TextBuffer()
         self._text = ""
         self._model = ""
         self._usage = Usage(usd=None)
@@ -70,33 +82,33 @@ class AiderStream:
             self._count_usage(match)
             yield from self._end_message()
         elif match := _APPLIED.match(text):
-            yield Activity(kind=ActivityKind.RESULT, name="edit", paths=paths_of(match[1]), ok=True)
+            yield Activity(kind=ActivityKind.RESULT, name="edit", paths=shorten_paths(match[1]), ok=True)
         elif match := _SKIPPED.match(text):
-            yield Activity(kind=ActivityKind.REFUSED, name="edit", paths=paths_of(match[1]), text=shown(text))
+            yield Activity(kind=ActivityKind.REFUSED, name="edit", paths=shorten_paths(match[1]), text=shorten(text))
         elif text == _FAILED_EDIT:
             yield Activity(kind=ActivityKind.RESULT, name="edit", text=text, ok=False)
-        elif fault := fault_in(text):
+        elif fault := parse_litellm_fault(text):
             self._fault = fault
-            yield Activity(kind=ActivityKind.NOTE, text=shown(text))
+            yield Activity(kind=ActivityKind.NOTE, text=shorten(text))
         elif text == _NO_MODEL:
             self._fault = Fault(kind=FaultKind.DENIED, why=text)
         elif _CHAT_START.match(text):
-            self._lines.taken()
+            self._lines.take_all()
         elif text.startswith(_RETRIES):
-            self._lines.taken()  # the text of the error
-            yield Activity(kind=ActivityKind.NOTE, text=shown(text))
+            self._lines.take_all()  # the text of the error
+            yield Activity(kind=ActivityKind.NOTE, text=shorten(text))
         elif match := _MODEL.match(text):
-            self._model = named(match[1])
+            self._model = shorten_name(match[1])
         elif text.startswith(_NOTES):
-            yield Activity(kind=ActivityKind.NOTE, text=shown(text))
+            yield Activity(kind=ActivityKind.NOTE, text=shorten(text))
         else:
             self._lines.add(text)
 
     def _end_message(self) -> Iterator[Activity]:
-        text = "\n".join(self._lines.taken())
+        text = "\n".join(self._lines.take_all())
         if text.strip():
             self._text = text
-            yield Activity(kind=ActivityKind.SAID, text=shown(text))
+            yield Activity(kind=ActivityKind.SAID, text=shorten(text))
 
     def _count_usage(self, match: re.Match[str]) -> None:
         """Count the usage. Tokens are reported for each message, the cost for the whole session."""
@@ -108,18 +120,20 @@ class AiderStream:
             cache_write_tokens=_parse_count(match["write"]),
             usd=None,
         )
-        if (usd := amount_in(match["usd"])) is not None:
+        if (usd := parse_amount(match["usd"])) is not None:
             self._usage = self._usage.model_copy(update={"usd": usd})
 
-    def final(self, exit_code: int | None) -> Final:
+    def is_final(self, exit_code: int | None) -> ProgramResult:
         """Return the result. The exit code is no help: it is always 0, whatever the provider says."""
-        return Final(self._text.strip() or "\n".join(self._lines).strip(), self._usage, self._model, self._fault)
+        return ProgramResult(
+            self._text.strip() or "\n".join(self._lines).strip(), self._usage, self._model, self._fault
+        )
 
 
 def _parse_count(text: str | None) -> int:
     """Parse a number as aider writes it: `811`, `2.3k`."""
     digits, thousands, _ = (text or "").partition("k")
-    return round(amount_in(f"{digits}e3" if thousands else digits) or 0)
+    return round(parse_amount(f"{digits}e3" if thousands else digits) or 0)
 
 
 PRESET = Preset(
@@ -129,8 +143,8 @@ PRESET = Preset(
     minimum="0.86.0",
     invoke=invoke,
     stream=AiderStream,
-    limit=Limit.NONE,
-    limits="none: it edits what the model names; without a scope it only answers (--chat-mode ask)",
+    limit=EditLimit.NONE,
+    limit_description="none: it edits what the model names; without a scope it only answers (--chat-mode ask)",
     hosts=(
         "api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "openrouter.ai",
         "api.deepseek.com",
@@ -140,7 +154,7 @@ PRESET = Preset(
         "OPENROUTER_API_KEY", "DEEPSEEK_API_KEY", "OLLAMA_API_BASE", "AZURE_API_KEY", "AZURE_API_BASE",
         "AZURE_API_VERSION", "AIDER_MODEL", "AIDER_WEAK_MODEL", "AIDER_EDITOR_MODEL", "AIDER_EDIT_FORMAT",
     ),
-    troubles=(
+    known_problems=(
         "It prints only text: tokens are rounded, and its actions are read from its messages.",
         "It ends with 0 whatever the provider says, and retries an overloaded one for a minute.",
         "With neither a model nor a key it waits five minutes for a browser.",

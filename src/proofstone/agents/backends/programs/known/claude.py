@@ -12,18 +12,32 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import JsonValue
 
-from proofstone.agents.backends.programs.known.shared import Call, Calls, hook_command, hook_files, named, paths_of
-from proofstone.agents.backends.programs.lines import (
-    amount_at,
-    count_at,
-    fields,
-    kind_of_status,
-    objects_at,
-    shown,
-    text_at,
-    value_at,
+from proofstone.agents.backends.programs.known.shared import (
+    RecordedCall,
+    RecordedCalls,
+    build_hook_command,
+    build_hook_files,
+    shorten_name,
+    shorten_paths,
 )
-from proofstone.agents.backends.programs.preset import Errand, Final, Given, Invocation, Limit, Preset
+from proofstone.agents.backends.programs.lines import (
+    classify_status,
+    get_amount,
+    get_count,
+    get_objects,
+    get_text,
+    get_value,
+    parse_object,
+    shorten,
+)
+from proofstone.agents.backends.programs.preset import (
+    EditLimit,
+    FileArgument,
+    Invocation,
+    LaunchRequest,
+    Preset,
+    ProgramResult,
+)
 from proofstone.agents.models import Activity, ActivityKind, Fault, FaultKind
 from proofstone.common.models import Usage
 
@@ -54,13 +68,13 @@ _KINDS: Mapping[str, FaultKind] = {
 """By the program's own code for the error."""
 
 
-def invoke(errand: Errand) -> Invocation:
+def invoke(errand: LaunchRequest) -> Invocation:
     editing = _EDITING if errand.scope else ()
-    running = _RUNNING if errand.may_run else ()
-    arguments: list[str | Given] = [
+    running = _RUNNING if errand.can_run else ()
+    arguments: list[str | FileArgument] = [
         "-p", "--output-format", "stream-json", "--verbose", "--no-session-persistence",
         "--strict-mcp-config", "--disable-slash-commands",
-        "--setting-sources", "user", "--settings", Given("PROOFSTONE_SETTINGS"),
+        "--setting-sources", "user", "--settings", FileArgument("PROOFSTONE_SETTINGS"),
         "--permission-mode", "dontAsk",
         "--tools", ",".join((*_READING, *editing, *running)),
         "--allowedTools", ",".join((*_READING, *running)),
@@ -69,29 +83,29 @@ def invoke(errand: Errand) -> Invocation:
         arguments += [f"--model={errand.model}"]
     if errand.schema is not None:
         arguments += ["--json-schema", json.dumps(errand.schema)]
-    handed = {"PROOFSTONE_SETTINGS": _build_settings(), **hook_files(errand)}
-    return Invocation(tuple(arguments), _build_variables(errand), stdin=errand.prompt, handed=handed)
+    handed = {"PROOFSTONE_SETTINGS": _build_settings(), **build_hook_files(errand)}
+    return Invocation(tuple(arguments), _build_variables(errand), stdin=errand.prompt, files=handed)
 
 
-def acp(errand: Errand) -> Invocation:
+def invoke_acp(errand: LaunchRequest) -> Invocation:
     """Build the command line of the adapter, which has no options and takes the model from a variable."""
     model = {"ANTHROPIC_MODEL": errand.model} if errand.model else {}
     return Invocation((), {**_build_variables(errand), **model})
 
 
-def _build_variables(errand: Errand) -> dict[str, str]:
+def _build_variables(errand: LaunchRequest) -> dict[str, str]:
     retries = {name: value for name, value in _RETRIES.items() if name not in errand.variables}
     return {**_QUIET, **retries}
 
 
 def _build_settings() -> str:
-    hook = {"matcher": "|".join(_EDITING), "hooks": [{"type": "command", "command": hook_command()}]}
+    hook = {"matcher": "|".join(_EDITING), "hooks": [{"type": "command", "command": build_hook_command()}]}
     return json.dumps({"disableAllHooks": False, "hooks": {"PreToolUse": [hook]}})
 
 
 class ClaudeStream:
     def __init__(self) -> None:
-        self._calls = Calls()
+        self._calls = RecordedCalls()
         self._request: str | None = None
         self._requests = 0
         self._earlier_usage = Usage(usd=None)
@@ -102,61 +116,63 @@ class ClaudeStream:
         self._result: Mapping[str, JsonValue] | None = None
 
     def line(self, text: str) -> Iterable[Activity]:
-        event = fields(text) or {}
-        match text_at(event, "type"), text_at(event, "subtype"):
+        event = parse_object(text) or {}
+        match get_text(event, "type"), get_text(event, "subtype"):
             case "assistant", _:
                 return list(self._read_message(event))
             case "user", _:
                 return list(self._read_results(event))
             case "system", "init":
-                self._model = named(text_at(event, "model"))
+                self._model = shorten_name(get_text(event, "model"))
             case "system", "api_retry":
-                status = count_at(event, "error_status")
-                error = shown(text_at(event, "error"))
+                status = get_count(event, "error_status")
+                error = shorten(get_text(event, "error"))
                 detail = f"{error} ({status})" if status else error
                 return [Activity(kind=ActivityKind.NOTE, text=f"the provider failed, it asks again: {detail}")]
             case "result", _:
                 self._result = event
         return ()
 
-    def final(self, exit_code: int | None) -> Final:
+    def is_final(self, exit_code: int | None) -> ProgramResult:
         result = self._result
         if result is None:
             fault = Fault(kind=FaultKind.FAILED, why="it ended without a result") if exit_code == 0 else None
-            return Final("", self._earlier_usage + self._last_usage, self._model, fault)
-        return Final(_extract_answer(result), self._compute_usage(result), self._model, self._find_fault(result))
+            return ProgramResult("", self._earlier_usage + self._last_usage, self._model, fault)
+        return ProgramResult(
+            _extract_answer(result), self._compute_usage(result), self._model, self._find_fault(result)
+        )
 
     def _read_message(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
-        self._error = named(text_at(event, "error"))
+        self._error = shorten_name(get_text(event, "error"))
         self._count_usage(event)
         text_kind = ActivityKind.NOTE if self._error else ActivityKind.SAID
-        for part in objects_at(event, "message", "content"):
-            match text_at(part, "type"):
+        for part in get_objects(event, "message", "content"):
+            match get_text(part, "type"):
                 case "text":
-                    yield Activity(kind=text_kind, text=shown(text_at(part, "text")))
+                    yield Activity(kind=text_kind, text=shorten(get_text(part, "text")))
                 case "thinking":
-                    yield Activity(kind=ActivityKind.THOUGHT, text=shown(text_at(part, "thinking")))
+                    yield Activity(kind=ActivityKind.THOUGHT, text=shorten(get_text(part, "thinking")))
                 case "tool_use":
                     activity = _read_call(part)
-                    self._calls.add(text_at(part, "id"), activity.name, activity.paths)
+                    self._calls.add(get_text(part, "id"), activity.name, activity.paths)
                     yield activity
 
     def _read_results(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
         refused = {
-            text_at(meta, "id")
-            for meta in objects_at(event, "tool_result_meta")
-            if text_at(meta, "permission_decision", "decision") == "reject"
+            get_text(meta, "id")
+            for meta in get_objects(event, "tool_result_meta")
+            if get_text(meta, "permission_decision", "decision") == "reject"
         }
-        for part in objects_at(event, "message", "content"):
-            if text_at(part, "type") == "tool_result":
-                call = text_at(part, "tool_use_id")
-                yield _read_outcome(part, self._calls.of(call), refused=call in refused)
+        for part in get_objects(event, "message", "content"):
+            if get_text(part, "type") == "tool_result":
+                call = get_text(part, "tool_use_id")
+                yield _read_outcome(part, self._calls.get(call), refused=call in refused)
 
     def _count_usage(self, event: Mapping[str, JsonValue]) -> None:
         """Count each request once, although its answer arrives in several consecutive events."""
         if self._error:
             return
-        request = named(text_at(event, "message", "id"))
+        request = shorten_name(get_text(event, "message", "id"))
         if request != self._request:
             self._request, self._requests, self._earlier_usage = (
                 request,
@@ -166,62 +182,62 @@ class ClaudeStream:
         self._last_usage = _read_usage(event, "message", "usage")
 
     def _compute_usage(self, result: Mapping[str, JsonValue]) -> Usage:
-        models = value_at(result, "modelUsage")
-        bases = [text_at(model, "costBasis") for model in models.values()] if isinstance(models, dict) else []
+        models = get_value(result, "modelUsage")
+        bases = [get_text(model, "costBasis") for model in models.values()] if isinstance(models, dict) else []
         is_unknown_price = "unknown" in bases
         return _read_usage(result, "usage").model_copy(
             update={
                 "requests": max(self._requests, 1),
-                "usd": None if is_unknown_price else amount_at(result, "total_cost_usd"),
+                "usd": None if is_unknown_price else get_amount(result, "total_cost_usd"),
             }
         )
 
     def _find_fault(self, result: Mapping[str, JsonValue]) -> Fault | None:
-        if value_at(result, "is_error") is not True:
+        if get_value(result, "is_error") is not True:
             return None
-        errors = value_at(result, "errors")
+        errors = get_value(result, "errors")
         messages = [error for error in errors if isinstance(error, str)] if isinstance(errors, list) else []
-        why = shown(text_at(result, "result") or "\n".join(messages) or text_at(result, "subtype"))
-        status = count_at(result, "api_error_status")
-        kind = kind_of_status(status) if status else _KINDS.get(self._error, FaultKind.FAILED)
+        why = shorten(get_text(result, "result") or "\n".join(messages) or get_text(result, "subtype"))
+        status = get_count(result, "api_error_status")
+        kind = classify_status(status) if status else _KINDS.get(self._error, FaultKind.FAILED)
         if self._error == "authentication_failed":
             why += "\nLog in with `claude`, or set ANTHROPIC_API_KEY; see `proofstone backends`."
         return Fault(kind=kind, why=why)
 
 
 def _read_call(part: Mapping[str, JsonValue]) -> Activity:
-    paths = [text_at(part, "input", name) for name in ("file_path", "notebook_path", "path")]
-    text = text_at(part, "input", "command") or text_at(part, "input", "pattern")
-    name = named(text_at(part, "name"))
-    return Activity(kind=ActivityKind.TOOL, name=name, text=shown(text), paths=paths_of(*paths))
+    paths = [get_text(part, "input", name) for name in ("file_path", "notebook_path", "path")]
+    text = get_text(part, "input", "command") or get_text(part, "input", "pattern")
+    name = shorten_name(get_text(part, "name"))
+    return Activity(kind=ActivityKind.TOOL, name=name, text=shorten(text), paths=shorten_paths(*paths))
 
 
-def _read_outcome(part: Mapping[str, JsonValue], call: Call, *, refused: bool) -> Activity:
-    failed = value_at(part, "is_error") is True
-    text = text_at(part, "content") or "\n".join(text_at(part, "text") for part in objects_at(part, "content"))
+def _read_outcome(part: Mapping[str, JsonValue], call: RecordedCall, *, refused: bool) -> Activity:
+    failed = get_value(part, "is_error") is True
+    text = get_text(part, "content") or "\n".join(get_text(part, "text") for part in get_objects(part, "content"))
     if refused or (failed and "No such tool available" in text):
         text = text.removeprefix(f"PreToolUse:{call.tool} hook error: ")
-        return Activity(kind=ActivityKind.REFUSED, name=call.tool, text=shown(text), paths=call.paths)
-    return Activity(kind=ActivityKind.RESULT, name=call.tool, text=shown(text), paths=call.paths, ok=not failed)
+        return Activity(kind=ActivityKind.REFUSED, name=call.tool, text=shorten(text), paths=call.paths)
+    return Activity(kind=ActivityKind.RESULT, name=call.tool, text=shorten(text), paths=call.paths, ok=not failed)
 
 
 def _extract_answer(result: Mapping[str, JsonValue]) -> str:
     """Return the structured answer if there is one, else the text. An answer that is nested too deeply counts as
     none."""
-    structured = value_at(result, "structured_output")
+    structured = get_value(result, "structured_output")
     try:
-        return text_at(result, "result") if structured is None else json.dumps(structured, ensure_ascii=False)
+        return get_text(result, "result") if structured is None else json.dumps(structured, ensure_ascii=False)
     except RecursionError:
         return ""
 
 
 def _read_usage(event: Mapping[str, JsonValue], *path: str) -> Usage:
-    counts = value_at(event, *path)
-    read, written = count_at(counts, "cache_read_input_tokens"), count_at(counts, "cache_creation_input_tokens")
+    counts = get_value(event, *path)
+    read, written = get_count(counts, "cache_read_input_tokens"), get_count(counts, "cache_creation_input_tokens")
     return Usage(
         requests=1,
-        input_tokens=count_at(counts, "input_tokens") + read + written,
-        output_tokens=count_at(counts, "output_tokens"),
+        input_tokens=get_count(counts, "input_tokens") + read + written,
+        output_tokens=get_count(counts, "output_tokens"),
         cache_read_tokens=read,
         cache_write_tokens=written,
         usd=None,
@@ -236,8 +252,8 @@ PRESET = Preset(
     vendor="anthropic",
     invoke=invoke,
     stream=ClaudeStream,
-    limit=Limit.PATHS,
-    limits="Proofstone's PreToolUse hook decides every edit, and the model sees its reason",
+    limit=EditLimit.PATHS,
+    limit_description="Proofstone's PreToolUse hook decides every edit, and the model sees its reason",
     hosts=("api.anthropic.com", "platform.claude.com"),
     keys=(
         "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_BASE_URL",
@@ -246,8 +262,8 @@ PRESET = Preset(
         "CLAUDE_CODE_MAX_RETRIES",
     ),
     login=(".claude",),
-    logged_in=(".claude/.credentials.json",),
-    startup=(
+    login_markers=(".claude/.credentials.json",),
+    startup_files=(
         ".claude/settings.json", ".claude/settings.local.json", ".claude/remote-settings.json",
         ".claude/policy-limits.json", ".claude/CLAUDE.md", ".claude/rules", ".claude/hooks", ".claude/plugins",
         ".claude/commands", ".claude/agents", ".claude/skills", ".claude/output-styles", ".claude/workflows",
@@ -255,12 +271,12 @@ PRESET = Preset(
         ".claude/agent-memory", ".claude/memory", ".claude/loop.md", ".claude/daemon.json", ".claude/jobs",
         ".claude/cowork_plugins", ".claude/routines",
     ),
-    renewed=(".claude/.credentials.json*", ".claude/.oauth_refresh.lock*"),
-    acp=acp,
+    renewable_files=(".claude/.credentials.json*", ".claude/.oauth_refresh.lock*"),
+    acp=invoke_acp,
     acp_program="claude-agent-acp",
     acp_mode="default",
-    schema=True,
-    troubles=(
+    has_schema_option=True,
+    known_problems=(
         "It ends with exit code 0 and \"success\" when its edits were refused: only the diff counts.",
         "The hook does not check shell commands: only the diff shows what they write.",
         "CLAUDE.md and settings of the project are not loaded (with `acp:` they are); your own are.",

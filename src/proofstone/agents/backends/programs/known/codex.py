@@ -14,17 +14,22 @@ from collections.abc import Iterable
 
 from pydantic import JsonValue
 
-from proofstone.agents.backends.programs.known.shared import hook_command, hook_files, named, paths_of
-from proofstone.agents.backends.programs.lines import (
-    count_at,
-    fields,
-    kind_of_status,
-    objects_at,
-    shown,
-    text_at,
-    value_at,
+from proofstone.agents.backends.programs.known.shared import (
+    build_hook_command,
+    build_hook_files,
+    shorten_name,
+    shorten_paths,
 )
-from proofstone.agents.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
+from proofstone.agents.backends.programs.lines import (
+    classify_status,
+    get_count,
+    get_objects,
+    get_text,
+    get_value,
+    parse_object,
+    shorten,
+)
+from proofstone.agents.backends.programs.preset import EditLimit, Invocation, LaunchRequest, Preset, ProgramResult
 from proofstone.agents.models import Activity, ActivityKind, Fault, FaultKind
 from proofstone.common.models import Assurance, Usage
 
@@ -62,8 +67,8 @@ _FAULT_PHRASES: tuple[tuple[str, FaultKind], ...] = (
 """It has no error codes, only sentences."""
 
 
-def invoke(errand: Errand) -> Invocation:
-    hook = f'[{{matcher="Bash|apply_patch",hooks=[{{type="command",command={json.dumps(hook_command())}}}]}}]'
+def invoke(errand: LaunchRequest) -> Invocation:
+    hook = f'[{{matcher="Bash|apply_patch",hooks=[{{type="command",command={json.dumps(build_hook_command())}}}]}}]'
     arguments = [
         "exec", "--json", "--ephemeral", "--skip-git-repo-check", "--ignore-user-config", "--ignore-rules",
         "-C", str(errand.root), *_build_sandbox_settings(errand),
@@ -72,10 +77,10 @@ def invoke(errand: Errand) -> Invocation:
     ]  # fmt: skip
     if errand.model:
         arguments += [f"--model={errand.model}"]
-    return Invocation((*arguments, "-"), stdin=errand.prompt, handed=hook_files(errand))
+    return Invocation((*arguments, "-"), stdin=errand.prompt, files=build_hook_files(errand))
 
 
-def acp(errand: Errand) -> Invocation:
+def invoke_acp(errand: LaunchRequest) -> Invocation:
     """Build the command line. It asks because of its approval policy, which any session mode would override."""
     model = _build_options(f"model={json.dumps(errand.model)}") if errand.model else []
     policy = _build_options('approval_policy="untrusted"')
@@ -90,7 +95,7 @@ def acp(errand: Errand) -> Invocation:
     )
 
 
-def _build_sandbox_settings(errand: Errand) -> list[str]:
+def _build_sandbox_settings(errand: LaunchRequest) -> list[str]:
     """Return the sandbox as settings: `-s` could not be given a second time in the user's `arguments`."""
     if errand.level is Assurance.LANDLOCK or (errand.level is Assurance.BUBBLEWRAP and os.geteuid() == 0):
         return _build_options('sandbox_mode="danger-full-access"')
@@ -103,7 +108,7 @@ def _build_options(*settings: str) -> list[str]:
     return [word for setting in settings for word in ("-c", setting)]
 
 
-def _build_provider_settings(errand: Errand) -> list[str]:
+def _build_provider_settings(errand: LaunchRequest) -> list[str]:
     """Return the provider as settings: there is no variable for its URL."""
     url = errand.variables.get("OPENAI_BASE_URL")
     if not url:
@@ -122,83 +127,83 @@ class CodexStream:
         self._failed = False
 
     def line(self, text: str) -> Iterable[Activity]:
-        event = fields(text) or {}
-        match text_at(event, "type"):
+        event = parse_object(text) or {}
+        match get_text(event, "type"):
             case "item.started":
-                return _read_started(value_at(event, "item"))
+                return _read_started(get_value(event, "item"))
             case "item.completed":
-                return self._read_item(value_at(event, "item"))
+                return self._read_item(get_value(event, "item"))
             case "turn.completed":
-                self._usage += _read_usage(value_at(event, "usage"))
+                self._usage += _read_usage(get_value(event, "usage"))
                 self._failed = False
             case "turn.failed":
-                self._error = text_at(event, "error", "message") or self._error
+                self._error = get_text(event, "error", "message") or self._error
                 self._failed = True
             case "error":
-                self._error = text_at(event, "message")
-                return [Activity(kind=ActivityKind.NOTE, text=shown(self._error))]
+                self._error = get_text(event, "message")
+                return [Activity(kind=ActivityKind.NOTE, text=shorten(self._error))]
         return ()
 
-    def final(self, exit_code: int | None) -> Final:
+    def is_final(self, exit_code: int | None) -> ProgramResult:
         has_failed = self._failed or (bool(exit_code) and bool(self._error))
-        return Final(self._text, self._usage, fault=_build_fault(self._error) if has_failed else None)
+        return ProgramResult(self._text, self._usage, fault=_build_fault(self._error) if has_failed else None)
 
     def _read_item(self, item: JsonValue) -> Iterable[Activity]:
-        match text_at(item, "type"):
+        match get_text(item, "type"):
             case "agent_message":
-                self._text = text_at(item, "text")
-                return [Activity(kind=ActivityKind.SAID, text=shown(self._text))]
+                self._text = get_text(item, "text")
+                return [Activity(kind=ActivityKind.SAID, text=shorten(self._text))]
             case "reasoning":
-                return [Activity(kind=ActivityKind.THOUGHT, text=shown(text_at(item, "text")))]
+                return [Activity(kind=ActivityKind.THOUGHT, text=shorten(get_text(item, "text")))]
             case "error":
-                text = text_at(item, "message")
-                return [] if _TRUST_OPTION in text else [Activity(kind=ActivityKind.NOTE, text=shown(text))]
+                text = get_text(item, "message")
+                return [] if _TRUST_OPTION in text else [Activity(kind=ActivityKind.NOTE, text=shorten(text))]
         return _read_completed(item)
 
 
 def _read_started(item: JsonValue) -> list[Activity]:
-    match text_at(item, "type"):
+    match get_text(item, "type"):
         case "command_execution":
-            return [Activity(kind=ActivityKind.TOOL, name="shell", text=shown(text_at(item, "command")))]
+            return [Activity(kind=ActivityKind.TOOL, name="shell", text=shorten(get_text(item, "command")))]
         case "file_change":
             return [Activity(kind=ActivityKind.TOOL, name="apply_patch", paths=_list_changed_paths(item))]
         case "mcp_tool_call":
-            server = shown(text_at(item, "server"))
-            return [Activity(kind=ActivityKind.TOOL, name=named(text_at(item, "tool")), text=server)]
+            server = shorten(get_text(item, "server"))
+            return [Activity(kind=ActivityKind.TOOL, name=shorten_name(get_text(item, "tool")), text=server)]
     return []
 
 
 def _read_completed(item: JsonValue) -> list[Activity]:
-    ok = text_at(item, "status") == "completed"
-    match text_at(item, "type"):
+    ok = get_text(item, "status") == "completed"
+    match get_text(item, "type"):
         case "command_execution":
-            text = shown(text_at(item, "aggregated_output"))
+            text = shorten(get_text(item, "aggregated_output"))
             return [Activity(kind=ActivityKind.RESULT, name="shell", text=text, ok=ok)]
         case "file_change":
             return [Activity(kind=ActivityKind.RESULT, name="apply_patch", paths=_list_changed_paths(item), ok=ok)]
         case "mcp_tool_call":
-            return [Activity(kind=ActivityKind.RESULT, name=named(text_at(item, "tool")), ok=ok)]
+            return [Activity(kind=ActivityKind.RESULT, name=shorten_name(get_text(item, "tool")), ok=ok)]
     return []
 
 
 def _list_changed_paths(item: JsonValue) -> tuple[str, ...]:
-    return paths_of(*(text_at(change, "path") for change in objects_at(item, "changes")))
+    return shorten_paths(*(get_text(change, "path") for change in get_objects(item, "changes")))
 
 
 def _read_usage(counts: JsonValue) -> Usage:
     return Usage(
-        input_tokens=count_at(counts, "input_tokens"),
-        output_tokens=count_at(counts, "output_tokens"),
-        cache_read_tokens=count_at(counts, "cached_input_tokens"),
-        cache_write_tokens=count_at(counts, "cache_write_input_tokens"),
+        input_tokens=get_count(counts, "input_tokens"),
+        output_tokens=get_count(counts, "output_tokens"),
+        cache_read_tokens=get_count(counts, "cached_input_tokens"),
+        cache_write_tokens=get_count(counts, "cache_write_input_tokens"),
         usd=None,
     )
 
 
 def _build_fault(error: str) -> Fault:
-    why = shown(text_at(fields(error) or {}, "error", "message") or error) or "it failed without a reason"
+    why = shorten(get_text(parse_object(error) or {}, "error", "message") or error) or "it failed without a reason"
     if status := _STATUS.search(error):
-        kind = kind_of_status(int(status.group(1)))
+        kind = classify_status(int(status.group(1)))
     else:
         kind = next((kind for phrase, kind in _FAULT_PHRASES if phrase in error), FaultKind.FAILED)
     if kind is FaultKind.DENIED:
@@ -214,23 +219,24 @@ PRESET = Preset(
     vendor="openai",
     invoke=invoke,
     stream=CodexStream,
-    limit=Limit.PATHS,
-    limits="Proofstone's PreToolUse hook decides patches; its own sandbox keeps commands in the work tree, except for "
+    limit=EditLimit.PATHS,
+    limit_description="Proofstone's PreToolUse hook decides patches; its own sandbox keeps commands in the work "
+    "tree, except for "
     "root",
     hosts=("api.openai.com", "chatgpt.com", "auth.openai.com"),
     keys=("CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
     login=(".codex",),
-    logged_in=(".codex/auth.json",),
-    startup=(
+    login_markers=(".codex/auth.json",),
+    startup_files=(
         ".codex/config.toml", ".codex/managed_config.toml", ".codex/requirements.toml", ".codex/hooks.json",
         ".codex/hooks", ".codex/rules", ".codex/AGENTS.md", ".codex/AGENTS.override.md", ".codex/prompts",
         ".codex/skills", ".codex/plugins", ".codex/agents", ".codex/automations", ".codex/packages",
         ".codex/.env",
     ),
-    renewed=(".codex/auth.json*", ".codex/auth.lock"),
-    acp=acp,
+    renewable_files=(".codex/auth.json*", ".codex/auth.lock"),
+    acp=invoke_acp,
     acp_program="codex-acp",
-    troubles=(
+    known_problems=(
         "It ends with exit code 0 when a patch was refused, and its output does not say so: only the diff counts.",
         "It reads files with commands, so it runs commands in every role. The hook does not check what they write.",
         "Root cannot set up its sandbox inside Proofstone's: for root it is off, and a reader's commands can write.",

@@ -15,9 +15,16 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import JsonValue
 
-from proofstone.agents.backends.programs.known.shared import Calls, Pieces, named, paths_of
-from proofstone.agents.backends.programs.lines import count_at, fields, kind_of_status, shown, text_at, value_at
-from proofstone.agents.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
+from proofstone.agents.backends.programs.known.shared import RecordedCalls, TextBuffer, shorten_name, shorten_paths
+from proofstone.agents.backends.programs.lines import (
+    classify_status,
+    get_count,
+    get_text,
+    get_value,
+    parse_object,
+    shorten,
+)
+from proofstone.agents.backends.programs.preset import EditLimit, Invocation, LaunchRequest, Preset, ProgramResult
 from proofstone.agents.models import Activity, ActivityKind, Fault, FaultKind
 from proofstone.common.models import Usage
 
@@ -35,7 +42,7 @@ _LAST_STATUS = range(400, 512)
 """It ends with the provider's status as its exit code, of which only the lowest eight bits remain."""
 
 
-def invoke(errand: Errand) -> Invocation:
+def invoke(errand: LaunchRequest) -> Invocation:
     return Invocation(
         (*_build_arguments(errand), "--output-format", "stream-json", "--approval-mode", "default"),
         _VARIABLES,
@@ -44,12 +51,12 @@ def invoke(errand: Errand) -> Invocation:
     )
 
 
-def acp(errand: Errand) -> Invocation:
+def invoke_acp(errand: LaunchRequest) -> Invocation:
     """Build the command line with which the client is asked about every edit and command. The rules only deny tools."""
     return Invocation(("--acp", *_build_arguments(errand)), _VARIABLES, home=_build_home(errand, decides=False))
 
 
-def _build_arguments(errand: Errand) -> tuple[str, ...]:
+def _build_arguments(errand: LaunchRequest) -> tuple[str, ...]:
     return ("--skip-trust", "--extensions", "none", *((f"--model={errand.model}",) if errand.model else ()))
 
 
@@ -60,7 +67,7 @@ _VARIABLES = {
 }
 
 
-def _build_home(errand: Errand, *, decides: bool) -> dict[str, str]:
+def _build_home(errand: LaunchRequest, *, decides: bool) -> dict[str, str]:
     settings = {
         "security": {"auth": {"selectedType": _choose_authentication(errand.variables)}},
         "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False, "maxAttempts": _ATTEMPTS},
@@ -80,12 +87,12 @@ def _choose_authentication(variables: Mapping[str, str]) -> str:
     return "gemini-api-key" if variables.get("GEMINI_API_KEY") else "oauth-personal"
 
 
-def _build_policy(errand: Errand, *, decides: bool) -> str:
+def _build_policy(errand: LaunchRequest, *, decides: bool) -> str:
     """Return the rules of its policy engine, as TOML. The matching rule with the highest priority decides.
 
     A tool that is denied for all arguments is not even offered to the model."""
     rules = [_build_rule(900, "deny", _FETCHING), _build_rule(900, "deny", ("*",), mcpName="*")]
-    if not errand.may_run:
+    if not errand.can_run:
         rules.append(_build_rule(900, "deny", _RUNNING))
     elif decides:
         rules.append(_build_rule(900, "allow", _RUNNING, allowRedirection=True))
@@ -93,7 +100,7 @@ def _build_policy(errand: Errand, *, decides: bool) -> str:
         rules.append(_build_rule(900, "deny", _EDITING))
     elif decides:
         rules += [
-            _build_rule(800, "allow", _EDITING, argsPattern=within(pattern, str(errand.root)))
+            _build_rule(800, "allow", _EDITING, argsPattern=build_scope_regex(pattern, str(errand.root)))
             for pattern in errand.scope
         ]
         rules.append(_build_rule(700, "deny", _EDITING, argsPattern=".", denyMessage=_render_refusal(errand.scope)))
@@ -114,7 +121,7 @@ def _render_refusal(scope: tuple[str, ...]) -> str:
     )
 
 
-def within(pattern: str, root: str) -> str:
+def build_scope_regex(pattern: str, root: str) -> str:
     """Return a regular expression for the arguments of a call that changes a file which the pattern covers.
 
     Patterns are those of `common.globs`. The arguments are JSON, each pair at the top level between two NUL characters.
@@ -152,83 +159,83 @@ class GeminiStream:
     """Read the output. A message arrives in pieces, and is complete when another event arrives."""
 
     def __init__(self) -> None:
-        self._pieces = Pieces()
+        self._pieces = TextBuffer()
         self._text = ""
         self._model = ""
-        self._calls = Calls()
+        self._calls = RecordedCalls()
         self._result: Mapping[str, JsonValue] = {}
 
     def line(self, text: str) -> Iterable[Activity]:
-        event = fields(text)
+        event = parse_object(text)
         return tuple(self._read_event(event)) if event is not None else ()
 
     def _read_event(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
-        kind = text_at(event, "type")
-        if kind == "message" and text_at(event, "role") == "assistant":
-            self._pieces.add(text_at(event, "content"))
+        kind = get_text(event, "type")
+        if kind == "message" and get_text(event, "role") == "assistant":
+            self._pieces.add(get_text(event, "content"))
             return
         yield from self._end_message()
         match kind:
             case "init":
-                self._model = named(text_at(event, "model"))
+                self._model = shorten_name(get_text(event, "model"))
             case "tool_use":
                 yield self._read_call(event)
             case "tool_result":
                 yield self._read_result(event)
             case "error":
-                yield Activity(kind=ActivityKind.NOTE, text=shown(text_at(event, "message")))
+                yield Activity(kind=ActivityKind.NOTE, text=shorten(get_text(event, "message")))
             case "result":
                 self._result = event
 
     def _end_message(self) -> Iterator[Activity]:
-        text = "".join(self._pieces.taken())
+        text = "".join(self._pieces.take_all())
         if text.strip():
             self._text = text
-            yield Activity(kind=ActivityKind.SAID, text=shown(text))
+            yield Activity(kind=ActivityKind.SAID, text=shorten(text))
 
     def _read_call(self, event: Mapping[str, JsonValue]) -> Activity:
-        name, arguments = named(text_at(event, "tool_name")), value_at(event, "parameters")
-        paths = paths_of(text_at(arguments, "file_path") or text_at(arguments, "dir_path"))
-        self._calls.add(text_at(event, "tool_id"), name, paths)
-        return Activity(kind=ActivityKind.TOOL, name=name, paths=paths, text=shown(text_at(arguments, "command")))
+        name, arguments = shorten_name(get_text(event, "tool_name")), get_value(event, "parameters")
+        paths = shorten_paths(get_text(arguments, "file_path") or get_text(arguments, "dir_path"))
+        self._calls.add(get_text(event, "tool_id"), name, paths)
+        return Activity(kind=ActivityKind.TOOL, name=name, paths=paths, text=shorten(get_text(arguments, "command")))
 
     def _read_result(self, event: Mapping[str, JsonValue]) -> Activity:
-        call = self._calls.of(text_at(event, "tool_id"))
-        text = text_at(event, "error", "message") or text_at(event, "output")
-        is_refused = text_at(event, "error", "type") in _REFUSALS or text.startswith(_OUTSIDE_WORKSPACE)
+        call = self._calls.get(get_text(event, "tool_id"))
+        text = get_text(event, "error", "message") or get_text(event, "output")
+        is_refused = get_text(event, "error", "type") in _REFUSALS or text.startswith(_OUTSIDE_WORKSPACE)
         if is_refused:
-            return Activity(kind=ActivityKind.REFUSED, name=call.tool, paths=call.paths, text=shown(text))
-        succeeded = text_at(event, "status") == "success"
-        return Activity(kind=ActivityKind.RESULT, name=call.tool, paths=call.paths, text=shown(text), ok=succeeded)
+            return Activity(kind=ActivityKind.REFUSED, name=call.tool, paths=call.paths, text=shorten(text))
+        succeeded = get_text(event, "status") == "success"
+        return Activity(kind=ActivityKind.RESULT, name=call.tool, paths=call.paths, text=shorten(text), ok=succeeded)
 
-    def final(self, exit_code: int | None) -> Final:
-        stats = value_at(self._result, "stats")
+    def is_final(self, exit_code: int | None) -> ProgramResult:
+        stats = get_value(self._result, "stats")
         usage = Usage(
             requests=1,
-            input_tokens=count_at(stats, "input_tokens"),
-            output_tokens=count_at(stats, "output_tokens"),
-            cache_read_tokens=count_at(stats, "cached"),
+            input_tokens=get_count(stats, "input_tokens"),
+            output_tokens=get_count(stats, "output_tokens"),
+            cache_read_tokens=get_count(stats, "cached"),
             usd=None,
         )
         text = "".join(self._pieces).strip() or self._text.strip()
-        return Final(text, usage, self._find_main_model(stats), self._find_fault(exit_code))
+        return ProgramResult(text, usage, self._find_main_model(stats), self._find_fault(exit_code))
 
     def _find_main_model(self, stats: JsonValue) -> str:
         """Return the model that did most of the work: in automatic mode, the program may use several."""
-        models = value_at(stats, "models")
+        models = get_value(stats, "models")
         if not isinstance(models, Mapping) or not models:
             return self._model
-        return named(max(models, key=lambda name: count_at(models, name, "total_tokens")))
+        return shorten_name(max(models, key=lambda name: get_count(models, name, "total_tokens")))
 
     def _find_fault(self, exit_code: int | None) -> Fault | None:
         if exit_code == _NO_LOGIN:
             return Fault(kind=FaultKind.DENIED, why="it has no login: set GEMINI_API_KEY, or start `gemini` and log in")
-        if text_at(self._result, "status") != "error":
+        if get_text(self._result, "status") != "error":
             return None
-        why = shown(text_at(self._result, "error", "message")) or "it failed without a reason"
+        why = shorten(get_text(self._result, "error", "message")) or "it failed without a reason"
         status = (exit_code or 0) + 256
         if status in _LAST_STATUS:
-            return Fault(kind=kind_of_status(status), why=f"{status}: {why}")
+            return Fault(kind=classify_status(status), why=f"{status}: {why}")
         return Fault(kind=FaultKind.REJECTED if exit_code == _BAD_INPUT else FaultKind.FAILED, why=why)
 
 
@@ -240,8 +247,8 @@ PRESET = Preset(
     vendor="google",
     invoke=invoke,
     stream=GeminiStream,
-    limit=Limit.PATHS,
-    limits="its policy engine: edits of the declared files are allowed, all others are denied",
+    limit=EditLimit.PATHS,
+    limit_description="its policy engine: edits of the declared files are allowed, all others are denied",
     hosts=(
         "generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "aiplatform.googleapis.com",
         "oauth2.googleapis.com",
@@ -251,11 +258,11 @@ PRESET = Preset(
         "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION",
     ),
     login=(".gemini/oauth_creds.json", ".gemini/google_accounts.json"),
-    logged_in=(".gemini/oauth_creds.json",),
-    acp=acp,
-    acp_reads=False,
+    login_markers=(".gemini/oauth_creds.json",),
+    acp=invoke_acp,
+    can_read_over_acp=False,
     acp_mode="default",
-    troubles=(
+    known_problems=(
         "It reports failed commands as a success, and ends with the provider's status as its exit code.",
         "It cannot use a key in the desktop's keyring: set GEMINI_API_KEY.",
         "Vertex AI in one region needs `hosts = [\"REGION-aiplatform.googleapis.com\"]`.",

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import JsonValue
 
-from proofstone.agents.backends.programs.known.shared import Calls, Pieces, named, paths_of
-from proofstone.agents.backends.programs.lines import count_at, fields, objects_at, shown, text_at, value_at
-from proofstone.agents.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
+from proofstone.agents.backends.programs.known.shared import RecordedCalls, TextBuffer, shorten_name, shorten_paths
+from proofstone.agents.backends.programs.lines import get_count, get_objects, get_text, get_value, parse_object, shorten
+from proofstone.agents.backends.programs.preset import EditLimit, Invocation, LaunchRequest, Preset, ProgramResult
 from proofstone.agents.models import Activity, ActivityKind, Fault, FaultKind
 from proofstone.common.models import Usage
 
@@ -31,10 +31,10 @@ _RETRY_ADVICE = "Please re"
 """The advice to a person below an error: to retry, or to resend the message."""
 
 
-def invoke(errand: Errand) -> Invocation:
+def invoke(errand: LaunchRequest) -> Invocation:
     """Build the command line. Its read and write tools are the same: if it may do neither, it gets none and asks for
     ours."""
-    tools = ("--with-builtin", "developer") if errand.scope or errand.may_run else ()
+    tools = ("--with-builtin", "developer") if errand.scope or errand.can_run else ()
     model = (f"--model={errand.model}",) if errand.model else ()
     return Invocation(
         (
@@ -46,7 +46,7 @@ def invoke(errand: Errand) -> Invocation:
     )
 
 
-def acp(errand: Errand) -> Invocation:
+def invoke_acp(errand: LaunchRequest) -> Invocation:
     model = {"GOOSE_MODEL": errand.model} if errand.model else {}
     return Invocation(("acp", "--with-builtin", "developer"), _VARIABLES | {"GOOSE_MODE": "approve"} | model)
 
@@ -62,19 +62,19 @@ class GooseStream:
     """Read the output. A message arrives in pieces with the same id, and is complete when another event arrives."""
 
     def __init__(self) -> None:
-        self._pieces = Pieces()
+        self._pieces = TextBuffer()
         self._id = ""
         self._answered_id: str | None = None
         """The id of the last message that came from a model."""
         self._text = ""
         self._model = ""
         self._requests = 0
-        self._calls = Calls()
+        self._calls = RecordedCalls()
         self._complete: Mapping[str, JsonValue] = {}
         self._error = ""
 
     def line(self, text: str) -> Iterable[Activity]:
-        event = fields(text)
+        event = parse_object(text)
         if event is None:
             before, separator, why = text.partition("error: ")
             if separator and not before.strip():
@@ -83,33 +83,33 @@ class GooseStream:
         return tuple(self._read_event(event))
 
     def _read_event(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
-        match text_at(event, "type"):
+        match get_text(event, "type"):
             case "message":
-                yield from self._read_message(value_at(event, "message"))
+                yield from self._read_message(get_value(event, "message"))
             case "complete":
                 yield from self._end_message()
                 self._complete = event
             case "error":
                 yield from self._end_message()
-                self._error = text_at(event, "error")
+                self._error = get_text(event, "error")
 
     def _read_message(self, message: JsonValue) -> Iterator[Activity]:
-        if (id := named(text_at(message, "id"))) != self._id:
+        if (id := shorten_name(get_text(message, "id"))) != self._id:
             yield from self._end_message()
             self._id = id
-        model = named(text_at(message, "metadata", "inference", "requestedModel"))
+        model = shorten_name(get_text(message, "metadata", "inference", "requestedModel"))
         if model:
             self._model, self._error = model, ""  # the program has recovered
             self._requests += self._answered_id != id
             self._answered_id = id
-        for part in objects_at(message, "content"):
-            match text_at(part, "type"):
+        for part in get_objects(message, "content"):
+            match get_text(part, "type"):
                 case "text" if model:
-                    self._pieces.add(text_at(part, "text"))
-                case "text" if text_at(message, "role") == "assistant":
-                    yield self._read_notice(text_at(part, "text"))
+                    self._pieces.add(get_text(part, "text"))
+                case "text" if get_text(message, "role") == "assistant":
+                    yield self._read_notice(get_text(part, "text"))
                 case "error":
-                    self._error = text_at(part, "message")
+                    self._error = get_text(part, "message")
                 case "toolRequest":
                     yield from self._end_message()
                     yield self._read_call(part)
@@ -120,47 +120,47 @@ class GooseStream:
         """Read a message of the program itself, which no model has written."""
         if text.startswith(_ERROR_PREFIX) or text.startswith(tuple(_KINDS)):
             self._error = text
-        return Activity(kind=ActivityKind.NOTE, text=shown(text))
+        return Activity(kind=ActivityKind.NOTE, text=shorten(text))
 
     def _end_message(self) -> Iterator[Activity]:
-        text = "".join(self._pieces.taken())
+        text = "".join(self._pieces.take_all())
         if text.strip():
             self._text = text
-            yield Activity(kind=ActivityKind.SAID, text=shown(text))
+            yield Activity(kind=ActivityKind.SAID, text=shorten(text))
 
     def _read_call(self, part: Mapping[str, JsonValue]) -> Activity:
-        call = value_at(part, "toolCall", "value")
-        name, paths = named(text_at(call, "name")), paths_of(text_at(call, "arguments", "path"))
-        self._calls.add(text_at(part, "id"), name, paths)
-        text = text_at(call, "arguments", "command") or text_at(part, "toolCall", "error")
-        return Activity(kind=ActivityKind.TOOL, name=name, paths=paths, text=shown(text))
+        call = get_value(part, "toolCall", "value")
+        name, paths = shorten_name(get_text(call, "name")), shorten_paths(get_text(call, "arguments", "path"))
+        self._calls.add(get_text(part, "id"), name, paths)
+        text = get_text(call, "arguments", "command") or get_text(part, "toolCall", "error")
+        return Activity(kind=ActivityKind.TOOL, name=name, paths=paths, text=shorten(text))
 
     def _read_result(self, part: Mapping[str, JsonValue]) -> Activity:
-        call = self._calls.of(text_at(part, "id"))
-        result = value_at(part, "toolResult")
-        texts = [text_at(content, "text") for content in objects_at(result, "value", "content")]
-        text = "\n".join(filter(None, texts)) or text_at(result, "error")
-        succeeded = text_at(result, "status") == "success" and value_at(result, "value", "isError") is not True
-        return Activity(kind=ActivityKind.RESULT, name=call.tool, paths=call.paths, text=shown(text), ok=succeeded)
+        call = self._calls.get(get_text(part, "id"))
+        result = get_value(part, "toolResult")
+        texts = [get_text(content, "text") for content in get_objects(result, "value", "content")]
+        text = "\n".join(filter(None, texts)) or get_text(result, "error")
+        succeeded = get_text(result, "status") == "success" and get_value(result, "value", "isError") is not True
+        return Activity(kind=ActivityKind.RESULT, name=call.tool, paths=call.paths, text=shorten(text), ok=succeeded)
 
-    def final(self, exit_code: int | None) -> Final:
+    def is_final(self, exit_code: int | None) -> ProgramResult:
         """Return the result. The exit code is no help: it is 0 after most errors of the provider."""
         usage = Usage(
             requests=max(1, self._requests),
-            input_tokens=count_at(self._complete, "input_tokens"),
-            output_tokens=count_at(self._complete, "output_tokens"),
-            cache_read_tokens=count_at(self._complete, "cache_read_input_tokens"),
-            cache_write_tokens=count_at(self._complete, "cache_write_input_tokens"),
+            input_tokens=get_count(self._complete, "input_tokens"),
+            output_tokens=get_count(self._complete, "output_tokens"),
+            cache_read_tokens=get_count(self._complete, "cache_read_input_tokens"),
+            cache_write_tokens=get_count(self._complete, "cache_write_input_tokens"),
             usd=None,
         )
         text = "".join(self._pieces).strip() or self._text.strip()
-        return Final(text, usage, self._model, _build_fault(self._error) if self._error else None)
+        return ProgramResult(text, usage, self._model, _build_fault(self._error) if self._error else None)
 
 
 def _build_fault(error: str) -> Fault:
     why = error.removeprefix(_ERROR_PREFIX).partition(f"\n\n{_RETRY_ADVICE}")[0].strip()
     kind = next((kind for phrase, kind in _KINDS.items() if why.startswith(phrase)), FaultKind.FAILED)
-    return Fault(kind=kind, why=shown(why))
+    return Fault(kind=kind, why=shorten(why))
 
 
 PRESET = Preset(
@@ -171,8 +171,8 @@ PRESET = Preset(
     minimum="1.52.0",
     invoke=invoke,
     stream=GooseStream,
-    limit=Limit.NONE,
-    limits="none with `cli:`; with `acp:` it asks before each tool, and the client writes its files",
+    limit=EditLimit.NONE,
+    limit_description="none with `cli:`; with `acp:` it asks before each tool, and the client writes its files",
     hosts=("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "openrouter.ai"),
     keys=(
         "GOOSE_PROVIDER",
@@ -191,8 +191,8 @@ PRESET = Preset(
         "DATABRICKS_TOKEN",
     ),
     login=(".config/goose",),
-    logged_in=(".config/goose/secrets.yaml", ".config/goose/config.yaml"),
-    startup=(
+    login_markers=(".config/goose/secrets.yaml", ".config/goose/config.yaml"),
+    startup_files=(
         ".config/goose/config.yaml",
         ".config/goose/permission.yaml",
         ".config/goose/permissions",
@@ -206,7 +206,7 @@ PRESET = Preset(
         ".config/goose/recipes",
         ".config/goose/skills",
     ),
-    renewed=(
+    renewable_files=(
         ".config/goose/chatgpt_codex/tokens.json*",
         ".config/goose/databricks/oauth/*",
         ".config/goose/gemini_oauth/tokens.json*",
@@ -216,9 +216,9 @@ PRESET = Preset(
         ".config/goose/kimicode/token*.json*",
         ".config/goose/xai_oauth/tokens.json*",
     ),
-    acp=acp,
+    acp=invoke_acp,
     acp_mode="approve",
-    troubles=(
+    known_problems=(
         "It ends with 0 after an error of the provider.",
         "It cannot use a key in the desktop's keyring: set the key in the environment.",
         "Without a scope and without commands it has no tools of its own; with either it has all of them.",

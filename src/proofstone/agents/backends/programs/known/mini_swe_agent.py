@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from proofstone.agents.backends.programs.known.shared import Pieces, fault_in
-from proofstone.agents.backends.programs.lines import amount_in, shown
-from proofstone.agents.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
+from proofstone.agents.backends.programs.known.shared import TextBuffer, parse_litellm_fault
+from proofstone.agents.backends.programs.lines import parse_amount, shorten
+from proofstone.agents.backends.programs.preset import EditLimit, Invocation, LaunchRequest, Preset, ProgramResult
 from proofstone.agents.models import Activity, ActivityKind, Fault, FaultKind
 from proofstone.common.models import Usage
 
@@ -35,7 +35,7 @@ _STOP_REASONS = {
 }
 
 
-def invoke(errand: Errand) -> Invocation:
+def invoke(errand: LaunchRequest) -> Invocation:
     fits = len(errand.prompt.encode("utf-8", "replace")) <= _MAX_ARGUMENT_BYTES
     model = (f"--model={errand.model}",) if errand.model else ()
     return Invocation(
@@ -44,7 +44,7 @@ def invoke(errand: Errand) -> Invocation:
             f"--task={errand.prompt if fits else _TASK_IN_FILE}",
         ),
         _VARIABLES,
-        handed={} if fits else {"PROOFSTONE_TASK": errand.prompt},
+        files={} if fits else {"PROOFSTONE_TASK": errand.prompt},
     )
 
 
@@ -63,7 +63,7 @@ class MiniStream:
 
     def __init__(self) -> None:
         self._heading = ""
-        self._lines = Pieces()
+        self._lines = TextBuffer()
         self._text = ""
         self._steps = 0
         self._usd = 0.0
@@ -74,10 +74,10 @@ class MiniStream:
         if not step and not heading and not _RULE.match(line):
             self._lines.add(line)
             return ()
-        activities = tuple(self._read_block(list(self._lines.taken())))
+        activities = tuple(self._read_block(list(self._lines.take_all())))
         self._heading = heading[1] if heading else "Step" if step else ""
         if step:
-            self._steps, self._usd = int(amount_in(step["step"]) or 0), amount_in(step["usd"]) or 0.0
+            self._steps, self._usd = int(parse_amount(step["step"]) or 0), parse_amount(step["usd"]) or 0.0
         return activities
 
     def _read_block(self, lines: list[str]) -> Iterator[Activity]:
@@ -85,19 +85,19 @@ class MiniStream:
             text, *commands = _split_fences(lines)
             if text:
                 self._text = text
-                yield Activity(kind=ActivityKind.SAID, text=shown(text))
+                yield Activity(kind=ActivityKind.SAID, text=shorten(text))
             for command in commands:
-                yield Activity(kind=ActivityKind.TOOL, name="bash", text=shown(command))
+                yield Activity(kind=ActivityKind.TOOL, name="bash", text=shorten(command))
         elif self._heading == "Tool" and _NOT_EXECUTED not in lines:
             code = lines[1] if lines[:1] == ["<returncode>"] and len(lines) > 1 else ""
             text = "\n".join(lines[3:])
-            yield Activity(kind=ActivityKind.RESULT, name="bash", text=shown(text), ok=code == "0")
+            yield Activity(kind=ActivityKind.RESULT, name="bash", text=shorten(text), ok=code == "0")
 
-    def final(self, exit_code: int | None) -> Final:
+    def is_final(self, exit_code: int | None) -> ProgramResult:
         usage = Usage(requests=max(1, self._steps), usd=self._usd or None)
         last_lines = [line for line in self._lines if not line.startswith(_SAVED)]
         message = "\n".join(last_lines).strip() if self._heading == "Exit" else ""
-        return Final(message or self._text, usage, fault=_find_fault(message))
+        return ProgramResult(message or self._text, usage, fault=_find_fault(message))
 
 
 def _split_fences(lines: Iterable[str]) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ def _find_fault(message: str) -> Fault | None:
     """Return why the program gave up, from its last message, or None."""
     if why := _STOP_REASONS.get(message):
         return Fault(kind=FaultKind.FAILED, why=f"{message}: {why}")
-    return fault_in(message)
+    return parse_litellm_fault(message)
 
 
 PRESET = Preset(
@@ -125,17 +125,17 @@ PRESET = Preset(
     minimum="2.4.0",
     invoke=invoke,
     stream=MiniStream,
-    limit=Limit.NONE,
-    limits="none: it only runs commands",
+    limit=EditLimit.NONE,
+    limit_description="none: it only runs commands",
     hosts=("api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "openrouter.ai"),
     keys=(
         "OPENAI_API_KEY", "OPENAI_API_BASE", "ANTHROPIC_API_KEY", "ANTHROPIC_API_BASE", "GEMINI_API_KEY",
         "OPENROUTER_API_KEY", "OLLAMA_API_BASE", "MSWEA_MODEL_NAME",
     ),
     login=(".config/mini-swe-agent/.env",),
-    logged_in=(".config/mini-swe-agent/.env",),
-    startup=(".config/mini-swe-agent/.env",),
-    troubles=(
+    login_markers=(".config/mini-swe-agent/.env",),
+    startup_files=(".config/mini-swe-agent/.env",),
+    known_problems=(
         "It cannot work without commands, even in a role that may run none.",
         "It prints only text: it does not report tokens, and the price is rounded to cents.",
         "It is told to read a task above 100 kB from a file.",

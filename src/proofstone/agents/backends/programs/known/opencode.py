@@ -13,17 +13,17 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from proofstone.agents.backends.programs.known.shared import named, paths_of
+from proofstone.agents.backends.programs.known.shared import shorten_name, shorten_paths
 from proofstone.agents.backends.programs.lines import (
-    amount_at,
-    count_at,
-    fields,
-    kind_of_status,
-    shown,
-    text_at,
-    value_at,
+    classify_status,
+    get_amount,
+    get_count,
+    get_text,
+    get_value,
+    parse_object,
+    shorten,
 )
-from proofstone.agents.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
+from proofstone.agents.backends.programs.preset import EditLimit, Invocation, LaunchRequest, Preset, ProgramResult
 from proofstone.agents.models import Activity, ActivityKind, Fault, FaultKind
 from proofstone.common.models import Usage
 
@@ -46,7 +46,7 @@ _KINDS: Mapping[str, FaultKind] = {
 """By its name for the error, if there is no status."""
 
 
-def invoke(errand: Errand) -> Invocation:
+def invoke(errand: LaunchRequest) -> Invocation:
     model = (f"--model={_build_model_name(errand)}",) if errand.model else ()
     edit = {
         "*": "deny",
@@ -56,21 +56,21 @@ def invoke(errand: Errand) -> Invocation:
     return Invocation(("run", "--format", "json", "--pure", *model), variables, stdin=errand.prompt)
 
 
-def acp(errand: Errand) -> Invocation:
+def invoke_acp(errand: LaunchRequest) -> Invocation:
     """Build the command line. It asks only where its configuration says so, and the client answers by the scope."""
     edit = {"*": "ask" if errand.scope else "deny"}
     variables = {**_VARIABLES, "OPENCODE_CONFIG_CONTENT": _build_config(errand, edit, "ask")}
     return Invocation(("acp", "--pure"), variables)
 
 
-def _build_config(errand: Errand, edit: Mapping[str, str], bash_permission: str) -> str:
+def _build_config(errand: LaunchRequest, edit: Mapping[str, str], bash_permission: str) -> str:
     config: dict[str, JsonValue] = {
         "autoupdate": False,
         "share": "disabled",
         "snapshot": False,  # its own repository next to the login, with a copy of the work tree
         "permission": {
             "edit": dict(edit),
-            "bash": bash_permission if errand.may_run else "deny",
+            "bash": bash_permission if errand.can_run else "deny",
             "external_directory": "deny",
             "webfetch": "deny",
             "question": "deny",
@@ -95,16 +95,16 @@ def _translate_pattern(pattern: str, root: Path) -> Iterator[str]:
             yield from (f"{prefix}{plain}", f"{prefix}{plain}/*")
 
 
-def _build_model_name(errand: Errand) -> str:
+def _build_model_name(errand: LaunchRequest) -> str:
     return f"{_PROVIDER_NAME}/{errand.model}" if _uses_base_url(errand) else errand.model
 
 
-def _uses_base_url(errand: Errand) -> bool:
+def _uses_base_url(errand: LaunchRequest) -> bool:
     """Return whether the model belongs to the URL in the user's variables. Other models are named `provider/model`."""
     return "/" not in errand.model and bool(errand.model) and bool(errand.variables.get("OPENAI_BASE_URL"))
 
 
-def _build_provider(errand: Errand) -> dict[str, JsonValue]:
+def _build_provider(errand: LaunchRequest) -> dict[str, JsonValue]:
     key: dict[str, JsonValue] = {"apiKey": "{env:OPENAI_API_KEY}"} if errand.variables.get("OPENAI_API_KEY") else {}
     return {
         "npm": "@ai-sdk/openai-compatible",
@@ -121,64 +121,64 @@ class OpencodeStream:
         self._fault: Fault | None = None
 
     def line(self, text: str) -> Iterable[Activity]:
-        event = fields(text) or {}
-        part = value_at(event, "part")
-        match text_at(event, "type"):
+        event = parse_object(text) or {}
+        part = get_value(event, "part")
+        match get_text(event, "type"):
             case "text":
-                self._text = text_at(part, "text")
-                return [Activity(kind=ActivityKind.SAID, text=shown(self._text))]
+                self._text = get_text(part, "text")
+                return [Activity(kind=ActivityKind.SAID, text=shorten(self._text))]
             case "reasoning":
-                return [Activity(kind=ActivityKind.THOUGHT, text=shown(text_at(part, "text")))]
+                return [Activity(kind=ActivityKind.THOUGHT, text=shorten(get_text(part, "text")))]
             case "tool_use":
                 return _read_call(part)
             case "step_finish":
                 self._usage += _read_usage(part)
                 self._fault = None
             case "error":
-                self._fault = _build_fault(value_at(event, "error"))
+                self._fault = _build_fault(get_value(event, "error"))
                 return [Activity(kind=ActivityKind.NOTE, text=self._fault.why)]
         return ()
 
-    def final(self, exit_code: int | None) -> Final:
+    def is_final(self, exit_code: int | None) -> ProgramResult:
         usage = self._usage if self._usage.requests else Usage(requests=1, usd=None)
-        return Final(self._text, usage, fault=self._fault)
+        return ProgramResult(self._text, usage, fault=self._fault)
 
 
 def _read_call(part: JsonValue) -> list[Activity]:
     """Read a tool call. It is reported when it is over, with its arguments and its result."""
-    name = named(text_at(part, "tool"))
-    arguments = value_at(part, "state", "input")
+    name = shorten_name(get_text(part, "tool"))
+    arguments = get_value(part, "state", "input")
     if name == _INVALID_TOOL:
-        tool_name, why = named(text_at(arguments, "tool")), shown(text_at(arguments, "error"))
+        tool_name, why = shorten_name(get_text(arguments, "tool")), shorten(get_text(arguments, "error"))
         return [Activity(kind=ActivityKind.REFUSED, name=tool_name, text=why)]
-    paths = paths_of(text_at(arguments, "filePath"), text_at(arguments, "path"))
-    text = shown(text_at(arguments, "command") or text_at(arguments, "pattern"))
+    paths = shorten_paths(get_text(arguments, "filePath"), get_text(arguments, "path"))
+    text = shorten(get_text(arguments, "command") or get_text(arguments, "pattern"))
     tool = Activity(kind=ActivityKind.TOOL, name=name, text=text, paths=paths)
-    failed = text_at(part, "state", "status") == "error"
-    output = text_at(part, "state", "error") if failed else text_at(part, "state", "output")
+    failed = get_text(part, "state", "status") == "error"
+    output = get_text(part, "state", "error") if failed else get_text(part, "state", "output")
     if failed and _REFUSED in output:
-        return [tool, Activity(kind=ActivityKind.REFUSED, name=name, text=shown(output), paths=paths)]
-    ok = not failed and not count_at(part, "state", "metadata", "exit")
-    return [tool, Activity(kind=ActivityKind.RESULT, name=name, text=shown(output), paths=paths, ok=ok)]
+        return [tool, Activity(kind=ActivityKind.REFUSED, name=name, text=shorten(output), paths=paths)]
+    ok = not failed and not get_count(part, "state", "metadata", "exit")
+    return [tool, Activity(kind=ActivityKind.RESULT, name=name, text=shorten(output), paths=paths, ok=ok)]
 
 
 def _read_usage(part: JsonValue) -> Usage:
-    read, written = count_at(part, "tokens", "cache", "read"), count_at(part, "tokens", "cache", "write")
+    read, written = get_count(part, "tokens", "cache", "read"), get_count(part, "tokens", "cache", "write")
     return Usage(
         requests=1,
-        input_tokens=count_at(part, "tokens", "input") + read + written,
-        output_tokens=count_at(part, "tokens", "output") + count_at(part, "tokens", "reasoning"),
+        input_tokens=get_count(part, "tokens", "input") + read + written,
+        output_tokens=get_count(part, "tokens", "output") + get_count(part, "tokens", "reasoning"),
         cache_read_tokens=read,
         cache_write_tokens=written,
-        usd=amount_at(part, "cost") or None,  # it reports 0 for a model whose price it does not know
+        usd=get_amount(part, "cost") or None,  # it reports 0 for a model whose price it does not know
     )
 
 
 def _build_fault(error: JsonValue) -> Fault:
-    name = text_at(error, "name")
-    why = shown(text_at(error, "data", "message") or name) or "it failed without a reason"
-    status = count_at(error, "data", "statusCode")
-    kind = kind_of_status(status) if status else _KINDS.get(name, FaultKind.FAILED)
+    name = get_text(error, "name")
+    why = shorten(get_text(error, "data", "message") or name) or "it failed without a reason"
+    status = get_count(error, "data", "statusCode")
+    kind = classify_status(status) if status else _KINDS.get(name, FaultKind.FAILED)
     if status == 401 or name == "ProviderAuthError":
         why += "\nLog in with `opencode auth login`, or set the key of your provider; see `proofstone backends`."
     return Fault(kind=kind, why=why)
@@ -191,8 +191,8 @@ PRESET = Preset(
     minimum="1.18.0",
     invoke=invoke,
     stream=OpencodeStream,
-    limit=Limit.PATHS,
-    limits="its permissions for edits; where a pattern has stars, they are wider than Proofstone's",
+    limit=EditLimit.PATHS,
+    limit_description="its permissions for edits; where a pattern has stars, they are wider than Proofstone's",
     hosts=(
         "opencode.ai", "api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "openrouter.ai",
     ),
@@ -201,14 +201,14 @@ PRESET = Preset(
         "GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY",
     ),
     login=(".local/share/opencode", ".config/opencode"),
-    logged_in=(".local/share/opencode/auth.json",),
-    startup=(
+    login_markers=(".local/share/opencode/auth.json",),
+    startup_files=(
         ".config/opencode", ".local/share/opencode/bin", ".local/share/opencode/plugins",
         ".local/share/opencode/snapshot",
     ),
-    renewed=(".local/share/opencode/auth.json*",),
-    acp=acp,
-    troubles=(
+    renewable_files=(".local/share/opencode/auth.json*",),
+    acp=invoke_acp,
+    known_problems=(
         "It ends with exit code 0 when its edits were refused: only the diff counts.",
         "Its permissions do not apply to shell commands: only the diff shows what they write.",
         "It retries a provider that fails with 5xx for minutes, without any output.",

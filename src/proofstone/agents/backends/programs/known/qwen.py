@@ -12,18 +12,24 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic import JsonValue
 
-from proofstone.agents.backends.programs.known.shared import Calls, hook_command, hook_files, named, paths_of
-from proofstone.agents.backends.programs.lines import (
-    count_at,
-    fields,
-    kind_of_status,
-    objects_at,
-    relative,
-    shown,
-    text_at,
-    value_at,
+from proofstone.agents.backends.programs.known.shared import (
+    RecordedCalls,
+    build_hook_command,
+    build_hook_files,
+    shorten_name,
+    shorten_paths,
 )
-from proofstone.agents.backends.programs.preset import Errand, Final, Invocation, Limit, Preset
+from proofstone.agents.backends.programs.lines import (
+    classify_status,
+    get_count,
+    get_objects,
+    get_text,
+    get_value,
+    make_relative,
+    parse_object,
+    shorten,
+)
+from proofstone.agents.backends.programs.preset import EditLimit, Invocation, LaunchRequest, Preset, ProgramResult
 from proofstone.agents.models import Activity, ActivityKind, Fault, FaultKind
 from proofstone.common.models import Usage
 
@@ -44,25 +50,25 @@ _HOOK_REFUSALS = ("is not yours to change", "It is not clear which file")
 """Phrases of `scope_hook`."""
 
 
-def invoke(errand: Errand) -> Invocation:
+def invoke(errand: LaunchRequest) -> Invocation:
     schema = () if errand.schema is None else ("--json-schema", json.dumps(errand.schema))
     return Invocation(
         (*_build_arguments(errand), "--output-format", "stream-json", "--approval-mode", "yolo", *schema),
         _VARIABLES,
         stdin=errand.prompt,
-        handed=_build_files(errand),
+        files=_build_files(errand),
     )
 
 
-def acp(errand: Errand) -> Invocation:
+def invoke_acp(errand: LaunchRequest) -> Invocation:
     """Build the command line with which the client is asked about every edit and every command."""
     settings = {"QWEN_CODE_SYSTEM_SETTINGS_PATH": json.dumps(_SETTINGS)}
-    return Invocation(("--acp", *_build_arguments(errand)), _VARIABLES, handed=settings)
+    return Invocation(("--acp", *_build_arguments(errand)), _VARIABLES, files=settings)
 
 
-def _build_arguments(errand: Errand) -> tuple[str, ...]:
+def _build_arguments(errand: LaunchRequest) -> tuple[str, ...]:
     auth_type = next((method for key, method in _AUTHENTICATIONS.items() if errand.variables.get(key)), "")
-    excluded = (*_FETCHING, *(() if errand.scope else _EDITING), *(() if errand.may_run else _RUNNING))
+    excluded = (*_FETCHING, *(() if errand.scope else _EDITING), *(() if errand.can_run else _RUNNING))
     return (
         *("--chat-recording", "false", "--extensions", "none", "--exclude-tools", ",".join(excluded)),
         *(("--auth-type", auth_type) if auth_type else ()),
@@ -82,14 +88,14 @@ _SETTINGS: Mapping[str, JsonValue] = {
 }
 
 
-def _build_files(errand: Errand) -> Mapping[str, str]:
+def _build_files(errand: LaunchRequest) -> Mapping[str, str]:
     hook: JsonValue = {
         "matcher": f"^({'|'.join(_EDITING)})$",
         # Any exit code but 0 and 2 would allow the edit.
-        "hooks": [{"type": "command", "command": f"({hook_command()}) || exit 2", "timeout": 20_000}],
+        "hooks": [{"type": "command", "command": f"({build_hook_command()}) || exit 2", "timeout": 20_000}],
     }
     settings = json.dumps({**_SETTINGS, "hooks": {"PreToolUse": [hook]}})
-    return {"QWEN_CODE_SYSTEM_SETTINGS_PATH": settings, **hook_files(errand)}
+    return {"QWEN_CODE_SYSTEM_SETTINGS_PATH": settings, **build_hook_files(errand)}
 
 
 class QwenStream:
@@ -97,77 +103,77 @@ class QwenStream:
         self._root = ""
         self._model = ""
         self._text = ""
-        self._calls = Calls()
+        self._calls = RecordedCalls()
         self._result: Mapping[str, JsonValue] = {}
 
     def line(self, text: str) -> Iterable[Activity]:
-        event = fields(text)
+        event = parse_object(text)
         return tuple(self._read_event(event)) if event is not None else ()
 
     def _read_event(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
-        match text_at(event, "type"):
+        match get_text(event, "type"):
             case "system":
-                self._root = shown(text_at(event, "cwd")) or self._root
-                self._model = named(text_at(event, "model")) or self._model
+                self._root = shorten(get_text(event, "cwd")) or self._root
+                self._model = shorten_name(get_text(event, "model")) or self._model
             case "assistant":
                 yield from self._read_message(event)
             case "user":
-                for part in objects_at(event, "message", "content"):
-                    if text_at(part, "type") == "tool_result":
+                for part in get_objects(event, "message", "content"):
+                    if get_text(part, "type") == "tool_result":
                         yield self._read_result(part)
             case "result":
                 self._result = event
 
     def _read_message(self, event: Mapping[str, JsonValue]) -> Iterator[Activity]:
-        for part in objects_at(event, "message", "content"):
-            match text_at(part, "type"):
-                case "text" if text := text_at(part, "text").strip():
+        for part in get_objects(event, "message", "content"):
+            match get_text(part, "type"):
+                case "text" if text := get_text(part, "text").strip():
                     self._text = text
-                    yield Activity(kind=ActivityKind.SAID, text=shown(text))
-                case "thinking" if text := text_at(part, "thinking").strip():
-                    yield Activity(kind=ActivityKind.THOUGHT, text=shown(text))
+                    yield Activity(kind=ActivityKind.SAID, text=shorten(text))
+                case "thinking" if text := get_text(part, "thinking").strip():
+                    yield Activity(kind=ActivityKind.THOUGHT, text=shorten(text))
                 case "tool_use":
                     yield self._read_call(part)
 
     def _read_call(self, part: Mapping[str, JsonValue]) -> Activity:
-        name, arguments = named(text_at(part, "name")), value_at(part, "input")
-        path = text_at(arguments, "file_path") or text_at(arguments, "notebook_path") or text_at(arguments, "path")
-        paths = tuple(relative(path_name, self._root or "/") for path_name in paths_of(path))
-        self._calls.add(text_at(part, "id"), name, paths)
-        return Activity(kind=ActivityKind.TOOL, name=name, paths=paths, text=shown(text_at(arguments, "command")))
+        name, arguments = shorten_name(get_text(part, "name")), get_value(part, "input")
+        path = get_text(arguments, "file_path") or get_text(arguments, "notebook_path") or get_text(arguments, "path")
+        paths = tuple(make_relative(path_name, self._root or "/") for path_name in shorten_paths(path))
+        self._calls.add(get_text(part, "id"), name, paths)
+        return Activity(kind=ActivityKind.TOOL, name=name, paths=paths, text=shorten(get_text(arguments, "command")))
 
     def _read_result(self, part: Mapping[str, JsonValue]) -> Activity:
-        call = self._calls.of(text_at(part, "tool_use_id"))
-        text = text_at(part, "content")
-        failed = value_at(part, "is_error") is True
+        call = self._calls.get(get_text(part, "tool_use_id"))
+        text = get_text(part, "content")
+        failed = get_value(part, "is_error") is True
         if failed and (text.startswith(_DECLINED) or any(phrase in text for phrase in _HOOK_REFUSALS)):
-            return Activity(kind=ActivityKind.REFUSED, name=call.tool, paths=call.paths, text=shown(text))
-        return Activity(kind=ActivityKind.RESULT, name=call.tool, paths=call.paths, text=shown(text), ok=not failed)
+            return Activity(kind=ActivityKind.REFUSED, name=call.tool, paths=call.paths, text=shorten(text))
+        return Activity(kind=ActivityKind.RESULT, name=call.tool, paths=call.paths, text=shorten(text), ok=not failed)
 
-    def final(self, exit_code: int | None) -> Final:
+    def is_final(self, exit_code: int | None) -> ProgramResult:
         """Return the result. The exit code is no help: it is 0 even after an error of the provider."""
         usage = Usage(
-            requests=max(1, count_at(self._result, "num_turns")),
-            input_tokens=count_at(self._result, "usage", "input_tokens"),
-            output_tokens=count_at(self._result, "usage", "output_tokens"),
-            cache_read_tokens=count_at(self._result, "usage", "cache_read_input_tokens"),
+            requests=max(1, get_count(self._result, "num_turns")),
+            input_tokens=get_count(self._result, "usage", "input_tokens"),
+            output_tokens=get_count(self._result, "usage", "output_tokens"),
+            cache_read_tokens=get_count(self._result, "usage", "cache_read_input_tokens"),
             usd=None,
         )
-        text = text_at(self._result, "result").strip() or self._text
-        return Final(text, usage, self._model, self._find_fault(text))
+        text = get_text(self._result, "result").strip() or self._text
+        return ProgramResult(text, usage, self._model, self._find_fault(text))
 
     def _find_fault(self, text: str) -> Fault | None:
         """Find the fault in the text: the program reports an error message of the provider as a success."""
-        why = shown(text_at(self._result, "error", "message"))
+        why = shorten(get_text(self._result, "error", "message"))
         if any(why.startswith(phrase) for phrase in _NO_LOGIN):
             return Fault(kind=FaultKind.DENIED, why=f"{why} Or start `qwen` and log in.")
         if why.startswith(_NO_STRUCTURE):
             return Fault(kind=FaultKind.MALFORMED, why=why)
         if match := _API_ERROR.match(why or text):
             status = int(match[1] or 0)
-            return Fault(kind=kind_of_status(status) if status else FaultKind.UNAVAILABLE, why=shown(why or text))
-        if value_at(self._result, "is_error") is True:
-            return Fault(kind=FaultKind.FAILED, why=shown(why or text) or "it reported a failure without a reason")
+            return Fault(kind=classify_status(status) if status else FaultKind.UNAVAILABLE, why=shorten(why or text))
+        if get_value(self._result, "is_error") is True:
+            return Fault(kind=FaultKind.FAILED, why=shorten(why or text) or "it reported a failure without a reason")
         return None
 
 
@@ -178,8 +184,9 @@ PRESET = Preset(
     minimum="0.15.0",
     invoke=invoke,
     stream=QwenStream,
-    limit=Limit.PATHS,
-    limits="a hook before each edit, in settings that override all others; if the hook cannot run, edits are denied",
+    limit=EditLimit.PATHS,
+    limit_description="a hook before each edit, in settings that override all others; if the hook cannot run, "
+    "edits are denied",
     hosts=(
         "chat.qwen.ai",
         "dashscope.aliyuncs.com",
@@ -203,8 +210,8 @@ PRESET = Preset(
         "OPENROUTER_API_KEY",
     ),
     login=(".qwen",),
-    logged_in=(".qwen/oauth_creds.json", ".qwen/.env", ".qwen/settings.json"),
-    startup=(
+    login_markers=(".qwen/oauth_creds.json", ".qwen/.env", ".qwen/settings.json"),
+    startup_files=(
         ".qwen/settings.json",
         ".qwen/.env",
         ".qwen/QWEN.md",
@@ -223,11 +230,11 @@ PRESET = Preset(
         ".qwen/rules",
         ".qwen/skills",
     ),
-    renewed=(".qwen/oauth_creds.json*", ".qwen/oauth_creds.lock"),
-    acp=acp,
+    renewable_files=(".qwen/oauth_creds.json*", ".qwen/oauth_creds.lock"),
+    acp=invoke_acp,
     acp_mode="default",
-    schema=True,
-    troubles=(
+    has_schema_option=True,
+    known_problems=(
         "It reports errors of the provider and failed commands as a success.",
         "It retries a provider that fails or limits the rate for a minute and a half.",
         "It edits only files that it has read in the same run.",

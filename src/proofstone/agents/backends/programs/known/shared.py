@@ -17,12 +17,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from proofstone.agents.backends.programs.lines import shown
-from proofstone.agents.backends.programs.preset import Errand
+from proofstone.agents.backends.programs.lines import shorten
+from proofstone.agents.backends.programs.preset import LaunchRequest
 from proofstone.agents.models import Fault, FaultKind
 
 
-def hook_command() -> str:
+def build_hook_command() -> str:
     """Return the command line of the hook, for the program's shell inside the sandbox.
 
     The shell finds the files by the variables that name them. The interpreter is the real one, because a link in a
@@ -34,7 +34,7 @@ def hook_command() -> str:
     return f"{run} || {{ echo 'Could not check whether you may change this file.' >&2; exit 2; }}"
 
 
-def hook_files(errand: Errand) -> dict[str, str]:
+def build_hook_files(errand: LaunchRequest) -> dict[str, str]:
     """Return the files of the hook. It gets the source of `proofstone.common.globs`, so that there is only one rule."""
     return {
         "PROOFSTONE_HOOK": files("proofstone.agents.backends.programs.known")
@@ -65,7 +65,7 @@ _KINDS = {
 }
 
 
-def fault_in(text: str) -> Fault | None:
+def parse_litellm_fault(text: str) -> Fault | None:
     """Return the fault that the text begins with, or None."""
     match = _ERROR.match(text.strip())
     if match is None:
@@ -83,45 +83,45 @@ _OVERHEAD: Final = 64
 """Memory of a piece in addition to its characters."""
 
 
-def named(text: str) -> str:
+def shorten_name(text: str) -> str:
     """Shorten a name to the longest that is kept."""
     return text[:_MAX_NAME_CHARS]
 
 
-def paths_of(*paths: str) -> tuple[str, ...]:
+def shorten_paths(*paths: str) -> tuple[str, ...]:
     """Return the paths that are not empty, each as long as an activity shows."""
-    return tuple(shown(path) for path in paths if path)[:_MAX_PATHS]
+    return tuple(shorten(path) for path in paths if path)[:_MAX_PATHS]
 
 
 @dataclass(frozen=True)
-class Call:
+class RecordedCall:
     """What is remembered of a tool call, because its result does not repeat it."""
 
     tool: str = ""
     paths: tuple[str, ...] = ()
 
 
-class Calls:
+class RecordedCalls:
     """The last tool calls, by the ids that the program gives them."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, RecordedCall] = {}
 
     def __len__(self) -> int:
         return len(self._calls)
 
     def add(self, id: str, tool: str, paths: tuple[str, ...]) -> None:
-        self._calls.pop(named(id), None)
-        self._calls[named(id)] = Call(named(tool), paths)
+        self._calls.pop(shorten_name(id), None)
+        self._calls[shorten_name(id)] = RecordedCall(shorten_name(tool), paths)
         if len(self._calls) > _MAX_CALLS:
             del self._calls[next(iter(self._calls))]
 
-    def of(self, id: str) -> Call:
+    def get(self, id: str) -> RecordedCall:
         """Return the call, or an empty one if the id is unknown."""
-        return self._calls.get(named(id), Call())
+        return self._calls.get(shorten_name(id), RecordedCall())
 
 
-class Pieces:
+class TextBuffer:
     """Pieces or lines of a text that is not complete yet."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class Pieces:
         while self._size > _MAX_TEXT_CHARS + _OVERHEAD:
             self._size -= len(self._pieces.popleft()) + _OVERHEAD
 
-    def taken(self) -> Iterable[str]:
+    def take_all(self) -> Iterable[str]:
         """Return all pieces, and start anew."""
         pieces, self._pieces, self._size = self._pieces, deque(), 0
         return pieces

@@ -1,0 +1,230 @@
+"""Check an attempt on the exact tree that may be committed: merged onto the current tip of the branch.
+
+If the branch has moved since the task began, the merged tree is checked. The module also finds the tip of the run's
+branch, which the next commit follows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from proofstone.agents.roles.models.gate import (
+    CLAIM_MISMATCH,
+    AttemptFailure,
+    ExecutorResult,
+    FailureReason,
+    FailureType,
+)
+from proofstone.check.context import CheckRequest
+from proofstone.check.models import CheckReport
+from proofstone.check.rules.file_requests import grant_files
+from proofstone.check.run import CheckRun
+from proofstone.common.models import ChangeKind, Finding
+from proofstone.errors import RepositoryError
+from proofstone.faults import fault_point
+from proofstone.gate.context import GateContext, GateJournal
+from proofstone.gate.models import AttemptChecked, AttemptFailed, Evidence, GateSetup, TaskRecord
+from proofstone.gate.rules import pass_rule as architect_rules
+from proofstone.gate.rules.pass_rule import build_evidence, classify_failure, find_unmet_by_checks
+from proofstone.gate.rules.questions import build_task_message
+from proofstone.gate.rules.state_machine import starts_clean
+from proofstone.git.commit import CommitIdentity, CommitIntent, find_branch_tip, to_ref, write_commit
+from proofstone.git.merge import CleanMerge, MergeConflict, merge_trees
+from proofstone.git.repository import Repository
+from proofstone.git.snapshot import Snapshot, snapshot_of_tree
+from proofstone.git.store import pin
+from proofstone.machine.files import remove_folder
+from proofstone.plans.models import PlanTask
+
+_MAX_CONFLICTS = 5
+
+
+@dataclass
+class AttemptChecker:
+    """Runs the checks of attempts."""
+
+    gate: GateContext
+    _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def check(
+        self, task: PlanTask, record: TaskRecord, onto: str, findings: Sequence[Finding]
+    ) -> AttemptChecked | AttemptFailed:
+        """Check the attempt on top of the commit `onto`. `findings` are those of freezing the work tree."""
+        if record.claim is None or record.tree is None or record.base_commit is None:
+            raise AssertionError(f"{record.id} has nothing to check")
+        fault_point("gate.before-check")
+        merged = merge_trees(self.gate.context.store, base_commit=record.base_commit, tip=onto, tree=record.tree)
+        if not isinstance(merged, CleanMerge):
+            return _build_conflict_failure(record, merged, onto)
+        event = self._check_tree(task, record, record.claim, onto, merged.tree, findings)
+        fault_point("gate.after-check")
+        return event
+
+    def _check_tree(
+        self,
+        task: PlanTask,
+        record: TaskRecord,
+        claim: ExecutorResult,
+        onto: str,
+        tree: str,
+        findings: Sequence[Finding],
+    ) -> AttemptChecked | AttemptFailed:
+        gate = self.gate
+        scratch = gate.context.scratch / f"checks-{next(self._numbers)}"
+        world = gate.context_at(onto, task.id, record.attempt, scratch)
+        frozen = snapshot_of_tree(world.store, world.base_tree, tree, findings)
+        allowed = _find_allowed_files(task, claim, frozen)
+        request = CheckRequest(
+            tree=frozen,
+            verify=task.verify,
+            must_pass=task.must_pass,
+            files=(*task.files, *allowed),
+            heldout=task.heldout,
+            heldout_files=Path(folder) if task.heldout and (folder := gate.setup.heldout_files) else None,
+            verify_seconds=gate.verify_seconds(record),
+            flaky_allowed=task.flaky_allowed,
+            accept_test_changes=task.test_changes,
+        )
+        run = CheckRun(world, request)
+        report = run.run_checks()
+        remove_folder(scratch)
+        evidence = build_evidence(
+            task,
+            claim,
+            report,
+            present=_present_paths(frozen),
+            touched=_touched_paths(frozen),
+            large=run.is_large,
+            allowed=allowed,
+            continued=not starts_clean(record.attempt) or gate.setup.hooks == "run",
+        )
+        unmet = find_unmet_by_checks(evidence)
+        if unmet:
+            return _build_failure(record, task, report, unmet, evidence)
+        rules = architect_rules.review_evidence(task, evidence, report.findings, deleted=_deleted_paths(frozen))
+        return AttemptChecked(evidence=evidence, commit=self._write_candidate(task, onto, report), rules=rules)
+
+    def _write_candidate(self, task: PlanTask, onto: str, report: CheckReport) -> str:
+        """Write the commit that will be published if it is approved. No branch refers to it yet."""
+        setup = self.gate.setup
+        intent = CommitIntent(
+            tree=report.tree,
+            parent=onto,
+            message=build_task_message(self.gate.plan, task, report.changed, run_id=self.gate.context.run_id),
+            author=CommitIdentity(setup.author_name, setup.author_email),
+            date=f"{int(datetime.now(UTC).timestamp())} +0000",
+        )
+        commit = write_commit(self.gate.context.store, intent, sign=setup.sign)
+        pin(self.gate.context.store, self.gate.context.run_id, task.id, commit)
+        return commit
+
+
+def _find_allowed_files(task: PlanTask, claim: ExecutorResult, frozen: Snapshot) -> tuple[str, ...]:
+    """Return the undeclared files that the executor asked for and may change. An `__init__.py` must be new."""
+    kinds = {path.path: path.kind for path in frozen.change.paths}
+    granted_paths = grant_files(claim.files_requested, task.files)
+    new = [path for path in granted_paths if kinds.get(path) is ChangeKind.ADDED]
+    return tuple(new) + tuple(
+        path for path in granted_paths if kinds.get(path) is ChangeKind.MODIFIED and not path.endswith("__init__.py")
+    )
+
+
+def _present_paths(frozen: Snapshot) -> list[str]:
+    return [path.path for path in frozen.change.paths if path.kind is not ChangeKind.DELETED]
+
+
+def _touched_paths(frozen: Snapshot) -> list[str]:
+    return [path.path for path in frozen.change.paths]
+
+
+def _deleted_paths(frozen: Snapshot) -> list[str]:
+    return [path.path for path in frozen.change.paths if path.kind is ChangeKind.DELETED]
+
+
+def _build_failure(
+    record: TaskRecord,
+    task: PlanTask,
+    report: CheckReport,
+    unmet: Sequence[FailureReason],
+    evidence: Evidence,
+) -> AttemptFailed:
+    mismatches = tuple(
+        FailureReason(check=CLAIM_MISMATCH, layer="gate", detail=detail) for detail in evidence.mismatches
+    )
+    failure = AttemptFailure(
+        attempt=record.attempt,
+        type=classify_failure(report, task),
+        error=unmet[0].detail,
+        reasons=(*unmet, *mismatches),
+        passed=evidence.passing,
+    )
+    return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim)
+
+
+def _build_conflict_failure(record: TaskRecord, conflicts: Sequence[MergeConflict], onto: str) -> AttemptFailed:
+    """Name the conflicts with both sides, so that nothing is lost. The next attempt starts from the branch."""
+    reasons = tuple(
+        FailureReason(
+            check="merge-conflict",
+            layer="gate",
+            detail=f"{conflict.path} ({conflict.kind}): on the branch\n{conflict.ours}\n"
+            f"in this task\n{conflict.theirs}",
+        )
+        for conflict in conflicts[:_MAX_CONFLICTS]
+    )
+    names = ", ".join(conflict.path for conflict in conflicts[:_MAX_CONFLICTS])
+    error = f"it conflicts with the latest commits ({onto[:12]}) in {names}"
+    failure = AttemptFailure(attempt=record.attempt, type=FailureType.VERIFY_FAILURE, error=error, reasons=reasons)
+    return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim)
+
+
+class BranchTip(NamedTuple):
+    """The tip of the run's branch."""
+
+    commit: str
+    """The parent of the next commit."""
+    position: str | None
+    """Where the branch is. Before the first commit of the run, it may not exist, or be an older branch of the same name
+    without commits of its own.
+    """
+
+
+def find_run_tip(repository: Repository, setup: GateSetup, journal: GateJournal) -> BranchTip:
+    """Return the last commit of the branch, even if a person added it; the run's base if nothing was committed yet."""
+    branch_position = find_branch_tip(repository, setup.branch)
+    last_commit = _last_commit(journal) or setup.base_commit
+    if branch_position is not None and (
+        branch_position == last_commit or _is_ancestor(repository, last_commit, branch_position)
+    ):
+        return BranchTip(branch_position, branch_position)
+    if last_commit == setup.base_commit and (
+        branch_position is None or _is_ancestor(repository, branch_position, last_commit)
+    ):
+        return BranchTip(last_commit, branch_position)
+    raise RepositoryError(
+        f"the branch {setup.branch} no longer contains {last_commit[:12]}, which this run committed to it",
+        hint=f"restore it: git branch --force {setup.branch} {last_commit[:12]}",
+    )
+
+
+def find_foreign_commits(repository: Repository, setup: GateSetup, journal: GateJournal) -> tuple[str, ...]:
+    """Return commits on the branch since the run's base that the run did not make and that replace no task yet."""
+    if find_branch_tip(repository, setup.branch) is None:
+        return ()
+    listed = repository.git.run_line("rev-list", to_ref(setup.branch), "--not", setup.base_commit).splitlines()
+    known = {commit for record in journal.records.values() for commit in (record.commit, record.settled_by)}
+    return tuple(commit for commit in listed if commit not in known)
+
+
+def _last_commit(journal: GateJournal) -> str | None:
+    committed = [(step.seq, id) for id, steps in journal.steps.items() for step in steps if step.kind == "committed"]
+    return journal.records[max(committed)[1]].commit if committed else None
+
+
+def _is_ancestor(repository: Repository, older: str, newer: str) -> bool:
+    return repository.git.run("merge-base", "--is-ancestor", older, newer, accept=range(256)).returncode == 0

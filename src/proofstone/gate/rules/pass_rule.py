@@ -1,0 +1,365 @@
+"""The PASS rule of the task gate, the evidence for it, the architect made of rules, and the limits of overrides. Pure.
+
+A task passes if and only if every row holds:
+
+    | condition         | holds when                                                                             |
+    |-------------------|----------------------------------------------------------------------------------------|
+    | executor          | it reports success, and not that a done criterion is unmet                             |
+    | verify            | there is a verify command, Proofstone ran it, and it exited with 0                     |
+    | signals           | at least 2 distinct checks passed (3 for a large task), without trivial ones           |
+    | required-checks   | no required check failed or is unverifiable, and no finding blocks                     |
+    | regression        | nothing that passed on the base fails now                                              |
+    | scope             | every changed file is declared                                                         |
+    | architect         | the last verdict of every architect is APPROVED, and none asks for a person            |
+    | done              | every done criterion is linked to a check or to an architect's verdict                 |
+
+The architect made of rules always gives a verdict, and judges the evidence only:
+
+    | subject       | rejects if                            | has a concern if                                        |
+    |---------------|---------------------------------------|---------------------------------------------------------|
+    | files         | nothing was changed                   | a declared file was not touched                         |
+    | evidence      | no verify command passed              | a check is flaky or something caps the confidence       |
+    | done criteria |                                       | no check can show that a criterion is met               |
+    | side effects  |                                       | files were deleted, or made executable                  |
+    | suppressions  |                                       | there is an informational finding                       |
+    | claims        |                                       | the executor's claim contradicts the observation        |
+
+A skip or a force is never a pass: Proofstone does not commit the task, and every view of it says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from proofstone.agents.roles.models.gate import (
+    ArchitectDecision,
+    ArchitectVerdict,
+    ExecutorResult,
+    ExecutorStatus,
+    FailureReason,
+    FailureType,
+    Recommendation,
+)
+from proofstone.check.models import CheckKind, CheckLine, CheckReport
+from proofstone.common.globs import find_undeclared, matches
+from proofstone.common.models import Confidence, Finding, Outcome, Severity, Verdict
+from proofstone.gate.models import Evidence, TaskRecord, VerifyRun
+from proofstone.gate.rules.criteria import link_criteria
+from proofstone.plans.models import PlanTask
+
+MIN_SIGNALS: Final = 2
+MIN_SIGNALS_LARGE: Final = 3
+
+
+def find_unmet(evidence: Evidence, verdicts: Sequence[ArchitectVerdict]) -> tuple[FailureReason, ...]:
+    """Return what keeps the task from passing; nothing if it passes."""
+    return (*find_unmet_by_checks(evidence), *find_unmet_by_architects(evidence, verdicts))
+
+
+def find_unmet_by_checks(evidence: Evidence) -> tuple[FailureReason, ...]:
+    """Return the unmet conditions that need no architect."""
+    reasons: list[FailureReason] = []
+    if evidence.claim.status is not ExecutorStatus.SUCCESS or evidence.claim.done_criteria_met is False:
+        reasons.append(_make_reason("executor", "the executor does not report success"))
+    if not evidence.verify:
+        reasons.append(_make_reason("verify", "no verify command was run"))
+    reasons += [_make_verify_reason(run) for run in evidence.verify if not _is_met(run, evidence)]
+    needed = MIN_SIGNALS_LARGE if evidence.large else MIN_SIGNALS
+    if len(set(evidence.passing)) < needed:
+        passed = ", ".join(sorted(set(evidence.passing))) or "none"
+        detail = (
+            f"{len(set(evidence.passing))} of the {needed} required passing checks ({passed}); "
+            "add another command to <verify> on its own line, or add a test suite to the project"
+        )
+        reasons.append(_make_reason("signals", detail))
+    reasons += evidence.failing
+    reasons += [_make_reason("regression", f"{test} passed on the base and fails now") for test in evidence.regressions]
+    reasons += [_make_reason("scope", f"{path} was changed but is not among <files>") for path in evidence.undeclared]
+    return tuple(reasons)
+
+
+def find_unmet_by_architects(evidence: Evidence, verdicts: Sequence[ArchitectVerdict]) -> tuple[FailureReason, ...]:
+    """Return the unmet conditions that depend on the architects."""
+    if not verdicts:
+        return (_make_reason("architect", "no architect gave a verdict"),)
+    reasons = [_make_rejection(verdict) for verdict in verdicts if verdict.verdict is not ArchitectDecision.APPROVED]
+    reasons += [
+        _make_reason("architect", f"{verdict.by or 'the architect'} asks for a person: {verdict.feedback}".rstrip(": "))
+        for verdict in verdicts
+        if verdict.verdict is ArchitectDecision.APPROVED and verdict.recommendation is not Recommendation.COMMIT
+    ]
+    if not evidence.criteria:
+        reasons.append(_make_reason("done", "there is no done criterion"))
+    return tuple(reasons)
+
+
+def rate_task_confidence(evidence: Evidence, verdicts: Sequence[ArchitectVerdict]) -> Confidence:
+    """Return the confidence in a task that passed: that of the checks, capped by prose criteria and the architects."""
+    levels = [evidence.confidence, *(verdict.confidence for verdict in verdicts)]
+    if any(link.is_prose for link in evidence.criteria) or any(run.flaky for run in evidence.verify):
+        levels.append(Confidence.MEDIUM)
+    return Confidence.weakest(levels) or Confidence.LOW
+
+
+def _is_met(run: VerifyRun, evidence: Evidence) -> bool:
+    if run.verdict is not Verdict.PASS:
+        return False
+    return run.exit_code == 0 or (run.flaky and evidence.flaky_allowed)
+
+
+def _make_verify_reason(run: VerifyRun) -> FailureReason:
+    if run.flaky:
+        detail = f"`{run.command}` is flaky: it failed, then passed, on the same tree"
+    elif run.exit_code is None:
+        detail = f"`{run.command}` did not finish"
+    elif run.exit_code == 0:
+        detail = f"`{run.command}` exited with 0, but that is not trusted: see the other reasons"
+    else:
+        detail = f"`{run.command}` ended with exit code {run.exit_code}"
+    verdict = Verdict.UNVERIFIABLE if run.verdict is Verdict.UNVERIFIABLE else Verdict.FAIL
+    return FailureReason(check="verify", layer="gate", verdict=verdict, detail=detail, artifact=run.artifact)
+
+
+def _make_rejection(verdict: ArchitectVerdict) -> FailureReason:
+    text = verdict.feedback or "; ".join((*verdict.concerns, *verdict.findings)) or "rejected without a reason"
+    return _make_reason("architect", f"{verdict.by or 'the architect'}: {text}")
+
+
+def _make_reason(condition: str, detail: str) -> FailureReason:
+    return FailureReason(check=condition, layer="gate", verdict=Verdict.FAIL, detail=detail)
+
+
+_TRIVIAL: Final = (CheckKind.CONFLICT, CheckKind.SIZE)
+_REPORTED_BY_SCOPE: Final = "undeclared-file"
+
+
+def build_evidence(
+    task: PlanTask,
+    claim: ExecutorResult,
+    report: CheckReport,
+    *,
+    present: Sequence[str],
+    touched: Sequence[str],
+    large: bool,
+    allowed: tuple[str, ...] = (),
+    continued: bool = False,
+) -> Evidence:
+    """Build the evidence from a check report.
+
+    `present`: changed files that exist now; `touched`: all files that the executor changed, even if it restored them;
+    `allowed`: undeclared files that it asked for and may change.
+    """
+    verify = tuple(_list_verify_runs(task, report))
+    return Evidence(
+        tree=report.tree,
+        base_commit=report.base_commit,
+        claim=claim,
+        verify=verify,
+        passing=tuple(line.name for line in report.checks if _counts(line)),
+        large=large,
+        failing=tuple(_list_failing_checks(report, verify)),
+        regressions=report.regressions,
+        undeclared=find_undeclared(touched, (*task.files, *allowed)),
+        changed=report.changed,
+        criteria=link_criteria(task, report, present),
+        flaky_allowed=task.flaky_allowed,
+        confidence=report.confidence,
+        caps=report.caps,
+        granted=allowed,
+        mismatches=tuple(find_mismatches(claim, verify, touched, continued=continued)),
+    )
+
+
+def find_mismatches(
+    claim: ExecutorResult, verify: Sequence[VerifyRun], touched: Sequence[str], *, continued: bool
+) -> Iterable[str]:
+    """Yield claims about an exit code or the changed files that contradict what Proofstone observed.
+
+    An attempt that continued another one's work need not list what that one changed.
+    """
+    reported = claim.verification
+    if reported is not None and reported.exit_code is not None:
+        for run in verify:
+            is_same_command = (
+                not reported.command.strip() or reported.command.strip() == run.command.strip() or len(verify) == 1
+            )
+            if is_same_command and run.exit_code is not None and (reported.exit_code == 0) != (run.exit_code == 0):
+                claimed = f"`{reported.command.strip() or run.command}` ended with exit code {reported.exit_code}"
+                yield f"it says that {claimed}; when Proofstone ran it, `{run.command}` ended with {run.exit_code}"
+                break
+    if claim.files_modified is None:
+        return
+    listed = {path.removeprefix("./") for path in claim.files_modified}
+    if invented := sorted(listed - set(touched)):
+        yield f"it says that it changed {', '.join(invented[:5])}, which it did not"
+    hidden = sorted(set(touched) - listed)
+    if hidden and not continued:
+        yield f"it changed {', '.join(hidden[:5])}, which it does not report"
+
+
+def find_timed_out_command(report: CheckReport, task: PlanTask) -> str:
+    """Return the verify command that did not end before its deadline, or ""."""
+    limits = {finding.check for finding in report.findings if finding.rule == "limit"}
+    late = [
+        line for line in _find_verify_lines(task, report) if line.name in limits and "not finished after" in line.reason
+    ]
+    return late[0].command if late else ""
+
+
+def classify_failure(report: CheckReport, task: PlanTask) -> FailureType:
+    return FailureType.TIMEOUT if find_timed_out_command(report, task) else FailureType.VERIFY_FAILURE
+
+
+def _counts(line: CheckLine) -> bool:
+    return line.verdict is Verdict.PASS and line.kind not in _TRIVIAL
+
+
+def _find_verify_lines(task: PlanTask, report: CheckReport) -> list[CheckLine]:
+    return [line for line in report.checks if line.kind is CheckKind.VERIFY and line.command in task.verify]
+
+
+def _list_verify_runs(task: PlanTask, report: CheckReport) -> Iterable[VerifyRun]:
+    for line in _find_verify_lines(task, report):
+        flaky = line.name in report.flaky or any(
+            finding.rule == "flaky" and finding.check == line.name for finding in report.findings
+        )
+        yield VerifyRun(
+            command=line.command,
+            exit_code=line.exit_code,
+            verdict=line.verdict,
+            flaky=flaky,
+            artifact=line.artifact,
+        )
+
+
+def _list_failing_checks(report: CheckReport, verify: Sequence[VerifyRun]) -> Iterable[FailureReason]:
+    """Yield all reasons against the task besides the exit code of the verify command.
+
+    The exit code is a condition of its own.
+    """
+    reported_commands = {run.command for run in verify if run.exit_code != 0}
+    has_reason = False
+    for line in report.checks:
+        is_failed = line.verdict is Verdict.FAIL and line.decides
+        is_unverified = line.verdict is Verdict.UNVERIFIABLE and line.required
+        if is_failed or is_unverified:
+            has_reason = True
+            if line.kind is CheckKind.VERIFY and line.command in reported_commands:
+                continue
+            detail = line.reason or line.verdict.value
+            yield FailureReason(
+                check=line.name, layer="cascade", verdict=line.verdict, detail=detail, artifact=line.artifact
+            )
+    for finding in report.findings:
+        if finding.severity is not Severity.MINOR:
+            has_reason = True
+            if finding.rule != _REPORTED_BY_SCOPE:
+                yield _convert_finding(finding)
+    if report.outcome is not Outcome.PASSED and not has_reason:
+        yield FailureReason(check="outcome", layer="cascade", detail=report.reason)
+
+
+def _convert_finding(finding: Finding) -> FailureReason:
+    where = f"{finding.path}{f':{finding.line}' if finding.line else ''}: " if finding.path else ""
+    return FailureReason(
+        check=finding.rule,
+        layer=finding.layer,
+        verdict=Verdict.FAIL,
+        detail=f"{where}{finding.detail}. {finding.fix}",
+        artifact=finding.artifact,
+    )
+
+
+RULES_ARCHITECT: Final = "rules"
+_MAX_CONCERNS: Final = 20
+
+
+def review_evidence(
+    task: PlanTask, evidence: Evidence, findings: Sequence[Finding], *, deleted: Sequence[str] = ()
+) -> ArchitectVerdict:
+    """Return the verdict of the rules."""
+    rejections = _list_rejections(evidence)
+    concerns = tuple(_list_concerns(task, evidence, findings, deleted))[:_MAX_CONCERNS]
+    if rejections:
+        return ArchitectVerdict(
+            verdict=ArchitectDecision.REJECTED,
+            confidence=Confidence.HIGH,
+            concerns=concerns,
+            recommendation=Recommendation.RETRY,
+            feedback="; ".join(rejections),
+            by=RULES_ARCHITECT,
+        )
+    return ArchitectVerdict(
+        verdict=ArchitectDecision.APPROVED,
+        confidence=Confidence.MEDIUM if concerns else Confidence.HIGH,
+        findings=tuple(_list_met_criteria(evidence)),
+        concerns=concerns,
+        recommendation=Recommendation.COMMIT,
+        by=RULES_ARCHITECT,
+    )
+
+
+def _list_rejections(evidence: Evidence) -> list[str]:
+    rejections = []
+    if not evidence.changed:
+        rejections.append("nothing was changed, so there is nothing to commit")
+    if not any(run.verdict is Verdict.PASS for run in evidence.verify):
+        rejections.append("no verify command passed")
+    return rejections
+
+
+def _list_met_criteria(evidence: Evidence) -> list[str]:
+    return [
+        f"{link.criterion}: shown by {link.check}" if link.check else f"{link.criterion}: no evidence against it"
+        for link in evidence.criteria
+    ]
+
+
+def _list_concerns(
+    task: PlanTask, evidence: Evidence, findings: Sequence[Finding], deleted: Sequence[str]
+) -> list[str]:
+    concerns = [*evidence.mismatches]
+    concerns += [f"{path} was also changed, at the executor's request" for path in evidence.granted]
+    concerns += [
+        f"{pattern} is declared but was not touched"
+        for pattern in task.files
+        if not any(matches(pattern, path) for path in evidence.changed)
+    ]
+    concerns += [f"no check shows this: {link.criterion}" for link in evidence.criteria if link.is_prose]
+    concerns += [f"{path} was deleted" for path in deleted]
+    concerns += [f"`{run.command}` is flaky" for run in evidence.verify if run.flaky]
+    concerns += [_describe_finding(finding) for finding in findings if finding.severity is Severity.MINOR]
+    return list(dict.fromkeys(concerns))
+
+
+def _describe_finding(finding: Finding) -> str:
+    where = f" in {finding.path}{f':{finding.line}' if finding.line else ''}" if finding.path else ""
+    return f"{finding.rule}{where}: {finding.detail}"
+
+
+OVERRIDE_CATEGORIES: Final = ("verify-unavailable", "false-negative", "time-pressure")
+OVERRIDE_CONFIRMATION: Final = "OVERRIDE"
+_MIN_REASON_LENGTH: Final = 10
+_BAD_REASONS: Final = (
+    (re.compile(r"\btests?\b.*\b(take|takes|are|is)\b.*\b(too long|slow)\b", re.IGNORECASE), "that a test is slow"),
+    (re.compile(r"\b(looks?|seems?) (good|fine|ok(ay)?)\b|\blgtm\b", re.IGNORECASE), "that it looks good"),
+)
+_SECURITY: Final = ("readiness-secrets", "symlink-escape", "nested-repository")
+
+
+def explain_bad_reason(reason: str) -> str:
+    """Explain why this is not a valid reason to skip a task; "" if it is valid."""
+    for pattern, description in _BAD_REASONS:
+        if pattern.search(reason):
+            return f"{description} is not a valid reason: the gate exists to check that"
+    if len(reason.strip()) < _MIN_REASON_LENGTH:
+        return "the reason is too short to be understood later"
+    return ""
+
+
+def find_security_blockers(record: TaskRecord) -> tuple[str, ...]:
+    """Return the findings about the last attempt that nobody can override."""
+    last = record.failures[-1:] if record.failures else ()
+    return tuple(reason.detail for failure in last for reason in failure.reasons if reason.check in _SECURITY)

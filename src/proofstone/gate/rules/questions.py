@@ -1,0 +1,220 @@
+"""The questions to a person with the commands that answer them, the result document of a task, and its commit message.
+Pure.
+
+A commit message is `type(phase-plan): name`, followed by the plan, the task and the files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from proofstone.agents.roles.models.gate import ArchitectVerdict, AttemptFailure, TaskState
+from proofstone.check.rules.protected import ProtectedRole, find_roles
+from proofstone.common.models import Confidence, FrozenModel
+from proofstone.gate.models import CriterionLink, RunView, TaskRecord, TaskView, VerifyRun
+from proofstone.plans.models import Plan, PlanTask
+
+S = TaskState
+
+
+class QuestionKind(StrEnum):
+    """What a person is asked to do."""
+
+    CHECKPOINT = "checkpoint"
+    """Look at, decide or do something, and report it."""
+    WORK = "work"
+    """Do the task."""
+    REVIEW = "review"
+    FAILURE = "failure"
+    """Decide about a task that failed or is blocked, and that the gate does not retry by itself."""
+    COMMIT = "commit"
+    """Commit a task that the person skipped or forced."""
+
+
+class AnswerCommand(NamedTuple):
+    """A command that answers a question, and what it means."""
+
+    command: str
+    meaning: str
+
+
+_BY_STATE: Final[Mapping[TaskState, QuestionKind]] = {
+    S.PENDING: QuestionKind.CHECKPOINT,
+    S.EXECUTING: QuestionKind.WORK,
+    S.REVIEWING: QuestionKind.REVIEW,
+    S.FAILED: QuestionKind.FAILURE,
+    S.BLOCKED: QuestionKind.FAILURE,
+    S.SKIPPED: QuestionKind.COMMIT,
+    S.FORCED: QuestionKind.COMMIT,
+}
+
+
+def find_question_kind(task: TaskView) -> QuestionKind | None:
+    """Return what the person is asked about the task, if anything."""
+    return _BY_STATE.get(task.record.state) if task.asks else None
+
+
+def list_waiting_tasks(view: RunView) -> tuple[TaskView, ...]:
+    """Return the tasks about which a person is asked."""
+    return tuple(task for task in view.tasks if find_question_kind(task))
+
+
+def list_answers(run_id: str, task: TaskView) -> tuple[AnswerCommand, ...]:
+    """Return every command that answers the question about the task."""
+    about = f"{run_id} {task.record.id}"
+    match find_question_kind(task):
+        case QuestionKind.CHECKPOINT:
+            return (AnswerCommand(f'proofstone done {about} --note "…"', "you have done, seen or decided it"),)
+        case QuestionKind.WORK:
+            where = f" in {task.work_tree}" if task.work_tree else ""
+            return (AnswerCommand(f"proofstone done {about}", f"your work{where} is finished"),)
+        case QuestionKind.REVIEW:
+            return (
+                AnswerCommand(f"proofstone approve {about} approved", "it is what the plan asks for"),
+                AnswerCommand(f'proofstone approve {about} rejected --reason "…"', "it is not, and why"),
+            )
+        case QuestionKind.FAILURE:
+            return (
+                AnswerCommand(f"proofstone resume {run_id} --retry {task.record.id}", "try it again"),
+                AnswerCommand(
+                    f'proofstone resume {run_id} --retry {task.record.id} --note "…"',
+                    "try it again, and say what to do differently",
+                ),
+                AnswerCommand(f"proofstone ledger show {run_id}", "see what happened"),
+                AnswerCommand(
+                    f'proofstone skip {about} --category verify-unavailable --reason "…"',
+                    "skip verification and commit it yourself",
+                ),
+            )
+        case QuestionKind.COMMIT:
+            return (AnswerCommand(f"proofstone done {about}", "you have committed it yourself"),)
+        case None:
+            return ()
+
+
+def format_resume_command(run_id: str) -> str:
+    """Return the command that resumes the run."""
+    return f"proofstone resume {run_id}"
+
+
+class ExecutorSummary(FrozenModel):
+    """The executor's part of a task result."""
+
+    status: str
+    files_modified: tuple[str, ...]
+    """The changed files that Proofstone observed."""
+    claimed_files: tuple[str, ...] | None
+    evidence: str
+    mismatches: tuple[str, ...]
+
+
+class GateResult(FrozenModel):
+    """The complete result of one task at the gate."""
+
+    task: str
+    task_id: str
+    attempts: int
+    executor: ExecutorSummary | None
+    verify: tuple[VerifyRun, ...]
+    architect: tuple[ArchitectVerdict, ...]
+    criteria: tuple[CriterionLink, ...]
+    failures: tuple[AttemptFailure, ...]
+    outcome: str
+    """`PASSED`, `FAILED`, or the state in which a person left the task."""
+    confidence: Confidence | None
+    duration_ms: int
+    timestamp: str
+    commit_sha: str | None
+    state_updated: bool = True
+
+
+def build_gate_result(task: PlanTask, view: TaskView) -> GateResult:
+    """Build the result of a task."""
+    record, evidence = view.record, view.record.evidence
+    times = [datetime.fromisoformat(step.at) for step in view.steps]
+    return GateResult(
+        task=task.name,
+        task_id=task.id,
+        attempts=record.attempt,
+        executor=_summarize_executor(record),
+        verify=evidence.verify if evidence else (),
+        architect=record.verdicts,
+        criteria=evidence.criteria if evidence else (),
+        failures=record.failures,
+        outcome="PASSED" if record.is_finished and record.state is TaskState.APPROVED else record.state.value,
+        confidence=view.confidence,
+        duration_ms=max(0, round((times[-1] - times[0]).total_seconds() * 1000)) if times else 0,
+        timestamp=view.steps[-1].at if view.steps else "",
+        commit_sha=record.commit,
+    )
+
+
+def _summarize_executor(record: TaskRecord) -> ExecutorSummary | None:
+    claim = record.claim
+    if claim is None:
+        return None
+    evidence = record.evidence
+    return ExecutorSummary(
+        status=claim.status.value,
+        files_modified=evidence.changed if evidence else (),
+        claimed_files=claim.files_modified,
+        evidence=claim.evidence,
+        mismatches=evidence.mismatches if evidence else (),
+    )
+
+
+_MAX_SUBJECT = 72
+_NUMBER_PREFIX = re.compile(r"^(task\s*)?\d+(\.\d+)*\s*[:.)–-]\s*", re.IGNORECASE)
+_TYPE_PREFIX = re.compile(r"^(feat|fix|docs|test|refactor|chore|perf|build|ci|style)(\([^)]*\))?!?:\s*", re.IGNORECASE)
+_FIX_VERB = re.compile(r"^(fix|repair|mend|correct|resolve)\b", re.IGNORECASE)
+
+
+def build_task_message(plan: Plan, task: PlanTask, changed: Sequence[str], *, run_id: str) -> str:
+    """Build the message of a task's commit."""
+    scope = "-".join(part for part in (plan.phase, plan.plan) if part)
+    name = " ".join(_NUMBER_PREFIX.sub("", task.name).split()) or task.id
+    type_match = _TYPE_PREFIX.match(name)
+    kind = type_match[1].lower() if type_match else classify_change(task, changed)
+    title = name[type_match.end() :] if type_match else name
+    subject = f"{kind}({_clean_scope(scope)}): {title}" if scope else f"{kind}: {title}"
+    short_subject, is_cut = fit_subject(subject)
+    full_title = f"{title}\n\n" if is_cut else ""
+    return (
+        f"{short_subject}\n\n{full_title}Plan: {plan.title}\nTask: {task.name}\nFiles:\n{format_paths(changed)}\n\n"
+        f"Proofstone-Run: {run_id}\nProofstone-Task: {task.id}\n"
+    )
+
+
+def fit_subject(subject: str) -> tuple[str, bool]:
+    """Cut the text to the length of a subject line, and return whether anything was cut."""
+    if len(subject) <= _MAX_SUBJECT:
+        return subject, False
+    return f"{subject[: _MAX_SUBJECT - 1].rstrip()}…", True
+
+
+def format_paths(paths: Sequence[str]) -> str:
+    """Format paths as a list."""
+    return "\n".join(f"- {_quote_path(path)}" for path in paths)
+
+
+def classify_change(task: PlanTask, changed: Sequence[str]) -> str:
+    """Return the type of the change, by the task's name and files."""
+    if changed and all(path.endswith((".md", ".rst", ".txt")) or path.startswith("docs/") for path in changed):
+        return "docs"
+    if changed and all(ProtectedRole.TESTS in find_roles(path) for path in changed):
+        return "test"
+    return "fix" if _FIX_VERB.match(_NUMBER_PREFIX.sub("", task.name)) else "feat"
+
+
+def _quote_path(path: str) -> str:
+    """Quote a path that could add lines of its own to the message."""
+    return path if path.isprintable() else json.dumps(path)
+
+
+def _clean_scope(scope: str) -> str:
+    return re.sub(r"[()\s]+", "-", scope).strip("-")

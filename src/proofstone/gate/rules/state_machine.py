@@ -1,0 +1,347 @@
+"""The state machine of the task gate: which tasks may start, what may follow what, retries, and the outcome. Pure.
+
+A transition that is not in the table is an error and changes nothing. Two transitions need more than a place in the
+table: a task is approved only if the PASS rule (`passing`) holds for the recorded evidence, and committed only with the
+exact tree that the evidence is about.
+
+The outcome of a run:
+
+    | first match                                                                  | outcome          |
+    |------------------------------------------------------------------------------|------------------|
+    | the budget is exhausted                                                      | budget_exhausted |
+    | 3 tasks of one wave failed, or claims were wrong in 3 tasks                  | halted           |
+    | a task failed and has no attempts left, or a must-have does not hold         | failed           |
+    | a person is asked: checkpoint, review, blocked task, work they must commit   | needs_human      |
+    | every task is finished                                                       | passed           |
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from proofstone.agents.roles.models.gate import CLAIM_MISMATCH, AttemptFailure, FailureType, TaskState
+from proofstone.common.globs import may_overlap
+from proofstone.gate.models import GATE_POLICY as MODELS_POLICY
+from proofstone.gate.models import (
+    AttemptApproved,
+    AttemptChecked,
+    AttemptExecuted,
+    AttemptFailed,
+    AttemptStarted,
+    BranchMoved,
+    MustHaveResult,
+    OverrideAction,
+    ReviewEscalated,
+    RunOutcome,
+    TaskBlocked,
+    TaskCommitted,
+    TaskConfirmed,
+    TaskEvent,
+    TaskOverridden,
+    TaskRecord,
+    TaskRetried,
+)
+from proofstone.gate.rules.pass_rule import find_unmet
+from proofstone.plans.models import Plan, PlanTask
+
+
+def find_startable(
+    plan: Plan, records: Mapping[str, TaskRecord], busy: Collection[str], held: Collection[str], slots: int
+) -> list[str]:
+    """Return the tasks to start, in the order of the document.
+
+    `busy`: tasks whose executors are at work; `held`: tasks in any stage, whose files no other task may touch
+    meanwhile.
+    """
+    free = slots - len(busy)
+    occupied_files = [plan.get_task(id).files for id in held]
+    chosen: list[str] = []
+    for task in plan.tasks:
+        if len(chosen) >= free:
+            break
+        if task.type.is_checkpoint or not is_ready(task, records) or task.id in held:
+            continue
+        if any(may_overlap(task.files, files) for files in occupied_files):
+            continue
+        chosen.append(task.id)
+        occupied_files.append(task.files)
+    return chosen
+
+
+def is_ready(task: PlanTask, records: Mapping[str, TaskRecord]) -> bool:
+    """Whether the task only waits for a free slot or for the person."""
+    pending = records[task.id].state is TaskState.PENDING
+    return pending and all(records[id].is_finished for id in task.depends_on)
+
+
+def find_unfinished_dependencies(task: PlanTask, records: Mapping[str, TaskRecord]) -> tuple[str, ...]:
+    """Return the unfinished tasks that the task depends on."""
+    return tuple(id for id in task.depends_on if not records[id].is_finished)
+
+
+MAX_ATTEMPTS: Final = 3
+"""Per task, in total."""
+MAX_MOVES: Final = 100
+"""How often an attempt may be checked again because other tasks were committed first."""
+HALT_FAILURES: Final = 3
+"""The run halts if this many tasks of one wave failed."""
+HALT_MISMATCHES: Final = 3
+"""The run halts if the executor's claims contradict the observation in this many tasks."""
+
+
+class RetryPolicy(NamedTuple):
+    """What follows a failure of one type."""
+
+    retries: int
+    is_delayed: bool
+    directive: str
+    """What the next attempt should do differently."""
+
+
+RETRY_POLICIES: Final[Mapping[FailureType, RetryPolicy]] = {
+    FailureType.EXECUTION_FAILURE: RetryPolicy(2, False, "put right what stopped the last attempt"),
+    FailureType.VERIFY_FAILURE: RetryPolicy(
+        2, False, "make the failing checks pass by mending the work, not the checks"
+    ),
+    FailureType.ARCHITECT_REJECTION: RetryPolicy(1, False, "do what the reviewer asks for"),
+    FailureType.TIMEOUT: RetryPolicy(1, True, "finish what was begun; the deadline is the longest there is"),
+    FailureType.MALFORMED: RetryPolicy(2, False, "write a result of the documented form, or none and an exit code"),
+    FailureType.BLOCKED: RetryPolicy(0, False, ""),
+}
+
+
+def can_retry(record: TaskRecord) -> bool:
+    """Whether the gate itself tries again after the last recorded failure."""
+    if record.state is not TaskState.FAILED or not record.failures:
+        return False
+    last = record.failures[-1].type
+    same_type_count = sum(failure.type is last for failure in record.failures)
+    return record.attempt < MAX_ATTEMPTS + record.extra_attempts and same_type_count <= (
+        RETRY_POLICIES[last].retries + record.extra_attempts
+    )
+
+
+def starts_clean(attempt: int) -> bool:
+    """Whether the attempt starts from the base. Only the second attempt continues from the work of the first."""
+    return attempt != 2
+
+
+def choose_directive(failures: Sequence[AttemptFailure]) -> str:
+    """Return what the next attempt should do differently."""
+    return RETRY_POLICIES[failures[-1].type].directive if failures else ""
+
+
+def needs_delay(failures: Sequence[AttemptFailure]) -> bool:
+    """Whether the next attempt is delayed. The delay is a setting."""
+    return bool(failures) and RETRY_POLICIES[failures[-1].type].is_delayed
+
+
+def explain_escalation(record: TaskRecord) -> str:
+    """Explain why a person is asked; "" while the gate can continue by itself."""
+    if record.state is TaskState.BLOCKED:
+        return f"it is blocked: {record.blocked_by}"
+    if record.state is not TaskState.FAILED or can_retry(record):
+        return ""
+    kinds = [failure.type for failure in record.failures]
+    if kinds.count(FailureType.TIMEOUT) > RETRY_POLICIES[FailureType.TIMEOUT].retries:
+        return "it ran out of time twice"
+    if kinds.count(FailureType.ARCHITECT_REJECTION) > RETRY_POLICIES[FailureType.ARCHITECT_REJECTION].retries:
+        return "it was rejected twice"
+    return f"it failed {len(kinds)} times"
+
+
+S = TaskState
+
+TRANSITIONS: Final[Mapping[tuple[TaskState, str], TaskState]] = {
+    (S.PENDING, "started"): S.EXECUTING,
+    (S.PENDING, "confirmed"): S.APPROVED,
+    (S.PENDING, "blocked"): S.BLOCKED,
+    (S.PENDING, "overridden"): S.SKIPPED,
+    (S.EXECUTING, "executed"): S.VERIFYING,
+    (S.EXECUTING, "failed"): S.FAILED,
+    (S.EXECUTING, "blocked"): S.BLOCKED,
+    (S.EXECUTING, "overridden"): S.SKIPPED,
+    (S.VERIFYING, "checked"): S.REVIEWING,
+    (S.VERIFYING, "failed"): S.FAILED,
+    (S.VERIFYING, "overridden"): S.SKIPPED,
+    (S.REVIEWING, "approved"): S.APPROVED,
+    (S.REVIEWING, "failed"): S.FAILED,
+    (S.REVIEWING, "asked"): S.REVIEWING,
+    (S.REVIEWING, "moved"): S.VERIFYING,
+    (S.REVIEWING, "overridden"): S.SKIPPED,
+    (S.APPROVED, "moved"): S.VERIFYING,
+    (S.APPROVED, "committed"): S.APPROVED,
+    (S.FAILED, "retried"): S.PENDING,
+    (S.FAILED, "overridden"): S.SKIPPED,
+    (S.BLOCKED, "retried"): S.PENDING,
+    (S.BLOCKED, "overridden"): S.SKIPPED,
+    (S.SKIPPED, "confirmed"): S.SKIPPED,
+    (S.FORCED, "confirmed"): S.FORCED,
+}
+"""`overridden` leads to FORCED instead if the person forced the task."""
+
+
+class GateError(Exception):
+    """The event is not allowed in the task's state."""
+
+
+def apply_task_event(record: TaskRecord, event: TaskEvent) -> TaskRecord:
+    """Return the task after the event. Raise GateError, and change nothing, if the event is not allowed."""
+    to = TRANSITIONS.get((record.state, event.kind))
+    if to is None:
+        raise GateError(f"{record.id}: `{event.kind}` cannot happen to a task that is {record.state}")
+    if refusal := _find_refusal(record, event):
+        raise GateError(f"{record.id}: {refusal}")
+    return record.model_copy(update={"state": to, **_derive_changes(record, event)})
+
+
+def _find_refusal(record: TaskRecord, event: TaskEvent) -> str:
+    """Explain why the event is not allowed although the table has it; "" if it is allowed."""
+    match event:
+        case AttemptStarted() if record.checkpoint:
+            return "a checkpoint is confirmed by the person, not executed"
+        case AttemptStarted() if event.attempt != record.attempt + 1:
+            return f"attempt {event.attempt} cannot follow attempt {record.attempt}"
+        case TaskBlocked() if record.state is S.PENDING and not record.checkpoint:
+            return "it was not tried yet"
+        case TaskConfirmed() if not record.checkpoint and (record.override is None or event.commit is None):
+            return "only a checkpoint can be confirmed; a task must pass"
+        case AttemptChecked() if event.evidence.claim != record.claim:
+            return "the evidence is about another attempt"
+        case AttemptApproved():
+            return _explain_missing_pass(record, event)
+        case BranchMoved() if record.commit is not None or record.checkpoint:
+            return "there is nothing left to check"
+        case BranchMoved() if record.moves >= MAX_MOVES:
+            return f"other tasks were committed first {record.moves} times"
+        case TaskCommitted():
+            return _explain_missing_verification(record, event)
+        case AttemptFailed() if event.failure.attempt != record.attempt:
+            return f"attempt {event.failure.attempt} is not under way"
+        case TaskRetried() if event.by == MODELS_POLICY and record.state is S.FAILED and not can_retry(record):
+            return "it has no attempts left"
+    return ""
+
+
+def _explain_missing_pass(record: TaskRecord, event: AttemptApproved) -> str:
+    if record.evidence is None:
+        return "it has no evidence"
+    return "; ".join(reason.detail for reason in find_unmet(record.evidence, event.verdicts))
+
+
+def _explain_missing_verification(record: TaskRecord, event: TaskCommitted) -> str:
+    if record.checkpoint or record.commit is not None or record.evidence is None:
+        return "there is nothing to commit"
+    if (event.tree, event.commit) != (record.evidence.tree, record.candidate):
+        return "the commit is not the one that was verified"
+    return ""
+
+
+def _derive_changes(record: TaskRecord, event: TaskEvent) -> dict[str, object]:
+    """Return the fields of the record that the event changes."""
+    match event:
+        case AttemptStarted():
+            fresh = {"claim": None, "evidence": None, "candidate": None, "verdicts": (), "moves": 0, "asked": None}
+            return {"attempt": event.attempt, "base_commit": event.base_commit, "tree": event.tree, **fresh}
+        case AttemptExecuted():
+            return {"claim": event.claim, "tree": event.tree}
+        case AttemptChecked():
+            others = tuple(verdict for verdict in record.verdicts if verdict.by != event.rules.by)
+            return {"evidence": event.evidence, "candidate": event.commit, "verdicts": (event.rules, *others)}
+        case AttemptApproved():
+            return {"verdicts": event.verdicts}
+        case ReviewEscalated():
+            return {"asked": event.verdict}
+        case BranchMoved():
+            return {"evidence": None, "candidate": None, "moves": record.moves + 1}
+        case AttemptFailed():
+            tree_update = {"tree": event.tree} if event.tree else {}
+            return {"failures": (*record.failures, event.failure), "evidence": None, "candidate": None, **tree_update}
+        case TaskBlocked():
+            tree_update = {"tree": event.tree} if event.tree else {}
+            return {"blocked_by": event.error, **tree_update}
+        case TaskRetried():
+            is_extra = event.by != MODELS_POLICY and not can_retry(record)
+            return {"extra_attempts": record.extra_attempts + is_extra, "note": event.note or record.note}
+        case TaskOverridden():
+            state = S.FORCED if event.override.action is OverrideAction.FORCE else S.SKIPPED
+            return {"override": event.override, "state": state}
+        case TaskConfirmed():
+            return {"note": event.note, "settled_by": event.commit}
+        case TaskCommitted():
+            return {"commit": event.commit}
+
+
+def draw_state_diagram() -> str:
+    """Return the table as a Mermaid state diagram."""
+    arrows: dict[tuple[TaskState, TaskState], list[str]] = {}
+    for (state, kind), to in TRANSITIONS.items():
+        targets = (S.SKIPPED, S.FORCED) if kind == "overridden" else (to,)
+        for target in targets:
+            word = {S.SKIPPED: "skip", S.FORCED: "force"}.get(target, kind) if kind == "overridden" else kind
+            arrows.setdefault((state, target), []).append(word)
+    lines = [f"    {start} --> {end}: {', '.join(words)}" for (start, end), words in arrows.items()]
+    return "\n".join(("stateDiagram-v2", f"    [*] --> {S.PENDING}", *lines, f"    {S.APPROVED} --> [*]"))
+
+
+def is_exhausted(record: TaskRecord) -> bool:
+    """Whether the task failed and the gate does not try again."""
+    return record.state is TaskState.FAILED and not can_retry(record)
+
+
+def find_halt_reason(plan: Plan, records: Mapping[str, TaskRecord], recent: Collection[str]) -> str:
+    """Explain why the run must stop at once; "" if it need not.
+
+    `recent`: tasks with events since a person last resumed the run. What that person had already seen does not stop the
+    run again.
+    """
+    failed = Counter(plan.get_task(id).wave for id in recent if is_exhausted(records[id]))
+    for wave, count in sorted(failed.items()):
+        if count >= HALT_FAILURES:
+            return f"{count} tasks of wave {wave} failed"
+    mismatched = sorted(id for id in recent if _has_false_claims(records[id]))
+    if len(mismatched) >= HALT_MISMATCHES:
+        return f"the executor's claims contradict the facts in {', '.join(mismatched)}"
+    return ""
+
+
+def decide_run_outcome(
+    plan: Plan,
+    records: Mapping[str, TaskRecord],
+    must_haves: Sequence[MustHaveResult],
+    *,
+    recent: Collection[str],
+    budget: str = "",
+) -> tuple[RunOutcome, str]:
+    """Return the outcome, and why it is not `passed`."""
+    if budget:
+        return RunOutcome.BUDGET_EXHAUSTED, budget
+    if why := find_halt_reason(plan, records, recent):
+        return RunOutcome.HALTED, why
+    failed = [f"{plan.get_task(id).name} ({id})" for id, record in records.items() if is_exhausted(record)]
+    if failed:
+        return RunOutcome.FAILED, f"failed: {', '.join(failed)}"
+    missing = [have for have in must_haves if have.holds is False]
+    if missing:
+        return RunOutcome.FAILED, f"{missing[0].what}: {missing[0].detail}"
+    if all(record.is_finished for record in records.values()):
+        return RunOutcome.PASSED, ""
+    questioned = [task.id for task in plan.tasks if _needs_person(task, records)]
+    return RunOutcome.NEEDS_HUMAN, f"a person must decide about {', '.join(questioned)}"
+
+
+def _needs_person(task: PlanTask, records: Mapping[str, TaskRecord]) -> bool:
+    """Whether the task waits for a person, and not for another task."""
+    record = records[task.id]
+    if record.state is TaskState.PENDING:
+        return is_ready(task, records)
+    return not record.is_finished
+
+
+def _has_false_claims(record: TaskRecord) -> bool:
+    if record.evidence is not None and record.evidence.mismatches:
+        return True
+    last = record.failures[-1:]
+    return any(reason.check == CLAIM_MISMATCH for failure in last for reason in failure.reasons)

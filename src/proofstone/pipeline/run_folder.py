@@ -1,0 +1,80 @@
+"""Write the documents of a run into its folder. All are derived: a deleted document is written again on a resume.
+
+So the run does not wait for the disk while it goes on; when it ends, all documents are flushed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pydantic import JsonValue
+
+from proofstone.agents.models import OutputHeader
+from proofstone.agents.roles.models.pipeline import DesignOutput, KnowledgeOutput
+from proofstone.common.models import FrozenModel
+from proofstone.machine.files import sync_to_disk, write_atomic
+from proofstone.pipeline.models.run import ApprovalEntry
+from proofstone.pipeline.rules.documents import (
+    Documents,
+    append_decisions,
+    build_approvals_document,
+    build_documents,
+    build_request_document,
+    list_decisions,
+)
+
+DOCUMENT_NAMES: Final = {
+    "researcher": "research",
+    "specifier": "spec",
+    "designer": "design",
+    "planner": "plan",
+    "reviewer": "review",
+    "knowledge": "knowledge",
+}
+"""The document name of each role's answers."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    folder: Path
+    _decisions: list[Mapping[str, JsonValue]] = field(default_factory=list)
+    """The decisions in the order in which the loop receives them, which is the same on a resume."""
+    _unflushed: set[Path] = field(default_factory=set)
+    """The files that may not be on the disk yet."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def write_request(self, words: str) -> None:
+        self.write(build_request_document(words))
+
+    def write_approvals(self, entries: tuple[ApprovalEntry, ...]) -> None:
+        self.write(build_approvals_document(entries))
+
+    def write_answer(self, role: str, header: OutputHeader, output: FrozenModel) -> None:
+        with self._lock:
+            self._write(build_documents(DOCUMENT_NAMES[role], header, output))
+            if isinstance(output, DesignOutput | KnowledgeOutput):
+                self._decisions.extend(list_decisions(header, output))
+                self._write(append_decisions("", self._decisions))
+
+    def write(self, documents: Documents) -> None:
+        with self._lock:
+            self._write(documents)
+
+    def flush(self) -> None:
+        """Flush the written files to the disk, except those that the user has removed."""
+        with self._lock:
+            for file in self._unflushed:
+                if file.is_file():
+                    sync_to_disk(file)
+            self._unflushed.clear()
+
+    def _write(self, documents: Documents) -> None:
+        for name, text in documents.items():
+            file = self.folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(file, text.encode(), durable=False)
+            self._unflushed.add(file)
