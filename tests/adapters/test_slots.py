@@ -16,8 +16,8 @@ from proofstone.machine.locks import CheckSlots
 HOLDER = """
 import sys, threading, time
 from pathlib import Path
-from proofstone.machine.locks import Slots
-with Slots(int(sys.argv[2]), Path(sys.argv[1])).taken(threading.Event()):
+from proofstone.machine.locks import CheckSlots
+with CheckSlots(int(sys.argv[2]), Path(sys.argv[1])).acquire(threading.Event()):
     print("in", flush=True)
     sys.stdin.read()
 print("out", flush=True)
@@ -62,9 +62,9 @@ def test_files_that_cannot_be_written_to_serve_and_what_cannot_be_opened_is_name
         (folder / name).touch(mode=0o444)
     # In the folder itself, so that those above it need not be open to anybody else.
     program = (
-        "import os, threading; from pathlib import Path; from proofstone.machine.locks import Slots\n"
+        "import os, threading; from pathlib import Path; from proofstone.machine.locks import CheckSlots\n"
         "if os.getuid() == 0: os.setresuid(65534, 65534, 65534)\n"
-        "with Slots(1, Path('.')).taken(threading.Event()): print('in')"
+        "with CheckSlots(1, Path('.')).acquire(threading.Event()): print('in')"
     )
     folder.chmod(0o755)
     (folder / "turnstile").unlink()

@@ -214,9 +214,9 @@ def test_an_agent_whose_answer_is_lost_is_sent_back_by_the_exit_code(
     from proofstone.cli.main import main
 
     monkeypatch.setattr(sys, "stdin", io.StringIO("{}"))
-    monkeypatch.setattr(hook, "agent_stopped", lambda _: AgentStopAnswer(send_back="1 test fails"))
+    monkeypatch.setattr(hook, "answer_agent_stop", lambda _: AgentStopAnswer(send_back="1 test fails"))
     assert main(["hook", "run", "agent-stop", "--agent", "claude"]) == 0
     monkeypatch.setattr(sys, "stdin", io.StringIO("{}"))
-    monkeypatch.setattr(hook, "lost_output", lambda: OSError(28, "No space left on device"))
+    monkeypatch.setattr(hook, "find_output_error", lambda: OSError(28, "No space left on device"))
     assert main(["hook", "run", "agent-stop", "--agent", "claude"]) == 2
     assert "1 test fails" in capsys.readouterr().err

@@ -70,11 +70,12 @@ class Login:
         script = """
 import os, signal, subprocess, sys
 from pathlib import Path
-from proofstone.sandbox.job import OwnHome
-from proofstone.sandbox.login_guard import guarded
+from proofstone.sandbox.job import PrivateHome
+from proofstone.sandbox.login_guard import guard_logins
 agent, guards, command, *kept = sys.argv[1:]
-own = OwnHome(Path(agent).parent, ((Path(agent), ".agent"),), tuple((Path(agent).parent / path, path) for path in kept))
-with guarded(own, Path(guards), print, sealed=False):
+kept_paths = tuple((Path(agent).parent / path, path) for path in kept)
+own = PrivateHome(Path(agent).parent, ((Path(agent), ".agent"),), kept_paths)
+with guard_logins(own, Path(guards), print, sealed=False):
     subprocess.run(command, shell=True, cwd=agent, check=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -37,8 +37,8 @@ ROLE_OF = {
 }
 PROGRAM = """
 import json, proofstone
-from proofstone.export.targets import copilot_files
-print(json.dumps([proofstone.__file__, copilot_files()]))
+from proofstone.export.targets import build_copilot_files
+print(json.dumps([proofstone.__file__, build_copilot_files()]))
 """
 
 

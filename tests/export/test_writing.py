@@ -65,9 +65,9 @@ def test_if_one_cannot_take_its_place_all_go_back(tmp_path: Path) -> None:
 
 def test_if_one_cannot_be_written_the_folder_is_not_even_there(tmp_path: Path) -> None:
     program = (
-        "import resource, sys; from pathlib import Path; from proofstone.export.writer import write\n"
+        "import resource, sys; from pathlib import Path; from proofstone.export.writer import write_exported_files\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n"
-        "write(Path(sys.argv[1]), {'a': 'short', 'b': 'x' * 100}, force=False)"
+        "write_exported_files(Path(sys.argv[1]), {'a': 'short', 'b': 'x' * 100}, force=False)"
     )
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 10
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "d" / "e")], capture_output=True, text=True)

@@ -20,9 +20,9 @@ SOURCE: Final = Path(proofstone.__file__).parent
 DECODERS: Final = {
     "JSONDecoder", "loads", "from_json", "model_validate_json", "validate_json", "YAML", "yaml_reader", "ParserCreate",
     "fromstring", "XMLParser", "literal_eval", "HTMLParser", "RawConfigParser", "ConfigParser", "read_string",
-    "records", "records_of", "b64decode", "decompress",
+    "run_records", "run_cached_records", "b64decode", "decompress",
 }  # fmt: skip
-"""Names of calls that turn a text of others into values; `records` and `records_of` are git's output."""
+"""Names of calls that turn a text of others into values; `run_records` and `run_cached_records` are git's output."""
 QUALIFIED: Final = {("ast", "parse"), ("shlex", "split"), ("shlex", "shlex"), ("json", "load"), ("tomllib", "load")}
 _WORDS: Final = re.compile("|".join((*DECODERS, r"ast\.parse", r"shlex\.s", r"json\.load", r"tomllib\.load")))
 EXEMPT: Final[Mapping[str, str]] = {

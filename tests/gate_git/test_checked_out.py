@@ -18,11 +18,11 @@ from tests.gate_git.place import Place
 PUBLISH = """
 import sys
 from pathlib import Path
-from proofstone.git.commit import publish
+from proofstone.git.commit import publish_commit
 from proofstone.git.repository import open_repository
 from proofstone.git.store import open_store
 root, home, branch, commit, expected = sys.argv[1:]
-publish(open_store(open_repository(Path(root)), Path(home)), branch, commit, expected=expected or None)
+publish_commit(open_store(open_repository(Path(root)), Path(home)), branch, commit, expected=expected or None)
 """
 
 

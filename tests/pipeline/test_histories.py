@@ -170,37 +170,37 @@ def test_every_history_is_told_and_every_end_is_among_them() -> None:
 
 def rounds(design: int, code: int) -> Changes:
     both = {"design": design, "code": code}
-    return ((loop, "ROUNDS", both), (preparing, "ROUNDS", both))
+    return ((loop, "MAX_REVIEW_ROUNDS", both), (preparing, "MAX_REVIEW_ROUNDS", both))
 
 
 def without(number: int) -> Changes:
     """The review gate without this row; what the last one is for is then taken for known."""
     rows = [row for at, row in enumerate(REVIEW_GATE, start=1) if at != number]
-    return ((reviews, "GATE", (*rows, ReviewGateRow(lambda _: True, ReviewGateDecision.KNOWN_ISSUES))),)
+    return ((reviews, "REVIEW_GATE", (*rows, ReviewGateRow(lambda _: True, ReviewGateDecision.KNOWN_ISSUES))),)
 
 
 CHANGED: Mapping[str, Changes] = {
-    "fewer researchers are enough": ((preparing, "ENOUGH", 1),),
-    "more researchers are needed": ((preparing, "ENOUGH", 3),),
-    "a plan against the rules is sent back once": ((building, "REJECTIONS", 1),),
-    "a plan against the rules is sent back three times": ((building, "REJECTIONS", 3),),
-    "the plan gate never sends a plan back": ((building, "RETURNS", 0),),
-    "the plan gate sends a plan back twice": ((building, "RETURNS", 2),),
+    "fewer researchers are enough": ((preparing, "MIN_RESEARCHERS", 1),),
+    "more researchers are needed": ((preparing, "MIN_RESEARCHERS", 3),),
+    "a plan against the rules is sent back once": ((building, "MAX_REJECTED_PLANS", 1),),
+    "a plan against the rules is sent back three times": ((building, "MAX_REJECTED_PLANS", 3),),
+    "the plan gate never sends a plan back": ((building, "MAX_RETURNS", 0),),
+    "the plan gate sends a plan back twice": ((building, "MAX_RETURNS", 2),),
     "a design is not revised": rounds(1, 2),
     "a design is revised twice": rounds(3, 2),
     "code is reviewed once": rounds(2, 1),
     "code is reviewed three times": rounds(2, 3),
-    "two iterations may fail": ((directing, "ITERATIONS", 2),),
-    "four iterations may fail": ((directing, "ITERATIONS", 4),),
+    "two iterations may fail": ((directing, "MAX_ITERATIONS", 2),),
+    "four iterations may fail": ((directing, "MAX_ITERATIONS", 4),),
     **{f"row {number} of the review gate is gone": without(number) for number in range(1, 6)},
-    "one reviewer is enough for every lane": ((panel, "PANEL", SINGLE_REVIEWER_PANEL),),
-    "a fix has three reviewers": ((panel, "ALONE", FULL_PANEL),),
+    "one reviewer is enough for every lane": ((panel, "FULL_PANEL", SINGLE_REVIEWER_PANEL),),
+    "a fix has three reviewers": ((panel, "SINGLE_REVIEWER_PANEL", FULL_PANEL),),
     "no path is red": ((planning, "is_red", lambda _: False),),
-    "no plan leaves its lane": ((building, "left", lambda *_: ""),),
-    "the same plan may come again": ((planning, "NEARLY_THE_SAME", 1.1),),
-    "rows of reviews do not matter": ((panel, "not_borne_out", lambda *_: ()),),
-    "rows of checks do not matter": ((loop, "unproven", lambda _: ()),),
-    "any confidence is high": ((loop, "rate", lambda _: (Confidence.HIGH, ())),),
+    "no plan leaves its lane": ((building, "explain_lane_exit", lambda *_: ""),),
+    "the same plan may come again": ((planning, "SIMILARITY_LIMIT", 1.1),),
+    "rows of reviews do not matter": ((panel, "find_contradictions", lambda *_: ()),),
+    "rows of checks do not matter": ((loop, "find_unproven_checks", lambda _: ()),),
+    "any confidence is high": ((loop, "rate_confidence", lambda _: (Confidence.HIGH, ())),),
 }
 
 
@@ -213,14 +213,14 @@ def test_another_routing_is_seen_by_some_history(change: str, monkeypatch: pytes
 
 
 def test_another_number_of_rounds_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "ROUNDS", {"design": 2, "code": 1})
+    monkeypatch.setattr(loop, "MAX_REVIEW_ROUNDS", {"design": 2, "code": 1})
     difference = first_difference(read(FOLDER / "design-and-code-revised.jsonl"))
     assert difference.startswith("turn ")
     assert "Note.text is 'code, round 1: known_issues" in difference
 
 
 def test_another_need_for_research_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparing, "ENOUGH", 1)
+    monkeypatch.setattr(preparing, "MIN_RESEARCHERS", 1)
     difference = first_difference(read(FOLDER / "too-little-research.jsonl"))
     assert difference.startswith("turn "), difference
     assert "goes on and asks Approve" in difference

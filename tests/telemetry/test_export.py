@@ -199,7 +199,7 @@ def test_whoever_breaks_off_the_export_has_not_broken_off_the_run(home: Path, mo
         raise KeyboardInterrupt
 
     complaints: list[str] = []
-    monkeypatch.setattr(telemetry_app, "send", interrupted)
+    monkeypatch.setattr(telemetry_app, "send_spans", interrupted)
     RunExport(Target("http://localhost:4318/v1/traces"), complaints.append).send_run(RUN, home)
     assert complaints == ["nothing was exported to localhost:4318: you interrupted it"]
 

@@ -440,7 +440,7 @@ class GateChildRuns:
 
     def read_spent(self, run_ids: Sequence[str]) -> BudgetUsage:
         return sum(
-            (one for id in run_ids for _, _, one in list_spending(read_dispatch_records(self.world.ledger, id))),
+            (usage for id in run_ids for _, _, usage in list_spending(read_dispatch_records(self.world.ledger, id))),
             BudgetUsage(),
         )
 

@@ -109,13 +109,13 @@ def _trajectories(summaries: Sequence[PolicySummary]) -> Iterator[str]:
     apart = (right - left) / max(1, longest - 1)
     for number in range(longest):
         yield svg_text(left + apart * number, _BOTTOM + 15, str(number + 1), anchor="middle")
-    for number, one in enumerate(summaries):
-        points = " ".join(f"{left + apart * at:.1f},{_y(value):.1f}" for at, value in enumerate(one.losses))
-        yield f'<polyline points="{points}" fill="none" stroke="{_COLOURS[one.policy]}" stroke-width="1.5"/>'
+    for number, summary in enumerate(summaries):
+        points = " ".join(f"{left + apart * at:.1f},{_y(value):.1f}" for at, value in enumerate(summary.losses))
+        yield f'<polyline points="{points}" fill="none" stroke="{_COLOURS[summary.policy]}" stroke-width="1.5"/>'
         yield svg_line(
-            right + 14, _TOP + 10 + 16 * number, right + 30, _TOP + 10 + 16 * number, _COLOURS[one.policy], 3
+            right + 14, _TOP + 10 + 16 * number, right + 30, _TOP + 10 + 16 * number, _COLOURS[summary.policy], 3
         )
-        yield svg_text(right + 36, _TOP + 14 + 16 * number, one.policy)
+        yield svg_text(right + 36, _TOP + 14 + 16 * number, summary.policy)
 
 
 def _scale(left: float, right: float) -> Iterator[str]:
