@@ -52,7 +52,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Document:
-    r"""A text whose line ends are `\\n`."""
+    r"""A text whose line ends are `\n`."""
 
     tags: Tags
 
