@@ -86,8 +86,16 @@ REASON = "the payment sandbox is down"
     ("args", "message", "hint"),
     [
         ((*SKIP, "boredom", "--reason", REASON), "--category boredom: no such category", "verify-unavailable"),
-        ((*SKIP, "time-pressure", "--reason", "looks good to me"), "that it looks good is not a valid reason", "for instance"),
-        ((*SKIP, "time-pressure", "--reason", "the tests are too slow"), "that a test is slow is not a valid reason", ""),
+        (
+            (*SKIP, "time-pressure", "--reason", "looks good to me"),
+            "that it looks good is not a valid reason",
+            "for instance",
+        ),
+        (
+            (*SKIP, "time-pressure", "--reason", "the tests are too slow"),
+            "that a test is slow is not a valid reason",
+            "",
+        ),
         ((*SKIP, "time-pressure", "--reason", "because"), "too short", ""),
         (("skip", "last", "task-01"), "Missing option", "proofstone skip --help"),
         (("force", "last", "task-01", "--reason", REASON), "it takes the word OVERRIDE", "--confirm OVERRIDE"),
