@@ -78,7 +78,7 @@ FOUR = ("a.py", "b.py", "c.py", "d.py")
         ),
         (plan(task(verify=("true",))), "`true` passes whatever was changed"),
         (plan(task(verify=("pytest -q | tail -1",))), "`pytest -q | tail -1` passes whatever was changed"),
-        (plan(task(verify=("Check that the page looks right.",))), "<verify> is no command"),
+        (plan(task(verify=("Check that the page looks right.",))), "<verify> is not a command"),
         (plan(task(verify=("grep -q '</verify>' a.xml",))), "would not run as written: write a plain command"),
         (
             plan(task(files=("a.py, b.py",))),

@@ -52,7 +52,7 @@ class DocumentLine(NamedTuple):
 
 @dataclass(frozen=True)
 class MarkdownDocument:
-    r"""A text whose line ends are `\\n`."""
+    r"""A text whose line ends are `\n`."""
 
     tags: PlanTags
 
