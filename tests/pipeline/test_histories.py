@@ -223,7 +223,7 @@ def test_another_need_for_research_is_seen(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(preparing, "MIN_RESEARCHERS", 1)
     difference = first_difference(read(FOLDER / "too-little-research.jsonl"))
     assert difference.startswith("turn "), difference
-    assert "goes on and asks Approve" in difference
+    assert "goes on and asks AskForApproval" in difference
 
 
 def test_another_answer_of_the_loop_is_seen_field_by_field() -> None:
