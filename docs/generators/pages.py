@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from generators import controller, evidence, house, ledger, pipeline, plan_gate, task_gate, threats, understanding
+from generators.api import api_reference
 from generators.command_line import cli_reference
 from generators.page import marked
 from generators.programs import programs
@@ -48,6 +49,7 @@ MARKED: Mapping[str, Mapping[str, Callable[[], str]]] = {
 }
 GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/reference/cli.md": cli_reference,
+    "docs/reference/api.md": api_reference,
     "docs/configuration.md": configuration,
     **{page: partial(marked, page, parts) for page, parts in MARKED.items()},
 }

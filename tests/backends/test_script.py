@@ -268,7 +268,7 @@ def test_an_executor_writes_behind_the_runtimes_back_between_its_calls(plain: Be
 
 
 class TestConformance(BackendConformance):
-    """The conformance suite, with scripts that `script_text` wrote: what is acted out has been through a file."""
+    """The conformance suite, with scripts that `format_script` wrote: what is acted out has been through a file."""
 
     @pytest.fixture
     def site(self, plain: Bench) -> ExecutionContext:

@@ -25,6 +25,7 @@ REFERENCE: Mapping[str, str] = {
     "gate.md": "",
     "hooks.md": "",
     "plan.md": "",
+    "reference/api.md": "",
     "reference/cli.md": "",
     "reference/exit-codes.md": "",
     "threat-model.md": "",

@@ -2,7 +2,8 @@
 
 An executor is an agent (`api:`, `cli:`, `acp:` or `script:`), with `cmd:` and `human` as possible fallbacks; it may
 change the files that the task declares. An architect is an `api:` or `script:` agent; it looks at the candidate and can
-change nothing. `Casting` chooses between agents, which run in the engine's own loop, and programs and people, who have
+change nothing. `GateAgentFactory` chooses between agents, which run in the engine's own loop, and programs and people,
+who have
 their own tools.
 """
 

@@ -1,6 +1,6 @@
 """Agents that only read: each has a tree to read, a scratch folder of its own, and tools that change nothing.
 
-`Onlookers` serves the agents of a run. `ask` asks one agent once, outside of any pipeline.
+`ReadOnlyAgents` serves the agents of a run. `ask` asks one agent once, outside of any pipeline.
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ class TurnObservation:
 
 
 class Supervisor(Protocol):
-    """Supervises an agent. `speak` decides and updates the state; `standing` is the whole state; `recall` restores the
+    """Supervises an agent. `send_command` decides and updates the state; `standing` is the whole state; `recall`
+    restores the
     state from the ledger and decides nothing."""
 
     @property

@@ -12,7 +12,7 @@ anybody who can write into the environment could leave bytecode there that has t
 something else. The compiler runs with the environment's interpreter, isolated and without site, so nothing of the
 project or its dependencies is executed.
 
-Once a day, `keep_house` removes what can be made again and was not used lately. It never removes evidence. Cached
+Once a day, `clean_caches` removes what can be made again and was not used lately. It never removes evidence. Cached
 results, environments and bytecode are trimmed to `limits.cache_gb`, least recently used first. Objects of the private
 git directory that no run has needed for two weeks are pruned, and half-written files of killed runs are removed.
 """

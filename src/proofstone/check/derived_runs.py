@@ -1,6 +1,6 @@
 """Runs in addition to the check itself: reruns of single tests, and runs on trees derived from the one under check.
 
-`SecondRuns` reruns single tests before they are judged:
+`Reruns` reruns single tests before they are judged:
 
 - A test that now fails and passed before is rerun on the same tree. If it passes then, it is flaky and no regression.
 - A flaky test is also rerun on the base. If it is flaky there, the change did not cause it.
@@ -8,7 +8,7 @@
 - If the user agreed, tests that fail in the sandbox on both trees are run once outside. Those that pass there cannot be
   verified in the sandbox.
 
-`Beside` runs a check on a derived tree. Each run has its own row, and none decides alone. A derived run that died
+`DerivedRuns` runs a check on a derived tree. Each run has its own row, and none decides alone. A derived run that died
 measured nothing: `NotMeasuredError` names the run, and the check becomes `unverifiable`.
 """
 

@@ -3,7 +3,7 @@
 `discover` is a pure function of the frozen tree: the same tree always gives the same checks. It never raises because of
 the content of a manifest; what it could not read is in the notes.
 
-`load_check` is tier 3: if nothing else executes the project, the changed files are at least loaded.
+`build_load_checks` is tier 3: if nothing else executes the project, the changed files are at least loaded.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `OldTests` runs the base's tests on the changed source if the change edited tests or files that decide how tests run.
 
-`Quieted` runs linters and type checkers with the base's configuration if the change edits it, and without the
+`SuppressionCheck` runs linters and type checkers with the base's configuration if the change edits it, and without the
 suppressions that the change adds. A suppression that names its rule is left to the reviewer. A blanket suppression that
 hides a complaint must be accepted by a person, like an edited configuration.
 """

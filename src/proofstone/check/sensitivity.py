@@ -1,10 +1,10 @@
 """Check that the tests can fail (L4 and L5).
 
-`MustFail` plants tests that must fail among the project's own, runs them and examines the report. The user's own
+`MustFailLayer` plants tests that must fail among the project's own, runs them and examines the report. The user's own
 command is never touched: this is a further run on a tree of its own. A short suite runs as a whole, so that nothing can
 distinguish this run from the real one; otherwise only the files with planted tests run.
 
-`Sensitivity` runs tests without the change: with its source reverted, and with everything that it touched made to
+`SensitivityLayer` runs tests without the change: with its source reverted, and with everything that it touched made to
 raise.
 """
 

@@ -9,15 +9,19 @@ from typing import Annotated
 
 import typer
 
-from proofstone.app.context import build_check_run
-from proofstone.check.context import CheckRequest, NullProgress
+from proofstone.app.check import (
+    parse_accept,
+    require_reason,
+    require_text,
+    resolve_heldout_files,
+    run_check,
+    validate_commands,
+)
+from proofstone.check.context import CheckRequest
 from proofstone.check.models import CheckReport
-from proofstone.check.rules.outcome import ACCEPTABLE_RULES
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
 from proofstone.cli.render.check import LiveChecks, print_check_report
-from proofstone.common.commands import VACUOUS_REASON, is_vacuous
 from proofstone.common.models import Outcome
-from proofstone.errors import InputError
 from proofstone.git.program import decode_path
 
 app = typer.Typer(add_completion=False)
@@ -106,17 +110,17 @@ def check(
     """
     request = CheckRequest(
         base=base,
-        verify=tuple(_commands("--verify", verify or [])),
+        verify=tuple(validate_commands("--verify", verify or [])),
         files=tuple(decode_path(os.fsencode(glob)) for glob in files or ()),
-        must_pass=tuple(_require_text("--must-pass", name) for name in must_pass or ()),
+        must_pass=tuple(require_text("--must-pass", name) for name in must_pass or ()),
         staged=staged,
         no_cache=fresh,
         rerun_unsandboxed=compare_bare,
         use_worktree_config=own_settings,
-        accept_test_changes=_reason(accept_test_changes),
-        accept=dict(_parse_accept(option) for option in accept or ()),
-        heldout=tuple(_commands("--heldout", heldout or [])),
-        heldout_files=_heldout_files(heldout_files, heldout or []),
+        accept_test_changes=require_reason(accept_test_changes),
+        accept=dict(parse_accept(option) for option in accept or ()),
+        heldout=tuple(validate_commands("--heldout", heldout or [])),
+        heldout_files=resolve_heldout_files(heldout_files, heldout or []),
     )
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
     report = _run_check(repo, request, output, require_sandbox=require_sandbox)
@@ -128,65 +132,10 @@ def check(
     return _EXIT_CODES[report.outcome]
 
 
-def _require_text(option: str, value: str) -> str:
-    """Return the value if it is valid text; anything else cannot be recorded as it is."""
-    if value.isascii() or value.encode("utf-8", "ignore").decode("utf-8") == value:
-        return value
-    raise InputError(f"{option} {value!r}: not valid UTF-8", hint="put it into a script, and name the script")
-
-
 def _run_check(repo: Path, request: CheckRequest, output: Output, *, require_sandbox: bool) -> CheckReport:
     """Run the check, with its progress on stderr unless the output is quiet."""
     if output.quiet:
-        with build_check_run(repo, request, NullProgress(), require_sandbox=require_sandbox) as run:
-            return run.run()
+        return run_check(repo, request, require_sandbox=require_sandbox)
     console = output.progress_console()
     live = LiveChecks(console, interactive=console.is_terminal)
-    with build_check_run(repo, request, live, require_sandbox=require_sandbox) as run, live.show_live():
-        return run.run()
-
-
-def _commands(option: str, commands: list[str]) -> list[str]:
-    for command in commands:
-        _require_text(option, command)
-        if not command.strip():
-            raise InputError(f"{option}: the command is empty", hint=f"for instance {option} 'pytest -q'")
-        if is_vacuous(command):
-            raise InputError(
-                f"{option} {command!r}: {VACUOUS_REASON}",
-                hint="name a command that fails when the change is wrong, for instance 'pytest -q'",
-            )
-        if "\0" in command:
-            raise InputError(f"{option}: the command contains a NUL character")
-    return commands
-
-
-def _heldout_files(folder: Path | None, commands: list[str]) -> Path | None:
-    if folder is not None and not commands:
-        raise InputError(f"--heldout-files {folder}: no --heldout command uses them")
-    return folder.absolute() if folder else None
-
-
-def _parse_accept(text: str) -> tuple[str, str]:
-    """Parse `rule=reason`. Refuse a rule whose findings nobody may accept."""
-    rule, _, reason = _require_text("--accept", text).partition("=")
-    if rule not in ACCEPTABLE_RULES:
-        raise InputError(
-            f"--accept {rule}: no finding of that rule can be accepted",
-            hint=f"one of {', '.join(sorted(ACCEPTABLE_RULES))}",
-        )
-    if len(reason.strip()) < 8:
-        raise InputError(
-            f"--accept {rule}: say why in a few words; the reason is recorded",
-            hint=f"for instance --accept {rule}='the daemon must not run exit handlers'",
-        )
-    return rule, reason
-
-
-def _reason(text: str | None) -> str:
-    if text is not None and len(_require_text("--accept-test-changes", text).strip()) < 8:
-        raise InputError(
-            "--accept-test-changes: say why in a few words; the reason is recorded",
-            hint="for instance --accept-test-changes 'the CSV export was removed on purpose'",
-        )
-    return text or ""
+    return run_check(repo, request, live, live.show_live(), require_sandbox=require_sandbox)

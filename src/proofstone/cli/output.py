@@ -2,7 +2,7 @@
 
 Results go to stdout, progress and logs to stderr. With `--json`, stdout holds one JSON document and nothing else.
 Colours, bold and dim are off with `--no-color`, with `NO_COLOR`, and when the stream is not a terminal. Text from a
-repository (paths, test ids, output) is printed through `printable`, so that it cannot control the terminal.
+repository (paths, test ids, output) is printed through `escape_control`, so that it cannot control the terminal.
 """
 
 from __future__ import annotations

@@ -91,12 +91,10 @@ class PlanGateObserver(Protocol):
 
 
 MAX_PLAN_AGENTS: Final = 4
-"""Agents at work at the same time. A Ask Asks the person, if one can be asked now. Questions that are missing in the
-result are not answered.
-"""
+"""The number of agents that work at the same time."""
 
 AskPlanUser = Callable[[Sequence[OpenQuestion]], Mapping[str, str]]
-"""The person, where one can be asked here and now; what they leave out, they have not answered."""
+"""Asks the user, if someone can answer now. A question that is missing in the result is not answered."""
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ class SampleRepository:
 
 
 def perform_act(act: ProjectAct, root: Path, errands: ProcessRunner, env: Mapping[str, str]) -> None:
-    """Do to the project on disk what `Act.of` does in memory."""
+    """Do to the project on disk what `ProjectAct.apply` does in memory."""
     write_project_files(root, act.write)
     for edit in act.edit:
         file = root / edit.path

@@ -31,6 +31,8 @@ class SolveRound(FrozenModel):
 
 
 class SolveReport(FrozenModel):
+    """The result of `proofstone solve`, for people and programs."""
+
     run_id: str
     repository: str
     task: TaskSpec

@@ -3,7 +3,7 @@
 Offsets are bytes of `text`. A line belongs to the innermost function that covers all of it. Code outside of functions
 runs when the file is loaded.
 
-`python_outline` uses Python's own parser.
+`outline_python` uses Python's own parser.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 before and after a change.
 
 Files are read with the same rules as the tools of agents. Definitions are found as the tool `symbols` finds them. A
-symbol counts as undefined only if `defined` is sure of it.
+symbol counts as undefined only if `check_definition` is sure of it.
 """
 
 from __future__ import annotations

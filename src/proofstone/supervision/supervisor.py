@@ -5,7 +5,7 @@ decide, and their decisions become a message to the agent.
 
 impact ─► [IMPACT_VERIFIED] ─► plan ─► [APPROVED] ─► work ─► RV-1 … RV-3, context updates ─► work … ─► answer
 
-Everything that is remembered is in an `Attendance`, which is recorded at every boundary.
+Everything that is remembered is in an `SupervisionState`, which is recorded at every boundary.
 
 Within a turn, only signs of life are watched. Neither a model nor most programs can receive a message in the middle of
 a turn, so any activity answers a ping. An agent that stays silent for too long is stopped, and another one starts.
@@ -144,7 +144,7 @@ class AgentSupervisor:
             RequestKind.ANALYSIS: self._ladder.handle_analysis,
         }
 
-    # The `Attendant` protocol, called by the dispatch.
+    # The `Supervisor` protocol, called by the dispatch.
 
     @property
     def state(self) -> Mapping[str, JsonValue]:

@@ -13,7 +13,7 @@ selects one of them, or the last one if there are not enough. Further keys:
 - `log` names a file for every message that is received or sent.
 - `calls_it` is the stop reason for a cancelled prompt.
 
-The steps are the methods of `Player` below.
+The steps are the methods of `ScriptedAgent` below.
 
 It uses only the standard library, so that it starts quickly everywhere, and it can break every rule of the protocol:
 that is its purpose. Tests check its regular messages against the protocol's own schema.

@@ -1,6 +1,7 @@
 """Build the backend that the user's specs name.
 
-This is the only module that knows which kind of spec is which implementation. Several specs become one `Fallback`:
+This is the only module that knows which kind of spec is which implementation. Several specs become one
+`FallbackBackend`:
 - If a backend cannot serve, the next one is asked.
 - The backend that wrote the last turn is asked first, because it knows its own thoughts. After that, the user's order
   holds.

@@ -76,7 +76,7 @@ class ShellCommand:
     on_refused: Callable[[str], None] = lambda _host: None
     """Called on another thread with each host that the command was not allowed to reach: `example.com:443`."""
     stop_event: threading.Event | None = None
-    """Set when the command is no longer needed. It is then ended, without an error (`Execution.ended`)."""
+    """Set when the command is no longer needed. It is then ended, without an error (`Execution.was_stopped`)."""
     mask: tuple[bytes, ...] = ()
     """Values that are removed from its output, such as keys that it was given."""
 

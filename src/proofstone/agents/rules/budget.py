@@ -29,7 +29,7 @@ _A_CENT = 0.01
 
 
 def explain_spent_budget(budget: Budget, spent: dict[str, BudgetUsage], role: str, task: str | None) -> str:
-    """Return why an agent of the role may not continue with the task; empty if it may. `spent` is by `scopes`."""
+    """Return why an agent of the role may not continue with the task; empty if it may. `spent` is by `list_scopes`."""
     for scope, allowance in list_allowances(budget, role, task):
         if why := explain_spent_limit(allowance, spent.get(scope, BudgetUsage()), scope):
             return why

@@ -47,7 +47,7 @@ class FileComparison:
     """The files that differ, and notes about those that cannot be shown."""
 
     git: Git
-    """See `scratch_git`."""
+    """See `build_scratch_git`."""
     tree: FileTree
     deadline: ToolDeadline
     changed: dict[bytes, _CurrentFile | None] = field(default_factory=dict)

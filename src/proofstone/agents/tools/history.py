@@ -1,6 +1,6 @@
 """The tools that show history: `git_log`, `git_show` and `git_diff`.
 
-Git runs in the engine's own store, where nothing that an agent wrote is run or stored; `compared.py` compares files
+Git runs in the engine's own store, where nothing that an agent wrote is run or stored; `comparison.py` compares files
 with it. That store also holds drafts of other tasks, so a revision is accepted only if it belongs to the history of the
 commit that the work started from. Files that may hold secrets are not shown.
 

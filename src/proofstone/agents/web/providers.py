@@ -1,6 +1,7 @@
 """Choose the web providers that the person has configured in their own settings. By default there are none.
 
-`Searching` and `Fetching` are the interfaces of a provider; `web_from` chooses the implementations: `http.py` or an MCP
+`SearchWeb` and `FetchPage` are the interfaces of a provider; `build_web` chooses the implementations: `http.py` or an
+MCP
 server, `mcp.py`.
 """
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class SearchWeb(Protocol):
-    """Searches the web and returns the results as blocks (see `pages.py`). Raises `FailedError` if that fails and
-    `RefusedError` if it is not allowed, both with a text for the agent and without any key."""
+    """Searches the web and returns the results as blocks (see `pages.py`). Raises `ToolFailedError` if that fails and
+    `ToolRefusedError` if it is not allowed, both with a text for the agent and without any key."""
 
     def __call__(self, wanted: str, seconds: float, cancel: threading.Event) -> str: ...
 

@@ -1,6 +1,7 @@
 """Read test results by id from what a runner wrote.
 
-`read_report` reads a report, `environment` sets the variables that make a runner write one, `sniff` finds out what a
+`read_report` reads a report, `environment` sets the variables that make a runner write one, `sniff_format` finds out
+what a
 user's own command wrote, and `rerun` builds the command that runs single tests again.
 
 The checked project controls every byte that is read here, so nothing of it may raise. What cannot be read is described

@@ -115,7 +115,7 @@ TEST_FOLDERS: Final = re.compile(
     r"(?:^|/)(?:__snapshots__|__image_snapshots__|__mocks__|__fixtures__|e2e|cypress|test[-_]?data|test[-_]fixtures"
     r"|(?:unit|integration|functional|acceptance|e2e|ui)[-_]?tests?)/"
 )
-"""Test folders in addition to those that `is_test` knows, in lower case. A package called `testing` is production
+"""Test folders in addition to those that `is_test_path` knows, in lower case. A package called `testing` is production
 code."""
 
 

@@ -127,7 +127,7 @@ def find_breaks(
     """Walk the entries that follow `start` in order, and yield every problem.
 
     A bad entry does not make the entries after it bad: the walk goes on with its stated hash or with its correct hash,
-    whichever the next entry names. A `Break` among the entries is a part of the file that cannot be read; the walk
+    whichever the next entry names. A `ChainBreak` among the entries is a part of the file that cannot be read; the walk
     accepts the first entry after it.
     """
     seq, accepted = start.seq, frozenset((start.hash,))

@@ -159,6 +159,8 @@ class BlastRadius(FrozenModel):
 
 
 class RunReport(FrozenModel):
+    """The result of `proofstone run`, for people and programs."""
+
     run_id: str
     request: str
     repository: str

@@ -1,7 +1,7 @@
 """Events that the engine observes of an agent, and the decisions of its monitor.
 
 The monitor and the position table are both computed from the events. Every cause that was noticed ends in one of
-`Resume`, `UpdateContext` and `Respawn`, possibly after corrections.
+`ResumeWork`, `UpdateContext` and `RespawnAgent`, possibly after corrections.
 """
 
 from __future__ import annotations

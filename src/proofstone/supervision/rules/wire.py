@@ -2,7 +2,7 @@
 
 `write` gives each message its one form. `read` finds the messages in an agent's text, in order. It tolerates spacing,
 the case of labels, and marks around a line or a name, but not a wrong tag. A message that cannot be read is returned as
-`Unreadable`, with the problem and the correct form, so that its author can correct it.
+`UnreadableMessage`, with the problem and the correct form, so that its author can correct it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Record and show what a program does during a turn, limited in size and without the user's keys.
 
-`Mask` hides the keys that a program was given. A value is secret by the name of its variable, and only if it is long
+`KeyMask` hides the keys that a program was given. A value is secret by the name of its variable, and only if it is long
 enough: the letters of a short placeholder are in every word. It is hidden as it is and as JSON writes it, and also if a
 text ends in the middle of it.
 
-There is one `Notes` for each turn. Activities from other threads wait until the thread of the turn records them: an
+There is one `ActivityLog` for each turn. Activities from other threads wait until the thread of the turn records them:
+an
 error of the ledger must end the turn, and in another thread it would be lost.
 """
 

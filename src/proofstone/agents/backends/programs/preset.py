@@ -32,7 +32,7 @@ class FileArgument:
     """An argument that names a file which the engine gives to the program, read-only."""
 
     name: str
-    """A key of `Invocation.handed`."""
+    """A key of `Invocation.files`."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """One session with an agent of the Agent Client Protocol.
 
-`Talk` begins the session, logs in if necessary, sets mode and model, and sends the prompt. It is a generator that
+`AgentSession` begins the session, logs in if necessary, sets mode and model, and sends the prompt. It is a generator
+that
 yields requests and receives answers; the caller transports them.
 
-`Client` answers the agent's own requests: for permission, and for files to be read and written. The task's scope
+`AcpClient` answers the agent's own requests: for permission, and for files to be read and written. The task's scope
 decides, so an undeclared write is refused at once. Nothing else is served: commands run in the sandbox, where the agent
 is.
 """

@@ -1,0 +1,92 @@
+"""`proofstone check` as a function, and the validation of what a user asks it for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from proofstone.app.context import build_check_run
+from proofstone.check.context import CheckRequest, NullProgress, Progress
+from proofstone.check.models import CheckReport
+from proofstone.check.rules.outcome import ACCEPTABLE_RULES
+from proofstone.common.commands import VACUOUS_REASON, is_vacuous
+from proofstone.errors import InputError
+
+
+def run_check(
+    repo: Path,
+    request: CheckRequest,
+    progress: Progress | None = None,
+    display: AbstractContextManager[object] | None = None,
+    *,
+    require_sandbox: bool = False,
+    home: Path | None = None,
+) -> CheckReport:
+    """Check a change and return the report. `display` is entered when the check is ready to run."""
+    with (
+        build_check_run(repo, request, progress or NullProgress(), require_sandbox=require_sandbox, home=home) as run,
+        display or nullcontext(),
+    ):
+        return run.run()
+
+
+def require_text(option: str, value: str) -> str:
+    """Return the value if it is valid text; anything else cannot be recorded as it is."""
+    if value.isascii() or value.encode("utf-8", "ignore").decode("utf-8") == value:
+        return value
+    raise InputError(f"{option} {value!r}: not valid UTF-8", hint="put it into a script, and name the script")
+
+
+def validate_commands(option: str, commands: Sequence[str]) -> Sequence[str]:
+    """Refuse commands that are empty, that cannot be recorded, or that prove nothing."""
+    for command in commands:
+        require_text(option, command)
+        if not command.strip():
+            raise InputError(f"{option}: the command is empty", hint=f"for instance {option} 'pytest -q'")
+        if is_vacuous(command):
+            raise InputError(
+                f"{option} {command!r}: {VACUOUS_REASON}",
+                hint="name a command that fails when the change is wrong, for instance 'pytest -q'",
+            )
+        if "\0" in command:
+            raise InputError(f"{option}: the command contains a NUL character")
+    return commands
+
+
+def resolve_heldout_files(folder: Path | None, commands: Sequence[str]) -> Path | None:
+    """Return the folder of held-out files as an absolute path. Refuse one that no command uses."""
+    if folder is not None and not commands:
+        raise InputError(f"--heldout-files {folder}: no --heldout command uses them")
+    return folder.absolute() if folder else None
+
+
+def parse_accept(text: str) -> tuple[str, str]:
+    """Parse `rule=reason`. Refuse a rule whose findings nobody may accept."""
+    rule, _, reason = require_text("--accept", text).partition("=")
+    return validate_accepted(rule, reason)
+
+
+def validate_accepted(rule: str, reason: str) -> tuple[str, str]:
+    """Return the rule and the reason. Refuse a rule that nobody may accept, and a reason that says nothing."""
+    if rule not in ACCEPTABLE_RULES:
+        raise InputError(
+            f"--accept {rule}: no finding of that rule can be accepted",
+            hint=f"one of {', '.join(sorted(ACCEPTABLE_RULES))}",
+        )
+    if len(reason.strip()) < 8:
+        raise InputError(
+            f"--accept {rule}: say why in a few words; the reason is recorded",
+            hint=f"for instance --accept {rule}='the daemon must not run exit handlers'",
+        )
+    return rule, reason
+
+
+def require_reason(text: str | None) -> str:
+    """Return the reason to accept test changes. Refuse one that says too little."""
+    if text is not None and len(require_text("--accept-test-changes", text).strip()) < 8:
+        raise InputError(
+            "--accept-test-changes: say why in a few words; the reason is recorded",
+            hint="for instance --accept-test-changes 'the CSV export was removed on purpose'",
+        )
+    return text or ""
