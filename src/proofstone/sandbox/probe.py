@@ -115,7 +115,7 @@ def _explain_missing(facts: SandboxFacts, level: Assurance) -> str:
         return "the kernel has no Landlock"
     if not facts.bubblewrap:
         return "bubblewrap (bwrap) is not installed"
-    return facts.namespaces_error or f"{facts.best_level} is the configured level"
+    return facts.namespaces_error or "the settings choose a weaker level"
 
 
 def _try_bubblewrap(program: str, scratch: Path) -> tuple[bool, str]:
