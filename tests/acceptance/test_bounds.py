@@ -121,14 +121,14 @@ def test_ac_15_an_answer_that_is_none_is_repaired_twice() -> None:
     """AC-15. Rules, section 0: at most 2 repair turns, with the error shown."""
     ended, taken = conversed(Turn(text="no"))
     assert isinstance(ended.output, Fault)
-    assert (ended.output.kind, taken) == (FaultKind.MALFORMED, {"Think": 3, "Repair": 2})
+    assert (ended.output.kind, taken) == (FaultKind.MALFORMED, {"RequestTurn": 3, "RecordRepair": 2})
 
 
 def test_ac_15_a_provider_that_is_away_is_tried_twice_more() -> None:
     """AC-15. Rules, section 0: 2 retries with a pause inside the agent."""
     ended, taken = conversed(Fault(kind=FaultKind.UNAVAILABLE, why="away"))
     assert isinstance(ended.output, Fault)
-    assert (ended.output.kind, taken) == (FaultKind.UNAVAILABLE, {"Think": 3, "Pause": 2})
+    assert (ended.output.kind, taken) == (FaultKind.UNAVAILABLE, {"RequestTurn": 3, "WaitForRetry": 2})
 
 
 @pytest.mark.parametrize("kind", FaultKind)

@@ -191,7 +191,7 @@ def test_a_meta_validator_that_may_be_less_capable_than_the_planner_is_refused(
     mine = f'[backends]\ndefault = "api:openai:gpt-5"\nmeta_validator = "api:openai:{model}"\n'
     done = backends(project, "--json", mine=mine, env={"OPENAI_API_KEY": KEY})
     assert (done.returncode, document(done)["ok"]) == (1, False)
-    (refused,) = [one["text"] for one in document(done)["problems"] if one["refuse"]]
+    (refused,) = [one["text"] for one in document(done)["problems"] if one["is_refused"]]
     assert "meta_validator" in refused and why in refused
 
 

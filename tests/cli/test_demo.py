@@ -288,9 +288,9 @@ WRONG: Mapping[str, tuple[Mapping[str, object], Mapping[str, object], str]] = {
     "another commit": ({}, {"commits": ("a",)}, "has 1 commits of the run instead of the one that it reports"),
     "another tree": ({}, {"tree": "0" * 40}, "the committed tree is not the one on which all checks passed"),
     "no final checks": ({"final": None}, {}, "the committed tree is not the one on which all checks passed"),
-    "the person's files": ({}, {"untouched": False}, "main, or its files, were changed"),
+    "the person's files": ({}, {"is_untouched": False}, "main, or its files, were changed"),
     "one page": ({}, {"pages": (Path("a.md"),)}, "the evidence bundle was not written as Markdown and for a browser"),
-    "the ledger": ({}, {"verified": False, "verdict": "row 3"}, "the ledger does not verify: row 3"),
+    "the ledger": ({}, {"is_verified": False, "verdict": "row 3"}, "the ledger does not verify: row 3"),
 }
 
 

@@ -151,7 +151,7 @@ def test_the_plan_gates_tables_are_told_whole(generators: ModuleType) -> None:
     rules = generators.plan_gate.plan_rules()
     assert [rule for rule in generators.plan_gate.RULES if rules.count(f"`{rule}`") != 1] == []
     assert [
-        row.when for row in generators.plan_gate.TABLE if row.when not in generators.plan_gate.decision_table()
+        row.when for row in generators.plan_gate.DECISION_TABLE if row.when not in generators.plan_gate.decision_table()
     ] == []
     budgets = generators.plan_gate.tool_budgets()
     assert "| Read | `read`, `list`, `symbols` | 8 | 3 | 3 | 14 |\n" in budgets
@@ -165,7 +165,7 @@ def test_a_tag_in_a_rules_words_is_shown(generators: ModuleType) -> None:
 
 def test_the_manual_names_every_setting(generators: ModuleType) -> None:
     page = generators.settings.configuration()
-    for section in generators.settings.sections():
+    for section in generators.settings.list_sections():
         assert f"## `[{section.name}]`" in page
         for setting in section.settings:
             assert f"| `{setting.key}` |" in page
@@ -190,15 +190,15 @@ def test_every_lane_is_shown_with_what_it_costs(generators: ModuleType) -> None:
 
 
 def test_every_row_of_the_review_gate_is_explained_in_the_order_in_which_they_are_tried(generators: ModuleType) -> None:
-    assert [row.decision for row in generators.pipeline.GATE] == list(generators.pipeline.REVIEWED)
+    assert [row.decision for row in generators.pipeline.REVIEW_GATE] == list(generators.pipeline.REVIEWED)
     assert [line.split("`")[1] for line in generators.pipeline.review_gate().splitlines() if "`" in line] == list(
         generators.pipeline.REVIEWED
     )
 
 
 def test_the_bounds_of_the_pipeline_are_those_that_hold(generators: ModuleType) -> None:
-    assert f"before the run does | {generators.pipeline.ITERATIONS} |\n" in generators.pipeline.pipeline_bounds()
-    assert f"before the run halts | {generators.pipeline.RETURNS} |\n" in generators.pipeline.pipeline_bounds()
+    assert f"before the run does | {generators.pipeline.MAX_ITERATIONS} |\n" in generators.pipeline.pipeline_bounds()
+    assert f"before the run halts | {generators.pipeline.MAX_RETURNS} |\n" in generators.pipeline.pipeline_bounds()
 
 
 def test_a_bar_in_a_cell_is_no_border(generators: ModuleType) -> None:
@@ -216,7 +216,7 @@ def test_every_part_of_a_page_that_is_called_generated_is(generators: ModuleType
 
 def test_the_way_of_a_task_is_drawn_from_the_table_without_a_persons_words(generators: ModuleType) -> None:
     drawn, gate = generators.task_gate.course(), generators.task_gate
-    for (state, kind), to in gate.TABLE.items():
+    for (state, kind), to in gate.TRANSITIONS.items():
         assert (f"    {state} --> {to}: {kind}\n" in drawn) == (kind not in gate.PERSONS)
     assert "[*] --> PENDING\n" in drawn and "APPROVED --> [*]\n" in drawn
 
@@ -230,7 +230,7 @@ def test_every_kind_of_failure_is_told_with_what_follows(generators: ModuleType)
 
 def test_the_pipeline_is_drawn_with_every_step_and_every_way_back(generators: ModuleType) -> None:
     drawn, pipeline = generators.pipeline.flow(), generators.pipeline
-    steps = pipeline.DEPTHS[Lane.STANDARD].steps
+    steps = pipeline.LANE_DEPTHS[Lane.STANDARD].steps
     assert [step for step in steps if f'"{step}"' not in drawn] == []
     assert drawn.count(" --> ") == len(steps) - 1
     assert drawn.count(" -.->|") == len(pipeline.BACK)
@@ -247,7 +247,7 @@ def test_the_policy_is_drawn_row_by_row(generators: ModuleType) -> None:
 
 def test_each_row_of_the_plan_gate_leads_where_it_decides(generators: ModuleType) -> None:
     drawn = generators.plan_gate.convergence()
-    for number, row in enumerate(generators.plan_gate.TABLE, start=1):
+    for number, row in enumerate(generators.plan_gate.DECISION_TABLE, start=1):
         [arrow] = [line for line in drawn.splitlines() if f'|"{number}: {row.status}"|' in line]
         assert arrow.endswith(row.verdict or "challenge")
 
@@ -262,6 +262,6 @@ def test_the_confidence_that_is_told_is_what_the_code_says(
     generators: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "| a minor finding is open | **high** |\n" in generators.evidence.of_a_run()
-    monkeypatch.setattr(generators.evidence.rating, "rate", lambda _: (Confidence.LOW, ()))
+    monkeypatch.setattr(generators.evidence.rating, "rate_confidence", lambda _: (Confidence.LOW, ()))
     assert "**high**" not in generators.evidence.of_a_run()
     assert "weaker sandbox | **medium** |\n" in generators.evidence.of_a_check()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.check.models import TestReport, TestResult, TestStatus
-from proofstone.check.rules.compare import TestComparison, compare_reports, merge_test_reports
+from proofstone.check.rules.compare import ResultComparison, compare_reports, merge_test_reports
 
 S = TestStatus
 
@@ -49,7 +49,7 @@ def test_each_pair_of_statuses_has_one_place(
     before: TestStatus | None, after: TestStatus | None, place: str | None
 ) -> None:
     found = compare_reports(report(t=before), report(t=after))
-    expected = TestComparison() if place is None else TestComparison(**{place: ("t",)})
+    expected = ResultComparison() if place is None else ResultComparison(**{place: ("t",)})
     assert found == expected
 
 
@@ -87,7 +87,7 @@ def test_every_id_is_in_one_list_at_most_and_no_new_failure_is_lost(
     before: dict[str, TestStatus], after: dict[str, TestStatus]
 ) -> None:
     found = compare_reports(report(**before), report(**after))
-    named = [test for name in TestComparison.model_fields for test in getattr(found, name)]
+    named = [test for name in ResultComparison.model_fields for test in getattr(found, name)]
     assert len(named) == len(set(named))
     bad_now = {test for test, status in after.items() if status.is_failure}
     assert bad_now == {*found.regressions, *found.new_failures, *found.standing}

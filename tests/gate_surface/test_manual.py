@@ -34,7 +34,7 @@ def test_the_retry_table_is_the_policy(kind: FailureType) -> None:
     assert f"at most {MAX_ATTEMPTS} attempts" in PAGE
 
 
-@pytest.mark.parametrize("kind", FAILURE_KINDS, ids=lambda kind: kind.what[:20])
+@pytest.mark.parametrize("kind", FAILURE_KINDS, ids=lambda kind: kind.description[:20])
 def test_the_table_of_what_counts_as_what_is_the_one_that_decides(kind: FailureKind) -> None:
     assert f"| {kind.description} | {kind.mode} | {kind.failure_class} |\n" in PAGE
 

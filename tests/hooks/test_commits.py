@@ -464,4 +464,4 @@ def test_an_index_with_a_conflict_is_no_tree(guarded: Place) -> None:
     guarded.tried("merge", "side")
     run = guarded.proofstone("hook", "run", "pre-commit")
     assert run.returncode == 2
-    assert "no tree" in run.stderr
+    assert "cannot be written as a tree" in run.stderr

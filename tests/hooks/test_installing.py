@@ -161,7 +161,7 @@ def test_when_the_framework_moves_the_hook_aside_and_runs_it_the_framework_does_
     put(place.folder / "pre-commit", framework + run_legacy)
     place.write(a="new\n")
     assert place.refused("commit", "-a", "-m", "x").count("checked by it") == 1
-    assert "Proofstone's is pre-commit.legacy" in place.proofstone("hook", "status").stdout
+    assert "Proofstone's hook is pre-commit.legacy" in place.proofstone("hook", "status").stdout
     (place.folder / "pre-commit").write_text(framework + "echo checked by it >&2\n")
     legacy = (place.folder / "pre-commit.legacy").read_bytes()
     place.install()

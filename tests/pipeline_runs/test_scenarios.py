@@ -215,7 +215,7 @@ def test_interactively_it_waits_at_its_gates_and_survives_that(stage: Stage) -> 
     assert stage.proofstone("approve", run, "gate-post-research", "proceed").returncode == 0
     told = RunReport.model_validate_json(stage.proofstone("status", run, "--json").stdout)
     assert (told.waiting, told.next_step) == (None, f"proofstone resume {run}")
-    assert told.reason.startswith("gate-post-research: proceed, says ")
+    assert told.reason.startswith("gate-post-research: proceed, by ")
     twice = stage.proofstone("approve", run, "gate-post-research", "abort")
     assert (twice.returncode, "not resumed yet" in twice.stderr) == (2, True)
     again = stage.resume(run)

@@ -80,7 +80,7 @@ def test_the_report_holds_all_that_is_known() -> None:
         "team_mode",
         "trivial",
     ):
-        assert getattr(report, field) == getattr(ABOUT, field), field
+        assert getattr(report, field) == getattr(ABOUT, {"trivial": "is_trivial"}.get(field, field)), field
     assert (report.plan_quality, report.quality_reason) == (ABOUT.quality, ABOUT.quality_reason)
     assert report.agents == ABOUT.agents
     assert (report.verdict, report.strong, report.status) == (REVISE.verdict, True, CONVERGED)

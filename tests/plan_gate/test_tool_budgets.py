@@ -130,7 +130,7 @@ def test_what_is_no_reason_is_none() -> None:
     assert "API_BEHAVIOR, STALE_KNOWLEDGE or INTEGRATION_UNKNOWN, not for WHIM" in explain_search_refusal(
         ResearchMode.RESOLVE, "WHIM"
     )
-    assert "never" in explain_search_refusal(ResearchMode.SURFACE, "API_BEHAVIOR")
+    assert "You may not search the web" in explain_search_refusal(ResearchMode.SURFACE, "API_BEHAVIOR")
 
 
 def test_the_reasons_are_the_types_of_unknowns_and_one_risk() -> None:

@@ -158,5 +158,5 @@ def test_nothing_is_written_through_a_link(stage: Stage) -> None:
     (stage.root / ".proofstone").symlink_to(outside)
     refused = stage.solve()
     assert (refused.exit, list(outside.iterdir())) == (2, [])
-    assert ".proofstone: is no folder of this repository" in refused.stderr
+    assert ".proofstone: is not a folder of this repository" in refused.stderr
     assert stage.runs == []

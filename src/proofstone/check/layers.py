@@ -14,7 +14,7 @@ from proofstone.check.derived_runs import NotMeasuredError
 from proofstone.check.models import CheckResult, CheckSpec, LayerResult, merge_layer_results
 from proofstone.check.old_tests import OldTests, SuppressionCheck
 from proofstone.check.recording import CheckRecorder
-from proofstone.check.rules.compare import TestComparison
+from proofstone.check.rules.compare import ResultComparison
 from proofstone.check.rules.outcome import downgrade_accepted
 from proofstone.check.sensitivity import MustFailLayer, MustFailRun, SensitivityLayer
 from proofstone.common.models import Severity, Verdict
@@ -43,7 +43,7 @@ class LayerExaminer:
         before: CheckResult | None,
         renamed_base: CheckResult | None,
         after: CheckResult,
-        comparison: TestComparison,
+        comparison: ResultComparison,
         keys: tuple[str, str],
         must_fail_run: Future[MustFailRun | None] | None,
     ) -> LayerResult:
@@ -65,7 +65,7 @@ class LayerExaminer:
         before: CheckResult | None,
         renamed_base: CheckResult | None,
         after: CheckResult,
-        comparison: TestComparison,
+        comparison: ResultComparison,
         must_fail_run: Future[MustFailRun | None] | None,
     ) -> LayerResult:
         if spec.kind.reports_diagnostics:

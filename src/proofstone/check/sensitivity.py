@@ -31,7 +31,7 @@ from proofstone.check.models import (
     merge_layer_results,
 )
 from proofstone.check.reports.rerun import disable_bail
-from proofstone.check.rules.compare import TestComparison, find_matching_tests
+from proofstone.check.rules.compare import ResultComparison, find_matching_tests
 from proofstone.check.rules.must_fail import (
     PlantedFate,
     PlantedKind,
@@ -225,7 +225,7 @@ class SensitivityLayer:
         ]
 
     def examine(
-        self, spec: CheckSpec, before: CheckResult | None, after: CheckResult, comparison: TestComparison
+        self, spec: CheckSpec, before: CheckResult | None, after: CheckResult, comparison: ResultComparison
     ) -> LayerResult:
         """Return the tests that fail without the change, and findings for those that should and do not."""
         if not self.source_files:

@@ -295,10 +295,10 @@ class _Said:
     def __init__(self, data: bytes) -> None:
         self._data = data
 
-    def records(self, *_args: str) -> list[bytes]:
+    def run_records(self, *_args: str) -> list[bytes]:
         return _split_records(self._data)
 
-    records_of = records
+    run_cached_records = run_records
 
     def out(self, *_args: str) -> bytes:
         return self._data

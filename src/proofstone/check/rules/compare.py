@@ -25,7 +25,7 @@ from proofstone.check.rules.outcome import EvidenceLayer
 from proofstone.common.models import Diagnostic, Finding, FrozenModel, Severity, Verdict
 
 
-class TestComparison(FrozenModel):
+class ResultComparison(FrozenModel):
     """Test ids, sorted, each in one list only."""
 
     fixed: tuple[str, ...] = ()
@@ -65,10 +65,10 @@ def merge_test_reports(reports: Sequence[TestReport]) -> TestReport | None:
     )
 
 
-def compare_reports(before: TestReport, after: TestReport) -> TestComparison:
+def compare_reports(before: TestReport, after: TestReport) -> ResultComparison:
     """Compare two test reports by id."""
     old, new = before.by_id, after.by_id
-    lists: dict[str, list[str]] = {name: [] for name in TestComparison.model_fields}
+    lists: dict[str, list[str]] = {name: [] for name in ResultComparison.model_fields}
     for test, result in new.items():
         previous = old[test].status if test in old else None
         if name := _classify(previous, result.status):
@@ -77,7 +77,7 @@ def compare_reports(before: TestReport, after: TestReport) -> TestComparison:
         has_vanished = test not in new and result.status.is_executed
         if has_vanished and not (result.status is TestStatus.ERROR and _is_container(test, new)):
             lists["vanished"].append(test)
-    return TestComparison(**{name: tuple(sorted(ids)) for name, ids in lists.items()})
+    return ResultComparison(**{name: tuple(sorted(ids)) for name, ids in lists.items()})
 
 
 def _classify(before: TestStatus | None, after: TestStatus) -> str | None:

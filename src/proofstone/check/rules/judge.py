@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proofstone.check.models import CheckKind, CheckResult, DeathCause, TestReport
-from proofstone.check.rules.compare import TestComparison, compare_reports, find_new_diagnostics
+from proofstone.check.rules.compare import ResultComparison, compare_reports, find_new_diagnostics
 from proofstone.check.rules.outcome import EvidenceLayer
 from proofstone.common.models import Finding, FrozenModel, Severity, Verdict
 
@@ -40,7 +40,7 @@ class CheckJudgement(FrozenModel):
     verdict: Verdict
     reason: str = ""
     findings: tuple[Finding, ...] = ()
-    comparison: TestComparison = TestComparison()
+    comparison: ResultComparison = ResultComparison()
 
     def add_layer_findings(
         self, findings: Sequence[Finding], edited: Sequence[str] = (), not_measured: Sequence[str] = ()
@@ -241,7 +241,7 @@ def _judge_whole_run(
     before: CheckResult | None,
     after: CheckResult,
     report: TestReport,
-    comparison: TestComparison,
+    comparison: ResultComparison,
     excuses: RerunFindings,
 ) -> tuple[Verdict, str]:
     """Judge the run as a whole after no single test counts against the change."""
@@ -299,7 +299,7 @@ def _judge_other_exit_code(
     before: CheckResult | None,
     after: CheckResult,
     report: TestReport,
-    comparison: TestComparison,
+    comparison: ResultComparison,
     excuses: RerunFindings,
 ) -> tuple[Verdict, str]:
     """Judge an exit code other than 0 although no test counts against the change. It is excused only if excused tests
@@ -334,7 +334,7 @@ def _describe_unmeasured(before: CheckResult | None) -> str:
     return f"it fails now, but the base could not be measured: {before.reason}"
 
 
-def _apply_reruns(comparison: TestComparison, excuses: RerunFindings) -> TestComparison:
+def _apply_reruns(comparison: ResultComparison, excuses: RerunFindings) -> ResultComparison:
     """Return the comparison after reruns: flaky tests are no regressions, and tests that pass on the base now are no
     excuse."""
     excused = {*excuses.flaky, *excuses.sandbox_only}
@@ -360,7 +360,11 @@ _FIX = {
 
 
 def _build_test_findings(
-    after: CheckResult, report: TestReport, comparison: TestComparison, excuses: RerunFindings, base_report: TestReport
+    after: CheckResult,
+    report: TestReport,
+    comparison: ResultComparison,
+    excuses: RerunFindings,
+    base_report: TestReport,
 ) -> list[Finding]:
     """Return a finding for each test that counts against the change, with its evidence."""
     results = {**base_report.by_id, **report.by_id}

@@ -72,7 +72,7 @@ def _gate_line(view: RunView) -> _RunLine:
 
 def _run_line(view: RunSummary[Any]) -> _RunLine:
     style = _STATE_STYLES.get(view.state, "yellow")
-    command, about = view.setup.command, make_visible(shorten_text(view.setup.about, _MAX_TEXT))
+    command, about = view.setup.command, make_visible(shorten_text(view.setup.subject, _MAX_TEXT))
     return _RunLine(view.run_id, view.started_at, view.state, style, f"{_KIND_NAMES.get(command, command)}  ({about})")
 
 
