@@ -300,7 +300,7 @@ class _Said:
 
     run_cached_records = run_records
 
-    def out(self, *_args: str) -> bytes:
+    def run_output(self, *_args: str) -> bytes:
         return self._data
 
 
