@@ -11,8 +11,19 @@ from pathlib import Path
 import pytest
 
 import proofstone
-from proofstone import CheckReport, GateReport, PlanReport, ProofstoneError, check_change, open_ledger
+from proofstone import (
+    CheckReport,
+    GateReport,
+    PlanReport,
+    ProofstoneError,
+    RunReport,
+    SolveReport,
+    check_change,
+    open_ledger,
+)
 from tests.needs import needs
+from tests.pipeline_runs import stage as pipeline_stage
+from tests.solve_runs import stage as solve_stage
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 PLAN = """\
@@ -91,7 +102,7 @@ def test_a_change_is_checked_and_recorded(repository: Path, tmp_path: Path) -> N
     ("arguments", "words"),
     [
         ({"verify": ["true"]}, "proves nothing"),
-        ({"accept": {"edited-expectation": "no"}}, "say why"),
+        ({"accept": {"edited-expectation": "no"}}, "^accept edited-expectation: say why"),
         ({"accept": {"nothing": "a good reason"}}, "no finding of that rule"),
         ({"base": "nowhere"}, "nowhere"),
     ],
@@ -115,6 +126,34 @@ def test_a_plan_is_verified_and_carried_out(repository: Path, tmp_path: Path) ->
         ("git", "log", "-1", "--format=%s", done.branch), cwd=repository, capture_output=True, text=True, check=True
     ).stdout
     assert "Multiply two numbers" in subject
+
+
+@needs("git", "bwrap")
+def test_a_goal_is_pursued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = solve_stage.Stage.set_up(tmp_path)
+    monkeypatch.setenv("HOME", str(stage.workshop.home))
+    report = proofstone.solve_goal(
+        solve_stage.GOAL,
+        stage.root,
+        backends=[stage.cast(solve_stage.script())],
+        home=stage.workshop.proofstone_home,
+    )
+    assert isinstance(report, SolveReport) and report.result is not None
+    assert (report.result.status, [change.path for change in report.changed]) == ("accepted", ["count.txt"])
+
+
+@needs("git", "bwrap")
+def test_a_request_goes_through_the_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = pipeline_stage.Stage.set_up(tmp_path)
+    monkeypatch.setenv("HOME", str(stage.workshop.home))
+    report = proofstone.run_pipeline(
+        pipeline_stage.REQUEST,
+        stage.root,
+        backends=[stage.cast(pipeline_stage.TEAM)],
+        home=stage.workshop.proofstone_home,
+    )
+    assert isinstance(report, RunReport) and report.outcome == "passed", report.reason
+    assert report.commit
 
 
 @needs("git", "bwrap")

@@ -10,7 +10,7 @@ from proofstone.agents.backends import Backend
 from proofstone.agents.backends.factory import build_backend
 from proofstone.agents.executors.people import ReadLine
 from proofstone.agents.gate_agents import is_agent_spec
-from proofstone.agents.rules.budget import amend_budget as amended
+from proofstone.agents.rules import budget as budget_rules
 from proofstone.agents.spending import SpendingMeter, list_spending, read_dispatch_records
 from proofstone.app.agents import BackendChoices, refuse_repository_login, resolve_agents
 from proofstone.check.context import RunContext
@@ -53,7 +53,7 @@ def amend_budget(world: RunContext, setup: GateSetup, plan: Plan, words: tuple[s
 
 def raise_budget(world: RunContext, budget: Budget, words: tuple[str, ...]) -> Budget:
     """Return the budget with the person's changes. Raise an InputError if the run has already spent that much."""
-    budget = _amend_budget(budget, words)
+    budget = _apply_budget_options(budget, words)
     recorded = read_dispatch_records(world.ledger, world.run_id)
     meter = SpendingMeter(budget, list_spending(recorded))
     for dispatch in recorded.values():
@@ -65,12 +65,12 @@ def raise_budget(world: RunContext, budget: Budget, words: tuple[str, ...]) -> B
 def determine_budget(settings: Settings, words: tuple[str, ...]) -> Budget:
     """Return what the agents of a run may spend. The command line overrides the person's settings, which override the
     repository's."""
-    return _amend_budget(to_budget(merge_budgets(load_user_config().settings, settings)), words)
+    return _apply_budget_options(to_budget(merge_budgets(load_user_config().settings, settings)), words)
 
 
-def _amend_budget(budget: Budget, words: tuple[str, ...]) -> Budget:
+def _apply_budget_options(budget: Budget, words: tuple[str, ...]) -> Budget:
     try:
-        return amended(budget, words)
+        return budget_rules.amend_budget(budget, words)
     except ValueError as error:
         raise InputError(
             f"--budget {error}", hint="for instance --budget tokens=500000 or --budget task.usd=2"

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from proofstone.agents.backends.api.model_choice import ModelChoice as ModelChoice
-from proofstone.agents.backends.api.model_choice import choose_model as choose_model
+from proofstone.agents.backends.api.model_choice import ModelChoice, choose_model
 from proofstone.agents.backends.factory import ProbeResult, build_backend, probe
 from proofstone.agents.backends.programs.discovery import (
     is_named_preset,

@@ -75,8 +75,8 @@ def check_change(
         must_pass=tuple(require_text("must_pass", name) for name in must_pass),
         staged=staged,
         no_cache=no_cache,
-        accept_test_changes=require_reason(accept_test_changes),
-        accept=dict(validate_accepted(rule, reason) for rule, reason in (accept or {}).items()),
+        accept_test_changes=require_reason("accept_test_changes", accept_test_changes),
+        accept=dict(validate_accepted("accept", rule, reason) for rule, reason in (accept or {}).items()),
     )
     return run_check(Path(repo), request, observer, require_sandbox=require_sandbox, home=_path(home))
 

@@ -64,29 +64,29 @@ def resolve_heldout_files(folder: Path | None, commands: Sequence[str]) -> Path 
 def parse_accept(text: str) -> tuple[str, str]:
     """Parse `rule=reason`. Refuse a rule whose findings nobody may accept."""
     rule, _, reason = require_text("--accept", text).partition("=")
-    return validate_accepted(rule, reason)
+    return validate_accepted("--accept", rule, reason)
 
 
-def validate_accepted(rule: str, reason: str) -> tuple[str, str]:
+def validate_accepted(option: str, rule: str, reason: str) -> tuple[str, str]:
     """Return the rule and the reason. Refuse a rule that nobody may accept, and a reason that says nothing."""
     if rule not in ACCEPTABLE_RULES:
         raise InputError(
-            f"--accept {rule}: no finding of that rule can be accepted",
+            f"{option} {rule}: no finding of that rule can be accepted",
             hint=f"one of {', '.join(sorted(ACCEPTABLE_RULES))}",
         )
     if len(reason.strip()) < 8:
         raise InputError(
-            f"--accept {rule}: say why in a few words; the reason is recorded",
-            hint=f"for instance --accept {rule}='the daemon must not run exit handlers'",
+            f"{option} {rule}: say why in a few words; the reason is recorded",
+            hint=f"for instance {option} {rule}='the daemon must not run exit handlers'",
         )
     return rule, reason
 
 
-def require_reason(text: str | None) -> str:
+def require_reason(option: str, text: str | None) -> str:
     """Return the reason to accept test changes. Refuse one that says too little."""
-    if text is not None and len(require_text("--accept-test-changes", text).strip()) < 8:
+    if text is not None and len(require_text(option, text).strip()) < 8:
         raise InputError(
-            "--accept-test-changes: say why in a few words; the reason is recorded",
-            hint="for instance --accept-test-changes 'the CSV export was removed on purpose'",
+            f"{option}: say why in a few words; the reason is recorded",
+            hint=f"for instance {option} 'the CSV export was removed on purpose'",
         )
     return text or ""

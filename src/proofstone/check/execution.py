@@ -15,8 +15,7 @@ from proofstone.check.diagnostics import parse_diagnostics
 from proofstone.check.environment import CheckEnvironment
 from proofstone.check.models import CheckKind, CheckResult, CheckSpec, ReportFormat, TestReport
 from proofstone.check.reports import read_report
-from proofstone.check.reports.rerun import merge_variables
-from proofstone.check.reports.rerun import report_variables as report_variables
+from proofstone.check.reports.rerun import merge_variables, report_variables
 from proofstone.check.reports.sniff import sniff_formats
 from proofstone.check.rules.compare import merge_test_reports
 from proofstone.check.rules.run_end import RunEnd, describe_deaths, find_death, is_worth_repeating

@@ -20,8 +20,7 @@ from proofstone.check.setup import build_held_out_specs, is_manifest
 from proofstone.common.globs import find_undeclared
 from proofstone.common.models import ChangeKind
 from proofstone.git.checkout import restore_paths
-from proofstone.git.objects import BlobReader, list_submodules, open_blob_reader
-from proofstone.git.objects import list_tree_files as files_of
+from proofstone.git.objects import BlobReader, list_submodules, list_tree_files, open_blob_reader
 from proofstone.git.program import decode_path
 from proofstone.git.snapshot import Snapshot, find_renames, take_snapshot
 
@@ -89,8 +88,8 @@ class CheckSubject:
     def tree_files(self) -> tuple[dict[bytes, str], dict[bytes, str]]:
         """All files of the base and of the change, as path → blob."""
         git = self.context.store.git()
-        after = files_of(git, self.snapshot.tree)
-        return (after if self.snapshot.change.is_empty else files_of(git, self.snapshot.base)), after
+        after = list_tree_files(git, self.snapshot.tree)
+        return (after if self.snapshot.change.is_empty else list_tree_files(git, self.snapshot.base)), after
 
     @cached_property
     def discoveries(self) -> tuple[Discovery, Discovery]:

@@ -10,8 +10,7 @@ import typer
 
 from proofstone.cli.output import JsonOption, NoColorOption, Output
 from proofstone.common.text import escape_control
-from proofstone.export.definitions import AgentDefinition
-from proofstone.export.definitions import build_agents as all_agents
+from proofstone.export.definitions import AgentDefinition, build_agents
 from proofstone.export.prompts import Ability
 from proofstone.export.targets import EXPORT_TARGETS
 from proofstone.export.writer import write_exported_files
@@ -94,7 +93,7 @@ def list_(as_json: JsonOption = False, no_color: NoColorOption = False) -> None:
     `proofstone backends` lists the roles of Proofstone's own runtime, including those of the plan gate.
     """
     output = Output(json=as_json, no_color=no_color)
-    agents = all_agents()
+    agents = build_agents()
     if as_json:
         output.print_document({"agents": [_document(agent) for agent in agents]})
         return

@@ -14,8 +14,7 @@ import typer
 from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.executors.people import Terminal
 from proofstone.agents.models import FaultKind
-from proofstone.agents.roles.requests import build_example as example_for
-from proofstone.agents.roles.requests import build_role_schemas
+from proofstone.agents.roles.requests import build_example, build_role_schemas
 from proofstone.agents.rules.budget import build_cost_fields, summarize_spending
 from proofstone.app.ask import AskRequest, AskResult, OnInterrupt, ask_once, find_role, refuse_to_run
 from proofstone.cli.options import BudgetOption, TokensOption, UsdOption, collect_backend_specs, collect_budget_limits
@@ -104,7 +103,7 @@ def ask(
         output.print_document(build_role_schemas(role))
         return 0
     if example:
-        sys.stdout.write(example_for(role, focus))
+        sys.stdout.write(build_example(role, focus))
         return 0
     if request is None:
         raise InputError(

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from proofstone.auditor.rules.report import audit_runs as audited
-from proofstone.auditor.rules.report import has_severe_findings
+from proofstone.auditor.rules.report import audit_runs, has_severe_findings
 from proofstone.auditor.tap import LedgerTap
 from proofstone.cli.output import JsonOption, NoColorOption, Output
 from proofstone.cli.render.audit import print_audit
@@ -54,10 +53,10 @@ def audit(
     path = ledger_path(home or find_proofstone_home())
     with LedgerTap(path) as tap:
         if every:
-            report = audited((tap.read_run(run_id) for run_id in reversed(list_run_ids(path))), "all")
+            report = audit_runs((tap.read_run(run_id) for run_id in reversed(list_run_ids(path))), "all")
         else:
             run_id = find_any_run(path, run or "last", find_repository_root(Path.cwd()))
-            report = audited([tap.read_run(run_id)], run_id)
+            report = audit_runs([tap.read_run(run_id)], run_id)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
         output.print_document(report.model_dump(mode="json"))

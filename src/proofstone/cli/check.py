@@ -117,7 +117,7 @@ def check(
         no_cache=fresh,
         rerun_unsandboxed=compare_bare,
         use_worktree_config=own_settings,
-        accept_test_changes=require_reason(accept_test_changes),
+        accept_test_changes=require_reason("--accept-test-changes", accept_test_changes),
         accept=dict(parse_accept(option) for option in accept or ()),
         heldout=tuple(validate_commands("--heldout", heldout or [])),
         heldout_files=resolve_heldout_files(heldout_files, heldout or []),

@@ -15,7 +15,7 @@ from proofstone.cli.output import JsonOption, NoColorOption, Output, find_projec
 from proofstone.common.text import escape_control
 from proofstone.errors import InputError
 from proofstone.git.user_hooks import HOOK_NAMES, build_hook_script, is_proofstone_hook
-from proofstone.hooks import agent_hooks as exported
+from proofstone.hooks import agent_hooks
 from proofstone.machine.files import write_atomic
 
 app = typer.Typer(add_completion=False, help="Write configuration for programs that work with Proofstone.")
@@ -112,12 +112,12 @@ def export_hooks(
 
 def _print_instruction(kind: HookTarget, *, as_json: bool) -> int:
     if as_json:
-        Output(json=True).print_document({"kind": kind, "hooks": False, "instruction": exported.INSTRUCTION})
+        Output(json=True).print_document({"kind": kind, "hooks": False, "instruction": agent_hooks.INSTRUCTION})
         return 0
     sys.stderr.write(
         f"{kind} has no hook that could send findings back. Add this to its AGENTS.md, or the file that it reads:\n\n"
     )
-    sys.stdout.write(exported.INSTRUCTION)
+    sys.stdout.write(agent_hooks.INSTRUCTION)
     return 0
 
 
@@ -126,9 +126,9 @@ def _default_content(kind: HookTarget) -> str:
     if kind is HookTarget.GIT:
         return build_hook_script(HOOK_NAMES[0], "proofstone").decode()
     if kind is HookTarget.OPENCODE:
-        return exported.PLUGIN
-    dialect = exported.DIALECTS[kind]
-    return exported.format_document(exported.add_hook(dialect, {}, dialect.file))
+        return agent_hooks.PLUGIN
+    dialect = agent_hooks.DIALECTS[kind]
+    return agent_hooks.format_document(agent_hooks.add_hook(dialect, {}, dialect.file))
 
 
 def _find_root(kind: HookTarget, directory: Path | None) -> Path:
@@ -151,19 +151,21 @@ def _plan_changes(kind: HookTarget, root: Path, *, remove: bool) -> list[FileCha
             for name in HOOK_NAMES
         ]
     if kind is HookTarget.OPENCODE:
-        return [_plan_plugin(root / exported.OPENCODE.file, remove=remove)]
-    dialect = exported.DIALECTS[kind]
+        return [_plan_plugin(root / agent_hooks.OPENCODE.file, remove=remove)]
+    dialect = agent_hooks.DIALECTS[kind]
     path = root / dialect.file
     text = _read(path)
-    document = exported.read_document(str(path), text)
+    document = agent_hooks.read_document(str(path), text)
     if not remove:
-        new = exported.add_hook(dialect, document, str(path))
-        return [FileChange(path, text if new == document else exported.format_document(new, text))]
-    left = exported.remove_hook(dialect, document, str(path))
+        new = agent_hooks.add_hook(dialect, document, str(path))
+        return [FileChange(path, text if new == document else agent_hooks.format_document(new, text))]
+    left = agent_hooks.remove_hook(dialect, document, str(path))
     if left == document:
         return []
     return [
-        FileChange(path, None if exported.is_empty_document(dialect, left) else exported.format_document(left, text))
+        FileChange(
+            path, None if agent_hooks.is_empty_document(dialect, left) else agent_hooks.format_document(left, text)
+        )
     ]
 
 
@@ -171,7 +173,7 @@ def _target_files(kind: HookTarget) -> tuple[str, ...]:
     """Return the files that are written for a program, relative to the root."""
     if kind is HookTarget.GIT:
         return HOOK_NAMES
-    return ((exported.OPENCODE if kind is HookTarget.OPENCODE else exported.DIALECTS[kind]).file,)
+    return ((agent_hooks.OPENCODE if kind is HookTarget.OPENCODE else agent_hooks.DIALECTS[kind]).file,)
 
 
 def _refuse_outside_link(root: Path, file: str) -> None:
@@ -204,7 +206,7 @@ def _plan_plugin(path: Path, *, remove: bool) -> FileChange:
     existing = _read(path)
     if existing and "proofstone export hooks opencode" not in existing:
         raise InputError(f"{path}: exists and was not written by Proofstone", hint="move it away, or use --print")
-    return FileChange(path, None if remove else exported.PLUGIN)
+    return FileChange(path, None if remove else agent_hooks.PLUGIN)
 
 
 def _read(path: Path) -> str:
@@ -250,5 +252,5 @@ def _print_changes(output: Output, kind: HookTarget, changes: list[FileChange], 
     if not changes:
         console.print("nothing to do: " + ("Proofstone has no hook here" if remove else "the hook is there already"))
     elif not remove and kind is not HookTarget.GIT:
-        target = exported.OPENCODE if kind is HookTarget.OPENCODE else exported.DIALECTS[kind]
+        target = agent_hooks.OPENCODE if kind is HookTarget.OPENCODE else agent_hooks.DIALECTS[kind]
         console.print(target.next, style="dim", soft_wrap=True)

@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from proofstone.app.gate import find_run
-from proofstone.app.pipeline import PIPELINE_RUNS as PIPELINE_RUNS
-from proofstone.app.pipeline import PipelineRequest
-from proofstone.app.plan_gate import PLAN_GATE_RUNS as PLAN_RUNS
-from proofstone.app.plan_gate import PlanGateRequest
+from proofstone.app.pipeline import PIPELINE_RUNS, PipelineRequest
+from proofstone.app.plan_gate import PLAN_GATE_RUNS, PlanGateRequest
 from proofstone.app.runs import RunCatalog
-from proofstone.app.solve import SOLVE_RUNS as SOLVE_RUNS
-from proofstone.app.solve import SolveRequest
+from proofstone.app.solve import SOLVE_RUNS, SolveRequest
 from proofstone.cli.output import Output
 from proofstone.cli.render.pipeline import print_pipeline_report
 from proofstone.cli.render.plan_gate import print_plan_report
@@ -84,7 +81,7 @@ def _resume_solve(output: Output, run_id: str, more: ResumeBudget) -> int:
 
 RUN_KINDS: Final = (
     RunKind(
-        runs=PLAN_RUNS,
+        runs=PLAN_GATE_RUNS,
         print_report=print_plan_report,
         resume=lambda output, run_id, more: resume_plan_command(
             output, run_id, PlanGateRequest(budget=more.budget, minutes=more.minutes, by=login_name())

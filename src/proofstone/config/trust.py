@@ -21,8 +21,13 @@ from typing import Final
 from pydantic import ValidationError
 
 from proofstone.config.backends import SettingsModel
-from proofstone.config.rules import SETTING_RULES, RequestedPermission, SettingValues, find_requested_permissions
-from proofstone.config.rules import ConsentRule as SettingConsent
+from proofstone.config.rules import (
+    SETTING_RULES,
+    ConsentRule,
+    RequestedPermission,
+    SettingValues,
+    find_requested_permissions,
+)
 from proofstone.config.setting_docs import list_sections
 from proofstone.config.settings import SandboxSettings, Settings
 from proofstone.config.user import UserConfig, is_login_variable
@@ -216,7 +221,7 @@ def format_permissions(needs: Iterable[RequestedPermission], person: UserConfig)
 
 
 def _format_setting(need: RequestedPermission) -> str:
-    is_list_entry = SETTING_RULES[need.setting].consent in (SettingConsent.EACH, SettingConsent.OUTSIDE)
+    is_list_entry = SETTING_RULES[need.setting].consent in (ConsentRule.EACH, ConsentRule.OUTSIDE)
     return f"{need.setting} = [{need.value}]" if is_list_entry else f"{need.setting} = {need.value}"
 
 

@@ -29,7 +29,7 @@ from proofstone.errors import RepositoryError
 from proofstone.faults import fault_point
 from proofstone.gate.context import GateContext, GateJournal
 from proofstone.gate.models import AttemptChecked, AttemptFailed, Evidence, GateSetup, TaskRecord
-from proofstone.gate.rules import pass_rule as architect_rules
+from proofstone.gate.rules import pass_rule
 from proofstone.gate.rules.pass_rule import build_evidence, classify_failure, find_unmet_by_checks
 from proofstone.gate.rules.questions import build_task_message
 from proofstone.gate.rules.state_machine import starts_clean
@@ -106,7 +106,7 @@ class AttemptChecker:
         unmet = find_unmet_by_checks(evidence)
         if unmet:
             return _build_failure(record, task, report, unmet, evidence)
-        rules = architect_rules.review_evidence(task, evidence, report.findings, deleted=_deleted_paths(frozen))
+        rules = pass_rule.review_evidence(task, evidence, report.findings, deleted=_deleted_paths(frozen))
         return AttemptChecked(evidence=evidence, commit=self._write_candidate(task, onto, report), rules=rules)
 
     def _write_candidate(self, task: PlanTask, onto: str, report: CheckReport) -> str:

@@ -41,8 +41,7 @@ from proofstone.gate.models import (
     TaskRecord,
     TaskRetried,
 )
-from proofstone.gate.rules.pass_rule import RULES_ARCHITECT as RULES
-from proofstone.gate.rules.pass_rule import find_unmet_by_architects
+from proofstone.gate.rules.pass_rule import RULES_ARCHITECT, find_unmet_by_architects
 from proofstone.gate.rules.progress import ACTIVE_STATES
 from proofstone.gate.rules.state_machine import can_retry, find_halt_reason, find_startable, needs_delay, starts_clean
 from proofstone.gate.view import build_run_view
@@ -294,7 +293,7 @@ class GateRun:
     def _review(self, record: TaskRecord) -> None:
         """Let the architect judge, once for each attempt. The rules have judged with the checks already."""
         task, architect = self.plan.get_task(record.id), self.gate.architect
-        rules = [verdict for verdict in record.verdicts if verdict.by == RULES]
+        rules = [verdict for verdict in record.verdicts if verdict.by == RULES_ARCHITECT]
         if record.evidence is not None and any(rule.verdict is not ArchitectDecision.APPROVED for rule in rules):
             self._handle_result(record.id, make_rejection(record, find_unmet_by_architects(record.evidence, rules)))
         elif record.asked is not None:

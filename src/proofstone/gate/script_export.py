@@ -27,7 +27,7 @@ from proofstone.agents.roles.models.gate import (
 from proofstone.agents.script_file import ScriptEntry, ScriptFault, ScriptStep
 from proofstone.agents.script_recorder import build_script_entries
 from proofstone.agents.spending import DispatchRecord, read_dispatch_records
-from proofstone.config.backends import is_coding_agent as works_alone
+from proofstone.config.backends import is_coding_agent
 from proofstone.errors import InputError
 from proofstone.gate.context import GateJournal
 from proofstone.gate.models import (
@@ -40,7 +40,7 @@ from proofstone.gate.models import (
     TaskBlocked,
     TaskEvent,
 )
-from proofstone.gate.rules.pass_rule import RULES_ARCHITECT as RULES
+from proofstone.gate.rules.pass_rule import RULES_ARCHITECT
 from proofstone.git.objects import SYMLINK, GitEntry, list_tree, open_blob_reader
 from proofstone.git.program import Git, GitCommandError
 
@@ -53,11 +53,11 @@ _ARCHITECT_CHECK: Final = "architect"
 def export_gate_script(setup: GateSetup, journal: GateJournal, git: Git) -> list[ScriptEntry]:
     """Return the script entries for every dispatch and every attempt of the run."""
     recorded = read_dispatch_records(journal.ledger, journal.run_id).values()
-    is_coding_agent = works_alone(setup.executor)
+    works_alone = is_coding_agent(setup.executor)
     executed_attempts = {
         attempt
         for dispatch in recorded
-        if (attempt := _find_attempt(dispatch)) and (is_coding_agent or not dispatch.can_resume)
+        if (attempt := _find_attempt(dispatch)) and (works_alone or not dispatch.can_resume)
     }
     entries = build_script_entries(
         dispatch for dispatch in recorded if _find_attempt(dispatch) not in executed_attempts
@@ -206,7 +206,7 @@ def _list_verdicts(task_id: str, events: list[TaskEvent]) -> Iterator[ScriptEntr
 def _find_verdict(event: TaskEvent) -> ArchitectVerdict | None:
     match event:
         case AttemptApproved():
-            others = [verdict for verdict in event.verdicts if verdict.by != RULES]
+            others = [verdict for verdict in event.verdicts if verdict.by != RULES_ARCHITECT]
             return others[-1] if others else None
         case ReviewEscalated():
             return event.verdict
@@ -225,7 +225,7 @@ def _is_late(event: TaskEvent) -> bool:
 def _find_rejection(failure: AttemptFailure) -> ArchitectVerdict | None:
     """Return the verdict of a rejection; None if it came from the rules, which judge again during a replay."""
     details = [reason.detail for reason in failure.reasons if reason.check == _ARCHITECT_CHECK]
-    feedback = [detail for detail in details if not detail.startswith(f"{RULES}:")]
+    feedback = [detail for detail in details if not detail.startswith(f"{RULES_ARCHITECT}:")]
     if not feedback:
         return None
     return ArchitectVerdict(verdict=ArchitectDecision.REJECTED, feedback="\n".join(feedback))

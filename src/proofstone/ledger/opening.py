@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from proofstone.errors import LedgerError
-from proofstone.ledger import LastRowCondition, Ledger, Verification
-from proofstone.ledger import daemon as wire
+from proofstone.ledger import LastRowCondition, Ledger, Verification, daemon
 from proofstone.ledger.connection import DaemonLocation, local_ledger_path, read_daemon_location
 from proofstone.ledger.keys import key_path, read_key
 from proofstone.ledger.rules.anchors import Anchor
@@ -43,8 +42,8 @@ class DaemonLedger:
             return ()
         written = self._send_request(
             "append",
-            rows=[wire.encode_row(row) for row in rows],
-            provided=[wire.encode_condition(condition) for condition in provided],
+            rows=[daemon.encode_row(row) for row in rows],
+            provided=[daemon.encode_condition(condition) for condition in provided],
             durable=durable,
         )
         return tuple(int(seq) for seq in written)
@@ -61,7 +60,7 @@ class DaemonLedger:
         return self._reader.hash_at(seq)
 
     def is_authentic(self, stored: StoredRow[Any]) -> bool:
-        return bool(self._send_request("is_authentic", stored=wire.encode_stored_row(stored)))
+        return bool(self._send_request("is_authentic", stored=daemon.encode_stored_row(stored)))
 
     def verify(self, anchors: Sequence[Anchor] = (), *, since: Anchor | None = None) -> Verification:
         answer = self._send_request(
@@ -71,7 +70,7 @@ class DaemonLedger:
         )
         is_separate = self._location.account_uid != os.getuid()
         level = AuthenticationLevel.SEPARATE_ACCOUNT if is_separate else AuthenticationLevel.KEY_FILE
-        return wire.decode_verification(answer, level)
+        return daemon.decode_verification(answer, level)
 
     def checkpoint(self) -> Anchor | None:
         answer = self._send_request("checkpoint")
@@ -87,25 +86,25 @@ class DaemonLedger:
                 self._connection = None
         self._reader.close()
 
-    def _send_request(self, operation: str, **arguments: wire.WireResult) -> wire.WireResult:
+    def _send_request(self, operation: str, **arguments: daemon.WireResult) -> daemon.WireResult:
         """Send one request at a time. If the connection breaks, the outcome is unknown, so that is an error."""
         with self._lock:
             if self._connection is None:
                 self._connection = self._connect()
             try:
-                wire.send_message(self._connection, {"op": operation, **arguments})
-                answer = wire.receive_message(self._connection)
+                daemon.send_message(self._connection, {"op": operation, **arguments})
+                answer = daemon.receive_message(self._connection)
             except OSError as error:
                 raise self._unavailable_error(f"the connection broke ({error.strerror})") from error
         if answer is None:
             raise self._unavailable_error("it closed the connection")
-        return wire.decode_result(answer)
+        return daemon.decode_result(answer)
 
     def _connect(self) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.connect(self._location.socket)
-            uid = wire.peer_uid(connection)
+            uid = daemon.peer_uid(connection)
         except OSError as error:
             connection.close()
             raise self._unavailable_error(error.strerror or str(error)) from error

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from proofstone.check.context import Progress
 from proofstone.common.models import BudgetUsage, FrozenModel
-from proofstone.gate.request import GateObserver as GateWatching
+from proofstone.gate.request import GateObserver
 from proofstone.ledger import Ledger
 from proofstone.ledger.models import ApprovalRow, EventRow
 from proofstone.pipeline.models.run import (
@@ -21,7 +21,7 @@ from proofstone.pipeline.models.run import (
     RunMode,
     RunReport,
 )
-from proofstone.plan_gate.run import PlanGateObserver as PlanGateWatching
+from proofstone.plan_gate.run import PlanGateObserver
 from proofstone.runtime.journal import StepJournal, read_work_ms
 from proofstone.runtime.run_index import CHILD_RUN_EVENT
 
@@ -147,11 +147,11 @@ class PipelineObserver(Protocol):
 
     def on_checks_ended(self, checks: FinalChecks) -> None: ...
 
-    def on_plan_gate_started(self, iteration: int) -> PlanGateWatching:
+    def on_plan_gate_started(self, iteration: int) -> PlanGateObserver:
         """The plan gate starts. Return its observer."""
         ...
 
-    def on_task_gate_started(self, iteration: int) -> GateWatching:
+    def on_task_gate_started(self, iteration: int) -> GateObserver:
         """The task gate starts. Return its observer."""
         ...
 

@@ -42,10 +42,8 @@ from proofstone.supervision.rules.evidence import LookupFacts, LookupRequest
 from proofstone.supervision.rules.monitor import create_monitor, process_event
 from proofstone.supervision.rules.monitor_state import AgentProfile, SupervisionLimits, explain_exemption
 from proofstone.supervision.rules.position import apply_event, create_position_state
-from proofstone.supervision.rules.questions import QuestionSubject as About
-from proofstone.supervision.rules.supervision_state import REPLY_MODELS, SupervisionState
-from proofstone.supervision.rules.supervision_state import RequestKind as Asked
-from proofstone.supervision.rules.supervision_state import RequestKind as AttendanceWanted
+from proofstone.supervision.rules.questions import QuestionSubject
+from proofstone.supervision.rules.supervision_state import REPLY_MODELS, RequestKind, SupervisionState
 
 AskArchitect = Callable[[JudgeRequest, DispatchKey], DispatchResult]
 """Ask the architect."""
@@ -203,7 +201,7 @@ def explain_not_supervised(role: str, backend: Backend) -> str:
     kind = spec.partition(":")[0]
     if reason := explain_exemption(role, kind, takes_prompts=is_coding_agent(spec)):
         return reason
-    if not any(backend.identity.can_answer(role, request) for request in Asked):
+    if not any(backend.identity.can_answer(role, request) for request in RequestKind):
         return f"not applicable: {kind} has no answer to it"
     return ""
 
@@ -301,7 +299,7 @@ class AgentSupervision:
                 standing=state.standing.model_copy(update={"declared": declared}),
             )
 
-    def ask(self, wanted: AttendanceWanted, text: str) -> Interjection:
+    def ask(self, wanted: RequestKind, text: str) -> Interjection:
         self.update_state(asked=wanted)
         return self.build_interjection(EngineMessage(text=text, asked=wanted))
 
@@ -314,7 +312,7 @@ class AgentSupervision:
         passed the understanding gate.
         """
         state = self.state
-        schema = REPLY_MODELS[AttendanceWanted(told.asked)].model_json_schema() if told.asked else None
+        schema = REPLY_MODELS[RequestKind(told.asked)].model_json_schema() if told.asked else None
         return Interjection(told, schema, () if state.gate is not None else state.declared)
 
     def request_judgements(self, said: str, *to_judge: JudgeItem) -> Sequence[JudgeItemVerdict]:
@@ -334,11 +332,11 @@ class AgentSupervision:
         return Fault(kind=FaultKind.DRIFTED, why=why.why)
 
 
-def describe_work(agent: AgentSupervision) -> About:
+def describe_work(agent: AgentSupervision) -> QuestionSubject:
     """Describe the agent's work for the questions that are made from it."""
     state, subject = agent.state, agent.subject
     analysis = state.analysis
-    return About(
+    return QuestionSubject(
         task=subject.name,
         declared=state.declared,
         changed=state.touched,

@@ -18,8 +18,7 @@ from proofstone.agents.tools.files import is_binary
 from proofstone.agents.tools.symbols import Definition, find_language, parse_definitions
 from proofstone.agents.tools.tool_context import ToolDeadline
 from proofstone.agents.tools.tree import FileTree
-from proofstone.sources.grammar_outline import OUTLINE_LANGUAGES as OUTLINED
-from proofstone.sources.grammar_outline import outline_by_grammar
+from proofstone.sources.grammar_outline import OUTLINE_LANGUAGES, outline_by_grammar
 from proofstone.sources.syntax import find_syntax_errors
 from proofstone.supervision.rules.evidence import (
     FileDefinition,
@@ -166,7 +165,7 @@ def _python_visibility(_content: bytes, _language: str) -> Callable[[Definition]
 
 def _script_visibility(content: bytes, language: str) -> Callable[[Definition], bool]:
     """Public is what a file exports, with its members. In a file without exports, everything is public."""
-    outline = outline_by_grammar(content, language) if language in OUTLINED else None
+    outline = outline_by_grammar(content, language) if language in OUTLINE_LANGUAGES else None
     export_list = outline.exports if outline else frozenset[str]()
     exported_names = {
         definition.name[0] for definition in parse_definitions(content, language) if definition.is_exported

@@ -37,7 +37,7 @@ from proofstone.supervision.rules.amendments import Amendment
 from proofstone.supervision.rules.context import thaw_context
 from proofstone.supervision.rules.evidence import TaskFileScope, list_lookups, verify_looked_up_items
 from proofstone.supervision.rules.mentions import PlanExpectations, check_plan
-from proofstone.supervision.rules.questions import build_challenge as challenge_for
+from proofstone.supervision.rules.questions import build_challenge
 from proofstone.supervision.rules.supervision_state import MAX_PLANS, FreeTextReply, PlanReply, RequestKind
 from proofstone.supervision.rules.understanding import (
     CONTINUE_TEXT,
@@ -124,7 +124,7 @@ class UnderstandingGate:
             case QuestionDecision():
                 about = describe_work(self.agent)
                 question, text = write_challenge(
-                    phase, [challenge_for(item_verdict, about) for item_verdict in decision.items]
+                    phase, [build_challenge(item_verdict, about) for item_verdict in decision.items]
                 )
                 self.agent.update_state(challenged=question)
                 return self.agent.ask(RequestKind.CHALLENGE, text)

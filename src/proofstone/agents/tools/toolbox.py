@@ -28,10 +28,7 @@ from proofstone.agents.rules.tool_rules import (
     shorten_text,
     unlisted_tool_error,
 )
-from proofstone.agents.tools import files as reading
-from proofstone.agents.tools import files as writing
-from proofstone.agents.tools import services as memory
-from proofstone.agents.tools import services as web
+from proofstone.agents.tools import files, services
 from proofstone.agents.tools.grep import grep
 from proofstone.agents.tools.history import History, query_history
 from proofstone.agents.tools.models import (
@@ -209,21 +206,21 @@ def _build_history_handler(kind: type[_Arguments], function: Callable[[History, 
 
 
 _HANDLERS: Final[dict[Tool, _Handler]] = {
-    Tool.READ: _build_tree_handler(ReadArguments, reading.read_file),
-    Tool.LIST: _build_tree_handler(ListArguments, reading.list_folder),
-    Tool.GLOB: _build_tree_handler(GlobArguments, reading.find_files),
+    Tool.READ: _build_tree_handler(ReadArguments, files.read_file),
+    Tool.LIST: _build_tree_handler(ListArguments, files.list_folder),
+    Tool.GLOB: _build_tree_handler(GlobArguments, files.find_files),
     Tool.GREP: _build_tree_handler(GrepArguments, grep),
     Tool.GIT_LOG: _build_history_handler(GitLogArguments, History.log),
     Tool.GIT_SHOW: _build_history_handler(GitShowArguments, History.show),
     Tool.GIT_DIFF: _build_history_handler(GitDiffArguments, History.diff),
     Tool.SYMBOLS: _build_tree_handler(SymbolsArguments, show_symbols),
-    Tool.WRITE: _build_tree_handler(WriteArguments, writing.write_file),
-    Tool.EDIT: _build_tree_handler(EditArguments, writing.edit_file),
-    Tool.DELETE: _build_tree_handler(DeleteArguments, writing.delete_file),
+    Tool.WRITE: _build_tree_handler(WriteArguments, files.write_file),
+    Tool.EDIT: _build_tree_handler(EditArguments, files.edit_file),
+    Tool.DELETE: _build_tree_handler(DeleteArguments, files.delete_file),
     Tool.RUN: _build_handler(RunArguments, run_command),
-    Tool.MEMORY_SEARCH: _build_handler(MemorySearchArguments, memory.search_memory),
-    Tool.WEB_SEARCH: _build_handler(WebSearchArguments, web.search_web),
-    Tool.WEB_FETCH: _build_handler(WebFetchArguments, web.fetch_page),
+    Tool.MEMORY_SEARCH: _build_handler(MemorySearchArguments, services.search_memory),
+    Tool.WEB_SEARCH: _build_handler(WebSearchArguments, services.search_web),
+    Tool.WEB_FETCH: _build_handler(WebFetchArguments, services.fetch_page),
 }
 
 

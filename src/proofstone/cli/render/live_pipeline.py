@@ -21,10 +21,10 @@ from proofstone.cli.render.plan_gate import LivePlanGate
 from proofstone.cli.render.solve_text import describe_agents, shorten_visibly
 from proofstone.common.models import Lane
 from proofstone.documents.markdown import make_visible
-from proofstone.gate.request import GateObserver as GateWatching
+from proofstone.gate.request import GateObserver
 from proofstone.pipeline.models.run import ApprovalEntry, FinalChecks, PipelineRunConfig
 from proofstone.pipeline.rules.planning import LANE_DEPTHS
-from proofstone.plan_gate.run import PlanGateObserver as PlanGateWatching
+from proofstone.plan_gate.run import PlanGateObserver
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -118,14 +118,14 @@ class LivePipeline(LiveAgents):
             self._end_part()
             self._print(f"  {format_final_checks(checks)}", "green" if checks.passed else "red")
 
-    def on_plan_gate_started(self, iteration: int) -> PlanGateWatching:
+    def on_plan_gate_started(self, iteration: int) -> PlanGateObserver:
         with self._print_lock:
             self._begin_part("plan gate")
             live = LivePlanGate(self.console, self.interactive)
             self._part.enter_context(live.show_live())
             return live
 
-    def on_task_gate_started(self, iteration: int) -> GateWatching:
+    def on_task_gate_started(self, iteration: int) -> GateObserver:
         with self._print_lock:
             self._begin_part("task")
             live = self.gate_view_class(self.console, self.interactive, self.can_ask_here)

@@ -23,8 +23,8 @@ from typing import Final, NamedTuple
 
 from proofstone.agents.roles.models.gate import CLAIM_MISMATCH, AttemptFailure, FailureType, TaskState
 from proofstone.common.globs import may_overlap
-from proofstone.gate.models import GATE_POLICY as MODELS_POLICY
 from proofstone.gate.models import (
+    GATE_POLICY,
     AttemptApproved,
     AttemptChecked,
     AttemptExecuted,
@@ -220,7 +220,7 @@ def _find_refusal(record: TaskRecord, event: TaskEvent) -> str:
             return _explain_missing_verification(record, event)
         case AttemptFailed() if event.failure.attempt != record.attempt:
             return f"attempt {event.failure.attempt} is not under way"
-        case TaskRetried() if event.by == MODELS_POLICY and record.state is S.FAILED and not can_retry(record):
+        case TaskRetried() if event.by == GATE_POLICY and record.state is S.FAILED and not can_retry(record):
             return "it has no attempts left"
     return ""
 
@@ -263,7 +263,7 @@ def _derive_changes(record: TaskRecord, event: TaskEvent) -> dict[str, object]:
             tree_update = {"tree": event.tree} if event.tree else {}
             return {"blocked_by": event.error, **tree_update}
         case TaskRetried():
-            is_extra = event.by != MODELS_POLICY and not can_retry(record)
+            is_extra = event.by != GATE_POLICY and not can_retry(record)
             return {"extra_attempts": record.extra_attempts + is_extra, "note": event.note or record.note}
         case TaskOverridden():
             state = S.FORCED if event.override.action is OverrideAction.FORCE else S.SKIPPED

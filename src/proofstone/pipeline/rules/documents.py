@@ -42,7 +42,7 @@ from proofstone.documents.yaml import dump_yaml
 from proofstone.errors import InternalError
 from proofstone.pipeline.models.bundle import CheckComparison, EvidenceBundle, TaskEnding, TreeChecks
 from proofstone.pipeline.models.run import ApprovalEntry
-from proofstone.pipeline.rules import document_pages as companions
+from proofstone.pipeline.rules import document_pages
 from proofstone.pipeline.rules.plan_text import assign_task_ids
 from proofstone.pipeline.rules.planning import raise_plan_risks
 
@@ -66,7 +66,7 @@ def build_documents(name: str, header: OutputHeader, output: FrozenModel) -> Doc
 
 
 def build_request_document(request: str) -> Documents:
-    return {"initial-request.md": companions.render_request(request)}
+    return {"initial-request.md": document_pages.render_request(request)}
 
 
 def build_approvals_document(entries: Sequence[ApprovalEntry]) -> Documents:
@@ -143,13 +143,19 @@ def _research_documents(header: OutputHeader, output: FrozenModel) -> Documents 
     if not isinstance(output, ResearchOutput):
         return None
     stem = f"research/{output.focus.value}"
-    return {f"{stem}.yaml": dump_with_header(header, output), f"{stem}.md": companions.render_research(header, output)}
+    return {
+        f"{stem}.yaml": dump_with_header(header, output),
+        f"{stem}.md": document_pages.render_research(header, output),
+    }
 
 
 def _spec_documents(header: OutputHeader, output: FrozenModel) -> Documents | None:
     if not isinstance(output, SpecOutput):
         return None
-    return {"spec-output.yaml": dump_with_header(header, output), "feature.md": companions.render_spec(header, output)}
+    return {
+        "spec-output.yaml": dump_with_header(header, output),
+        "feature.md": document_pages.render_spec(header, output),
+    }
 
 
 def _design_documents(header: OutputHeader, output: FrozenModel) -> Documents | None:
@@ -160,7 +166,7 @@ def _design_documents(header: OutputHeader, output: FrozenModel) -> Documents | 
     output = output.model_copy(update={"decisions": decisions})
     return {
         "design-output.yaml": dump_with_header(header, output),
-        "design.md": companions.render_design(header, output),
+        "design.md": document_pages.render_design(header, output),
     }
 
 
@@ -169,7 +175,7 @@ def _plan_documents(header: OutputHeader, output: FrozenModel) -> Documents | No
         return None
     output = assign_engine_ids(raise_plan_risks(output))
     tasks = {f"tasks/{task.id}.yaml": dump_with_header(header, task) for task in output.tasks}
-    page = companions.render_plan(header, output, compute_waves(output))
+    page = document_pages.render_plan(header, output, compute_waves(output))
     return {"plan-output.yaml": dump_with_header(header, output), "plan.md": page, **tasks}
 
 
@@ -179,7 +185,7 @@ def _review_documents(header: OutputHeader, output: FrozenModel) -> Documents | 
     stem = f"{output.scope}-{output.review_focus.value}-r{output.round}"
     return {
         f"review-verdicts/{stem}.yaml": dump_with_header(header, output),
-        f"review-findings/{stem}.md": companions.render_review(header, output),
+        f"review-findings/{stem}.md": document_pages.render_review(header, output),
     }
 
 
@@ -189,7 +195,7 @@ def _knowledge_documents(header: OutputHeader, output: FrozenModel) -> Documents
     proposed = [update for update in output.updates if update.kind == "instructions"]
     page = (
         {
-            PROPOSALS_FILE: companions.render_proposals(
+            PROPOSALS_FILE: document_pages.render_proposals(
                 header, [(update, explain_lesson_weakening(update)) for update in proposed]
             )
         }

@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from proofstone.agents.backends import BackendIdentity
-from proofstone.agents.backends.api import event_loop as loop
+from proofstone.agents.backends.api import event_loop
 from proofstone.agents.backends.api.model_choice import ModelChoice
 from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
@@ -25,7 +25,7 @@ class ApiBackend:
     def __init__(self, choice: ModelChoice) -> None:
         self._choice = choice
         self._lock = threading.Lock()
-        self._open: tuple[ApiSession, loop.EventLoop] | None = None
+        self._open: tuple[ApiSession, event_loop.EventLoop] | None = None
 
     @property
     def identity(self) -> BackendIdentity:
@@ -47,13 +47,13 @@ class ApiBackend:
             try:
                 events.run(lambda _: session.aclose())
             finally:
-                loop.return_loop()
+                event_loop.return_loop()
 
-    def _ensure_open(self) -> tuple[ApiSession, loop.EventLoop]:
+    def _ensure_open(self) -> tuple[ApiSession, event_loop.EventLoop]:
         with self._lock:
             if self._open is None:
                 from proofstone.agents.backends.api.session import ApiSession
 
                 session = ApiSession(self._choice)
-                self._open = session, loop.lease_loop()
+                self._open = session, event_loop.lease_loop()
             return self._open

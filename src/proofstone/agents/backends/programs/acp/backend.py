@@ -30,7 +30,7 @@ from proofstone.agents.backends.programs.launch import (
     has_acted,
     prepare_run,
 )
-from proofstone.agents.backends.programs.preset import ProgramResult as Result
+from proofstone.agents.backends.programs.preset import ProgramResult
 from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
 from proofstone.agents.rules.permission import PermissionLimits
@@ -116,7 +116,7 @@ class _Exchange:
         self.frames = MessageReader(mask)
         self._number = 0
         self._pending = next(self._dialogue)
-        self.ended: Result | None = None
+        self.ended: ProgramResult | None = None
         self._send(self._pending)
 
     @property
@@ -149,7 +149,7 @@ class _Exchange:
             self._client.handle_notification(method, message.get("params"))
 
     def _give_up(self, why: str) -> None:
-        self.ended = Result("", fault=Fault(kind=FaultKind.FAILED, why=why))
+        self.ended = ProgramResult("", fault=Fault(kind=FaultKind.FAILED, why=why))
         self._outbox.hang_up()
 
     def _handle_answer(self, message: AcpMessage) -> None:

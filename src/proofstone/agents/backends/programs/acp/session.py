@@ -32,8 +32,7 @@ from proofstone.agents.backends.programs.acp.wire import AcpMessage
 from proofstone.agents.backends.programs.activity import KeyMask, replace_surrogates
 from proofstone.agents.backends.programs.discovery import InstalledProgram
 from proofstone.agents.backends.programs.lines import get_count, get_objects, get_text, get_value
-from proofstone.agents.backends.programs.preset import LaunchRequest, Preset
-from proofstone.agents.backends.programs.preset import ProgramResult as Result
+from proofstone.agents.backends.programs.preset import LaunchRequest, Preset, ProgramResult
 from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import Fault, FaultKind, ToolCall
 from proofstone.agents.rules.permission import PermissionGranted, PermissionLimits, decide_permission, resolve_from_root
@@ -93,7 +92,7 @@ class AgentError(Exception):
         super().__init__(self.text)
 
 
-SessionDialogue = Generator[AgentRequest, AcpMessage, Result]
+SessionDialogue = Generator[AgentRequest, AcpMessage, ProgramResult]
 
 
 class AgentSession:
@@ -114,7 +113,7 @@ class AgentSession:
         try:
             return (yield from self._run())
         except AgentError as error:
-            return Result("", usage=self._updates.compute_usage({}), fault=self._build_fault(error))
+            return ProgramResult("", usage=self._updates.compute_usage({}), fault=self._build_fault(error))
 
     def _run(self) -> SessionDialogue:
         greeting = yield AgentRequest("initialize", _build_initialize_parameters(self._program.preset))
@@ -164,21 +163,21 @@ class AgentSession:
         except AgentError as error:
             self._updates.note(f"the {setting} {choice.value} was not set: {error.text}")
 
-    def _build_result(self, answer: AcpMessage) -> Result:
+    def _build_result(self, answer: AcpMessage) -> ProgramResult:
         usage, reason = self._updates.compute_usage(answer), get_text(answer, "stopReason")
         text = self._updates.text
         if reason in _STOP_REASONS:
             kind, why = _STOP_REASONS[reason]
             refusal = f"it was refused: {self._updates.last_refusal}" if self._updates.last_refusal else ""
             lines = filter(None, (why, refusal, text.strip()[-_MAX_MESSAGE_CHARS:]))
-            return Result("", usage, fault=Fault(kind=kind, why="\n".join(lines)))
+            return ProgramResult("", usage, fault=Fault(kind=kind, why="\n".join(lines)))
         if not usage.tokens and _ERROR_TEXT.search(text):  # no model has written this
             why = f"{self._program.name}: {text.strip()}"[:_MAX_MESSAGE_CHARS]
-            return Result("", usage, fault=Fault(kind=_classify(text), why=why))
-        return Result(text, usage, is_cut_off=reason == "max_tokens")
+            return ProgramResult("", usage, fault=Fault(kind=_classify(text), why=why))
+        return ProgramResult(text, usage, is_cut_off=reason == "max_tokens")
 
-    def _build_failure(self, why: str) -> Result:
-        return Result("", fault=Fault(kind=FaultKind.FAILED, why=f"{self._program.name}: {why}"))
+    def _build_failure(self, why: str) -> ProgramResult:
+        return ProgramResult("", fault=Fault(kind=FaultKind.FAILED, why=f"{self._program.name}: {why}"))
 
     def _build_fault(self, error: AgentError) -> Fault:
         message = f"{self._program.name} answered {error.method} with an error: {error.text[:_MAX_MESSAGE_CHARS]}"
