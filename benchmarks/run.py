@@ -55,7 +55,7 @@ from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.pipeline.agents import PipelineAgents, RequestContext, build_agent_request
 from proofstone.pipeline.rules.effects import AgentReply
 from proofstone.pipeline.run_folder import RunFolder
-from proofstone.runtime.journal import StepJournal
+from proofstone.runtime.journal import Journal
 
 STEPS: Final = 26
 """Dispatches of a feature of six tasks, when nothing goes wrong."""
@@ -151,7 +151,7 @@ def _recorded(path: Path) -> Iterator[Way]:
     with SqliteLedger(path) as ledger:
 
         def steps() -> list[float]:
-            record, took = StepJournal.load(ledger, str(next(runs)), "bench.step", "run"), []
+            record, took = Journal.load(ledger, str(next(runs)), "bench.step", "run"), []
             for one, asked, said in zip(_ALL, _ASKED, _SAID, strict=True):
                 start = time.perf_counter()
                 if record.lookup(one.occasion.id, asked) is not None:
@@ -192,7 +192,8 @@ def _dispatches(agents: PipelineAgents, numbers: count[int]) -> list[float]:
     for need in needs(STEPS, numbers):
         shutil.rmtree(agents.documents.folder / "research", ignore_errors=True)  # in a run each document is a new one
         start = time.perf_counter()
-        heard = agents.ask(build_agent_request(need, shown), world.base_tree, world.base_commit)
+        request = build_agent_request(need, shown)
+        heard = agents.build_operation(request, world.base_tree, world.base_commit).perform()
         took.append(time.perf_counter() - start)
         if not isinstance(heard, AgentReply):
             raise RuntimeError(f"the benchmark's own agent gives no answer: {heard.why}")

@@ -8,14 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from proofstone.agents.roles.registry import ROLES
 from proofstone.common.models import FrozenModel
+from proofstone.common.serialization import deserialize, serialize
 from proofstone.pipeline.rules.effects import (
-    AgentReply,
     PipelineEffect,
     PipelineEffectResult,
     PipelineGoal,
@@ -25,8 +24,6 @@ from proofstone.pipeline.rules.loop import deliver
 from tests.pipeline.talk import Talk
 
 Json = Any
-OUTPUTS: Final = {role.output.__name__: role.output for role in ROLES.values()}
-SENT: Final = {kind.__name__: kind for kind in get_args(PipelineEffectResult)}
 _LONG: Final = 160
 
 
@@ -54,7 +51,7 @@ def written(it: Talk) -> str:
     for batch in it.batches:
         needs, sent = it.needs[at : at + len(batch)], it.sent[at : at + len(batch)]
         at += len(batch)
-        lines.append({"asks": [told(need) for need in needs], "sent": [_sent(one) for one in sent]})
+        lines.append({"asks": [told(need) for need in needs], "sent": [serialize(one) for one in sent]})
     lines.append({"delivered": _plain(it.end)})
     return "".join(f"{json.dumps(line, ensure_ascii=False, sort_keys=True)}\n" for line in lines)
 
@@ -82,13 +79,6 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _sent(sent: PipelineEffectResult) -> Json:
-    if isinstance(sent, AgentReply):
-        said = {type(sent.output).__name__: sent.output.model_dump(mode="json", exclude_defaults=True)}
-        return {"Heard": {"output": said, "model": sent.model}}
-    return {type(sent).__name__: _plain(sent)}
-
-
 def _plain(value: object) -> Json:
     return TypeAdapter(type(value)).dump_python(value, mode="json", exclude_defaults=True)
 
@@ -100,18 +90,9 @@ def read(path: Path) -> History:
     first, *turns, last = map(json.loads, path.read_text(encoding="utf-8").splitlines())
     return History(
         feature=TypeAdapter(PipelineGoal).validate_python(first["feature"]),
-        turns=tuple(Turn(one["asks"], tuple(map(_sent_of, one["sent"]))) for one in turns),
+        turns=tuple(Turn(one["asks"], tuple(map(deserialize, one["sent"]))) for one in turns),
         delivered=last["delivered"],
     )
-
-
-def _sent_of(said: Mapping[str, Json]) -> PipelineEffectResult:
-    ((kind, value),) = said.items()
-    if kind == "Heard":
-        ((output, payload),) = value["output"].items()
-        return AgentReply(OUTPUTS[output].model_validate(payload), value["model"])
-    sent: PipelineEffectResult = TypeAdapter(SENT[kind]).validate_python(value)
-    return sent
 
 
 def first_difference(history: History) -> str:

@@ -11,7 +11,6 @@ from proofstone.common.models import Confidence, FrozenModel, Lane, Severity, Ve
 from proofstone.gate.models import RunOutcome, TaskReport
 from proofstone.pipeline.models.run import FinalChecks, GateSummary, KnownIssue, PlanGateSummary, RunMode
 from proofstone.pipeline.rules.effects import (
-    Acknowledgement,
     AgentFailure,
     AgentReply,
     ApprovalDecision,
@@ -45,6 +44,7 @@ from proofstone.pipeline.rules.effects import (
 from proofstone.pipeline.rules.loop import deliver
 from proofstone.pipeline.rules.reviews import CheckTally
 from proofstone.plans.parser import read_plan
+from proofstone.runtime.rules import EffectDone
 from tests.pipeline.answers import design, knowledge, plan, research, review, spec
 
 BASE = "b" * 40
@@ -210,7 +210,7 @@ def well(need: PipelineEffect) -> PipelineEffectResult:
         case CommitChange():
             return CommitResult("c" * 40)
         case RecordNote():
-            return Acknowledgement()
+            return EffectDone()
 
 
 # A run.

@@ -230,7 +230,7 @@ def begin(live: LivePipeline, part: str) -> None:
     if part == "gate":
         live.on_task_gate_started(1).on_run_started(views.view({"Basket": views.TO_REVIEW}))
     elif part == "plan_gate":
-        live.on_plan_gate_started(1).on_agent_started("challenger")
+        live.on_plan_gate_started(1).on_agent_started("challenger", "")
     else:
         live.on_checks_started().on_start("tests", Phase.AFTER)
 

@@ -61,7 +61,6 @@ from proofstone.plan_gate.rules.effects import (
     AskPlanQuestions,
     AskPlanResearch,
     AskSynthesis,
-    PlanAcknowledgement,
     PlanAgentFailure,
     PlanAgentReply,
     PlanAnswers,
@@ -72,6 +71,7 @@ from proofstone.plan_gate.rules.effects import (
     RecordIteration,
 )
 from proofstone.plan_gate.rules.loop import run_plan_loop
+from proofstone.runtime.rules import EffectDone
 
 BLOCKING, SIGNIFICANT, MINOR = PlanSeverity.BLOCKING, PlanSeverity.SIGNIFICANT, PlanSeverity.MINOR
 HIGH, MED, LOW = ChallengeConfidence.HIGH, ChallengeConfidence.MED, ChallengeConfidence.LOW
@@ -326,7 +326,7 @@ def nothing(need: PlanEffect) -> PlanEffectResult:
         case AskPlanQuestions(questions=questions):
             return PlanAnswers({one.challenge: "go on" for one in questions})
         case RecordIteration():
-            return PlanAcknowledgement()
+            return EffectDone()
 
 
 @dataclass

@@ -47,10 +47,10 @@ def test_a_discussion_is_told_line_by_line() -> None:
     second = (first[0], first[1].model_copy(update={"status": RESOLVED}), first[2], challenge("C4", claim="new"))
     live.on_run_started(beginning())
     live.on_iteration_started(1)
-    live.on_agent_started("challenger")
+    live.on_agent_started("challenger", "")
     live.on_activity("challenger", "reads the plan")
     live.on_agent_ended("challenger", "3 challenges", failed=False)
-    live.on_agent_started("researcher:probe")
+    live.on_agent_started("researcher:probe", "")
     live.on_agent_ended("researcher:probe", "no answer in 300 s", failed=True)
     live.on_spending(BudgetUsage(requests=1))
     live.on_iteration_ended(
@@ -93,7 +93,7 @@ def test_what_an_agent_wrote_drives_no_terminal() -> None:
     hostile = "\x1b[2J[red]one\ntwo\r\ud803"
     with live.show_live():
         live.on_run_started(beginning(title=hostile))
-        live.on_agent_started("challenger")
+        live.on_agent_started("challenger", "")
         live.on_activity("challenger", hostile)
         out.print(live._render())
         live.on_agent_ended("challenger", hostile, failed=False)
@@ -111,7 +111,7 @@ def test_a_terminal_has_a_row_for_each_agent_at_work_and_what_was_spent() -> Non
     out, file = console(terminal=True)
     live = LivePlanGate(out, interactive=True, allowance=Allowance(tokens=100_000))
     with live.show_live():
-        live.on_agent_started("challenger")
+        live.on_agent_started("challenger", "")
         live.on_agent_started("domain_expert")
         live.on_activity("challenger", "x" * 100)
         live.on_activity("nobody", "is not at work")
@@ -133,7 +133,7 @@ def test_no_row_is_left_while_nobody_works() -> None:
     """A person may be typing then: the cursor is theirs."""
     out, file = console(terminal=True)
     live = LivePlanGate(out, interactive=True)
-    live.on_agent_started("challenger")
+    live.on_agent_started("challenger", "")
     live.on_agent_started("domain_expert")
     live.on_agent_ended("challenger", "1 challenge", failed=False)
     assert SHOWN not in file.getvalue()
@@ -145,7 +145,7 @@ def test_no_row_is_left_when_it_ends_in_the_middle() -> None:
     out, file = console(terminal=True)
     live = LivePlanGate(out, interactive=True)
     with pytest.raises(KeyboardInterrupt), live.show_live():
-        live.on_agent_started("challenger")
+        live.on_agent_started("challenger", "")
         raise KeyboardInterrupt
     assert file.getvalue().count(HIDDEN) == file.getvalue().count(SHOWN) == 1
 

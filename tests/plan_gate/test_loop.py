@@ -21,10 +21,10 @@ from proofstone.plan_gate.rules.effects import (
     AskPlanQuestions,
     AskPlanResearch,
     AskSynthesis,
-    PlanAcknowledgement,
     PlanAnswers,
     RecordIteration,
 )
+from proofstone.runtime.rules import EffectDone
 from tests.plan_gate.talk import (
     BLOCKING,
     HERE,
@@ -408,7 +408,7 @@ def test_each_event_is_told_with_the_iteration_in_which_it_was() -> None:
     ]
 
 
-@pytest.mark.parametrize("wrong", [heard(probed()), PlanAcknowledgement(), PlanAnswers({})])
+@pytest.mark.parametrize("wrong", [heard(probed()), EffectDone(), PlanAnswers({})])
 @pytest.mark.parametrize("who", ["challenger 1", "surface 1", "synthesis 1"])
 def test_an_answer_of_the_wrong_kind_is_an_error_of_ours(who: str, wrong: Scripted) -> None:
     with pytest.raises(TypeError, match="is wanted, not"):
@@ -419,7 +419,7 @@ def test_an_answer_that_is_no_answer_of_a_person_is_an_error_of_ours() -> None:
     script: Script = {
         "challenger 1": challenges(BLOCKING),
         "synthesis 1": synthesis(*unresolving("C1")),
-        "person 1": PlanAcknowledgement(),
+        "person 1": EffectDone(),
     }
     with pytest.raises(TypeError, match="an answer is wanted"):
         follow(subject(), script)

@@ -47,7 +47,6 @@ from proofstone.plan_gate.rules.effects import (
     AskPlanQuestions,
     AskPlanResearch,
     AskSynthesis,
-    PlanAcknowledgement,
     PlanAgentFailure,
     PlanAgentReply,
     PlanAnswers,
@@ -56,6 +55,7 @@ from proofstone.plan_gate.rules.effects import (
     PlanSubject,
     RecordIteration,
 )
+from proofstone.runtime.rules import EffectDone
 from tests.plan_gate.talk import (
     BEYOND,
     BLOCKING,
@@ -179,7 +179,7 @@ def _answers(draw: st.DrawFn, need: PlanEffect, *, kind: bool) -> PlanEffectResu
     """What may come of asking; from kind people, little that is new and much that settles."""
     match need:
         case RecordIteration():
-            return PlanAcknowledgement()
+            return EffectDone()
         case AskPlanQuestions(questions=questions):
             ids = [one.challenge for one in questions]
             some = draw(st.lists(st.sampled_from(ids), min_size=1, unique=True))

@@ -36,6 +36,7 @@ from proofstone.agents.roles.models.solve_messages import (
     TaskSpec,
 )
 from proofstone.common.models import FrozenModel
+from proofstone.runtime.rules import EffectDone
 from proofstone.solve.rules.effects import (
     AskExecutor,
     AskForFailureReport,
@@ -55,7 +56,6 @@ from proofstone.solve.rules.effects import (
     ReportPlan,
     ReportRejectedPlan,
     ReportRound,
-    SolveAcknowledgement,
     SolveAgentFailure,
     SolveAgentReply,
     SolveEffect,
@@ -282,7 +282,7 @@ def well(need: Asked) -> Given:
         case AskForFailureReport():
             return OUT
         case _:
-            return SolveAcknowledgement()
+            return EffectDone()
 
 
 @dataclass

@@ -6,12 +6,12 @@ import pytest
 from pydantic import JsonValue
 
 from proofstone.agents.roles.models.solve_messages import CorrectionSignal, Criterion, CriterionMode
+from proofstone.runtime.rules import EffectDone
 from proofstone.solve.rules.effects import (
     AskExecutor,
     AskValidator,
     CheckCriteria,
     CriteriaVerdicts,
-    SolveAcknowledgement,
     SolveAgentFailure,
     SolveAgentReply,
 )
@@ -147,7 +147,7 @@ def test_what_nobody_wanted_to_be_looked_at_is_left_out() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [SolveAgentFailure("no object in it"), SolveAgentReply(perceived()), SolveAcknowledgement()],
+    [SolveAgentFailure("no object in it"), SolveAgentReply(perceived()), EffectDone()],
     ids=["unreadable", "another answer", "none"],
 )
 def test_a_verdict_that_cannot_be_read_is_a_failure_of_the_environment(answer: Scripted) -> None:
@@ -246,13 +246,13 @@ def test_an_executor_that_is_answered_for_with_something_else_is_a_fault_of_the_
     loop = pursue_subtask(SPEC, ONE)
     next(loop)
     with pytest.raises(TypeError, match="expected a result"):
-        loop.send(SolveAcknowledgement())
+        loop.send(EffectDone())
 
 
 def test_a_look_that_is_answered_with_something_else_is_a_fault_of_the_engine() -> None:
     loop = pursue_subtask(SPEC, subtask(verifiable()))
     next(loop)
     loop.send(done())
-    assert isinstance(loop.send(SolveAcknowledgement()), CheckCriteria)
+    assert isinstance(loop.send(EffectDone()), CheckCriteria)
     with pytest.raises(TypeError, match="expected verdicts"):
-        loop.send(SolveAcknowledgement())
+        loop.send(EffectDone())

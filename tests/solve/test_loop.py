@@ -13,6 +13,7 @@ from proofstone.agents.roles.models.solve_messages import (
     ReplanRequest,
 )
 from proofstone.agents.rules.routes import is_allowed
+from proofstone.runtime.rules import EffectDone
 from proofstone.solve.rules.effects import (
     AskExecutor,
     AskForFailureReport,
@@ -23,7 +24,6 @@ from proofstone.solve.rules.effects import (
     ReportPlan,
     ReportRejectedPlan,
     ReportRound,
-    SolveAcknowledgement,
     SolveAgentReply,
     UserReply,
 )
@@ -328,7 +328,7 @@ def test_a_long_round_is_not_a_worse_one() -> None:
 
 @pytest.mark.parametrize(
     ("script", "rounds"),
-    [({"time": ElapsedTime(10**9)}, 3), ({"time": ElapsedTime(0)}, 4), ({"time": SolveAcknowledgement()}, 4)],
+    [({"time": ElapsedTime(10**9)}, 3), ({"time": ElapsedTime(0)}, 4), ({"time": EffectDone()}, 4)],
     ids=["time is up", "there is time", "nobody knows the time"],
 )
 def test_it_is_abandoned_when_the_budget_is_spent(script: Script, rounds: int) -> None:
@@ -360,7 +360,7 @@ def test_abandoned_with_what_was_done_and_what_could_be_done_next() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [OUT, SolveAgentReply(perceived()), SolveAcknowledgement()], ids=["it fails", "another answer", "none"]
+    "answer", [OUT, SolveAgentReply(perceived()), EffectDone()], ids=["it fails", "another answer", "none"]
 )
 def test_where_the_planner_cannot_say_code_does(answer: Scripted) -> None:
     talk = follow({"plan 1.1": TWO_STEPS, "judge r1-s2": WRONG, "fail": answer}, ONCE)

@@ -20,6 +20,7 @@ from proofstone.agents.roles.models.solve_messages import (
     SubTask,
 )
 from proofstone.agents.rules.routes import is_allowed
+from proofstone.runtime.rules import EffectDone
 from proofstone.solve.rules.effects import (
     AskExecutor,
     AskForFailureReport,
@@ -38,7 +39,6 @@ from proofstone.solve.rules.effects import (
     ReportPlan,
     ReportRejectedPlan,
     ReportRound,
-    SolveAcknowledgement,
     SolveAgentReply,
     SubtaskOutcomes,
     UserReply,
@@ -97,7 +97,7 @@ DRAFTS = st.builds(
 PLANS = st.builds(
     lambda drafts, criteria: plan(*drafts, criteria=criteria), st.lists(DRAFTS, min_size=1, max_size=3), CRITERIA
 )
-NOTHING: st.SearchStrategy[Given] = st.sampled_from([OUT, SolveAcknowledgement(), SolveAgentReply(perceived())])
+NOTHING: st.SearchStrategy[Given] = st.sampled_from([OUT, EffectDone(), SolveAgentReply(perceived())])
 """Of no use to anybody but a perceiver."""
 
 
@@ -112,23 +112,23 @@ def answers(need: Asked) -> st.SearchStrategy[Given]:
             return st.sampled_from(
                 [
                     OUT,
-                    SolveAcknowledgement(),
+                    EffectDone(),
                     SolveAgentReply(plan()),
                     SolveAgentReply(perceived("x")),
                     SolveAgentReply(perceived("y", "?")),
                 ]
             )
         case AskPerson():
-            return st.sampled_from([SolveAcknowledgement(), UserReply(""), UserReply("that one")])
+            return st.sampled_from([EffectDone(), UserReply(""), UserReply("that one")])
         case RecallMemory():
             return st.sampled_from(
-                [SolveAcknowledgement(), Calibration(), Calibration(blocked_tools=("grep",), blocked_targets=("y",))]
+                [EffectDone(), Calibration(), Calibration(blocked_tools=("grep",), blocked_targets=("y",))]
             )
         case AskPlanner():
             return _seldom(NOTHING, PLANS.map(SolveAgentReply))
         case PursueSubtasks(subtasks=of):
             lost = st.lists(st.sampled_from([*map(came, of), *(came(one, id="t9") for one in of)]), max_size=3)
-            return _seldom(lost.map(lambda found: SubtaskOutcomes(tuple(found))), st.just(SolveAcknowledgement()))
+            return _seldom(lost.map(lambda found: SubtaskOutcomes(tuple(found))), st.just(EffectDone()))
         case AskExecutor(subtask=of):
             used = done(*of.tools, targets=of.files, id=of.subtask_id)
             return _seldom(st.sampled_from([crash(), crash(may=True), done("curl")]), st.just(used))
@@ -149,11 +149,11 @@ def answers(need: Asked) -> st.SearchStrategy[Given]:
             )
             return _seldom(NOTHING, merged, st.just(well(need)))
         case MeasureTime():
-            return st.one_of(st.just(SolveAcknowledgement()), st.integers(0, 10**6).map(ElapsedTime))
+            return st.one_of(st.just(EffectDone()), st.integers(0, 10**6).map(ElapsedTime))
         case AskForFailureReport():
-            return st.sampled_from([OUT, SolveAcknowledgement(), SolveAgentReply(failure())])
+            return st.sampled_from([OUT, EffectDone(), SolveAgentReply(failure())])
         case _:
-            return st.just(SolveAcknowledgement())
+            return st.just(EffectDone())
 
 
 @st.composite

@@ -15,13 +15,13 @@ from proofstone.agents.roles.models.solve_messages import (
     PredicateKind,
     ReplanRequest,
 )
+from proofstone.runtime.rules import EffectDone
 from proofstone.solve.rules.effects import (
     AskMetaValidator,
     AskPlanner,
     CheckCriteria,
     CriteriaVerdicts,
     PursueSubtasks,
-    SolveAcknowledgement,
     SolveAgentReply,
     SubtaskOutcomes,
 )
@@ -162,9 +162,9 @@ def test_a_pursuit_that_is_answered_with_something_else_is_a_fault_of_the_engine
     loop = solve(goal())
     need = next(loop)
     while not isinstance(need, PursueSubtasks):
-        need = loop.send(SolveAgentReply(plan()) if isinstance(need, AskPlanner) else SolveAcknowledgement())
+        need = loop.send(SolveAgentReply(plan()) if isinstance(need, AskPlanner) else EffectDone())
     with pytest.raises(TypeError, match="expected outcomes"):
-        loop.send(SolveAcknowledgement())
+        loop.send(EffectDone())
 
 
 # Merge.
@@ -188,7 +188,7 @@ def test_the_meta_validator_is_not_asked_while_anything_has_failed(broken: Scrip
         (merge(word(2)), "both hold equally many customers"),
         (OUT, "what the user asked for"),
         (SolveAgentReply(perceived()), "what the user asked for"),
-        (SolveAcknowledgement(), "what the user asked for"),
+        (EffectDone(), "what the user asked for"),
     ],
     ids=["ambiguous", "no", "a criterion", "no evidence", "another criterion", "it fails", "another answer", "none"],
 )
@@ -226,7 +226,7 @@ def test_a_verifiable_criterion_of_the_task_never_reaches_the_meta_validator() -
 
 @pytest.mark.parametrize(
     "looked",
-    [seen((CRITERIA[1],), LOGICAL), CriteriaVerdicts(()), seen((verifiable("another"),)), SolveAcknowledgement()],
+    [seen((CRITERIA[1],), LOGICAL), CriteriaVerdicts(()), seen((verifiable("another"),)), EffectDone()],
     ids=["it is not so", "nothing was seen", "something else was seen", "nobody looked"],
 )
 @pytest.mark.parametrize("criteria", [CRITERIA, CRITERIA[1:2]], ids=["with others", "alone"])
@@ -261,7 +261,7 @@ def test_the_engine_looks_before_the_merge_and_at_the_output_after_it() -> None:
 
 @pytest.mark.parametrize(
     "looked",
-    [seen((CRITERIA[1], BEFORE_AND_AFTER[-1]), None, LOGICAL), CriteriaVerdicts(()), SolveAcknowledgement()],
+    [seen((CRITERIA[1], BEFORE_AND_AFTER[-1]), None, LOGICAL), CriteriaVerdicts(()), EffectDone()],
     ids=["it is not so", "nothing was seen", "nobody looked"],
 )
 def test_what_the_engine_saw_to_be_wrong_no_model_is_asked_about(looked: Scripted) -> None:

@@ -13,6 +13,7 @@ from proofstone.agents.roles.models.solve_messages import (
     SubTask,
     TaskSpec,
 )
+from proofstone.runtime.rules import EffectDone
 from proofstone.solve.rules.effects import (
     AskExecutor,
     AskMetaValidator,
@@ -21,7 +22,6 @@ from proofstone.solve.rules.effects import (
     AskPlanner,
     PursueSubtasks,
     RecallMemory,
-    SolveAcknowledgement,
     SolveAgentFailure,
     SolveAgentReply,
 )
@@ -65,7 +65,7 @@ ABANDON, BREAK, REFINE = DirectiveName.ABANDON, DirectiveName.BREAK_SYMMETRY, Di
         ([perceived("?", "Which?"), perceived("Move them")], ["the old one"], 2, "Move them"),
         ([perceived("?", "Which?"), perceived("Still?", "Which?")], ["the old one"], 2, "Still?"),
         ([perceived("It?", "Which?")], [""], 1, "It?"),
-        ([perceived("It?", "Which?")], [SolveAcknowledgement()], 1, "It?"),
+        ([perceived("It?", "Which?")], [EffectDone()], 1, "It?"),
         ([perceived("It?", "Which?"), OUT], ["the old one"], 2, "It?"),
         ([OUT], [], 1, RAW),
         ([plan()], [], 1, RAW),
@@ -295,5 +295,5 @@ def test_what_memory_blocks_no_executor_may_use() -> None:
 
 
 def test_a_memory_that_does_not_answer_forbids_nothing() -> None:
-    talk = follow({"recall": SolveAcknowledgement()})
+    talk = follow({"recall": EffectDone()})
     assert needs(talk, AskPlanner)[0].calibration == Calibration()

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from pydantic import JsonValue
 
@@ -60,6 +61,7 @@ from proofstone.common.models import BudgetUsage, FrozenModel, Usage
 from proofstone.faults import fault_point
 from proofstone.ledger.schema import LedgerRow
 from proofstone.runtime.journal import RowWriter
+from proofstone.runtime.workflow import Handler, Handlers, Operation, drive
 
 ENGINE_NAME: Final = "engine"
 _SHOWN: Final = 120
@@ -187,9 +189,8 @@ class _RunningDispatch:
         try:
             errand, role = self._errand, self._role
             is_attended = self._attendant is not None
-            ended = self._drive(
-                run_conversation(conversation, role.output, role.tool_calls, errand.check, attended=is_attended)
-            )
+            talk = run_conversation(conversation, role.output, role.tool_calls, errand.check, attended=is_attended)
+            ended = drive(talk, self._handlers)
             dispatched = self._build_result(ended)
             if dispatched.output is not None:
                 self._record_answer(dispatched, dispatched.output)
@@ -206,38 +207,33 @@ class _RunningDispatch:
         if self._errand.on_answer:
             self._errand.on_answer(dispatched, self._flush)
 
-    def _drive(self, talk: Generator[ConversationEffect, ConversationEffectResult, ConversationEnd]) -> ConversationEnd:
-        sent: ConversationEffectResult = None
-        while True:
-            try:
-                request = talk.send(sent)
-            except StopIteration as stop:
-                ended: ConversationEnd = stop.value
-                return ended
-            sent = self._perform(request)
+    @property
+    def _handlers(self) -> Handlers:
+        """The handler of each effect of the conversation. The bus is its journal."""
+        return {
+            RequestTurn: self._handle(lambda effect: self._think(effect.conversation)),
+            UseTool: self._handle(lambda effect: self._use(effect.call)),
+            RecordToolResult: self._handle(
+                lambda effect: self._check_limits(spending=False) or self._record_result(effect.result)
+            ),
+            RecordRepair: self._handle(self._record_repair),
+            WaitForRetry: self._handle(self._pause),
+            TurnBoundary: self._handle(self._pass_boundary),
+        }
 
-    def _perform(self, request: ConversationEffect) -> ConversationEffectResult:
-        self._flush()
-        match request:
-            case RequestTurn():
-                return self._think(request.conversation)
-            case UseTool():
-                return self._use(request.call)
-            case RecordToolResult():
-                return self._check_limits(spending=False) or self._record_result(request.result)
-            case RecordRepair():
-                self._errand.site.on_progress(
-                    f"the answer does not match the schema; asked again ({request.message.repair})"
-                )
-                number = request.message.repair
-                self._publish(
-                    ENGINE_NAME, "Repair", f"repair-{number}", {"text": request.message.text, "repair": number}
-                )
-                return None
-            case WaitForRetry():
-                return self._pause(request)
-            case TurnBoundary():
-                return self._pass_boundary(request)
+    def _handle(self, perform: Callable[[Any], ConversationEffectResult]) -> Handler:
+        """Return a handler. What was said so far is written before the next effect is performed."""
+
+        def perform_after_flush(effect: ConversationEffect) -> ConversationEffectResult:
+            self._flush()
+            return perform(effect)
+
+        return lambda effect: Operation(partial(perform_after_flush, effect))
+
+    def _record_repair(self, request: RecordRepair) -> None:
+        number = request.message.repair
+        self._errand.site.on_progress(f"the answer does not match the schema; asked again ({number})")
+        self._publish(ENGINE_NAME, "Repair", f"repair-{number}", {"text": request.message.text, "repair": number})
 
     # The requests of the conversation.
 

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 
 from proofstone.common.models import ChangeKind, FrozenModel, Usage
+from proofstone.common.serialization import serializable
 
 
 class DispatchKey(FrozenModel):
@@ -77,6 +78,7 @@ class RefusalRule(StrEnum):
     BUDGET = "budget"
 
 
+@serializable("conversation.tool_result")
 class ToolResult(FrozenModel):
     """The result of a tool call as it is shown to the agent. An error of the tool is a result too."""
 
@@ -89,6 +91,7 @@ class ToolResult(FrozenModel):
     """Whether the call repeated the previous one and was answered with its result."""
 
 
+@serializable("conversation.turn")
 class Turn(FrozenModel):
     """A turn of a backend in the conversation."""
 
@@ -233,6 +236,7 @@ class FaultKind(StrEnum):
     CANCELLED = "cancelled"
 
 
+@serializable("conversation.fault")
 class Fault(FrozenModel):
     kind: FaultKind
     why: str

@@ -20,6 +20,9 @@ from proofstone.solve.models import SolveRound
 class _NullAgentObserver:
     """Ignores what the agents of a run do."""
 
+    def on_agent_started(self, agent: str, about: str) -> None:
+        return None
+
     def on_activity(self, agent: str, line: str) -> None:
         return None
 
@@ -67,9 +70,6 @@ class NullPlanGateObserver(_NullAgentObserver):
     def on_iteration_started(self, iteration: int) -> None:
         return None
 
-    def on_agent_started(self, agent: str) -> None:
-        return None
-
     def on_iteration_ended(
         self, state: IterationState, challenges: Sequence[Challenge], events: Sequence[PlanEvent]
     ) -> None:
@@ -80,9 +80,6 @@ class NullSolveObserver(_NullAgentObserver):
     """Ignores the progress of the control loop."""
 
     def on_run_started(self, beginning: SolveStart) -> None:
-        return None
-
-    def on_agent_started(self, agent: str, about: str) -> None:
         return None
 
     def on_plan_rejected(self, round: int, why: str) -> None:
@@ -102,9 +99,6 @@ class NullPipelineObserver(_NullAgentObserver):
     """Ignores the progress of the pipeline."""
 
     def on_run_started(self, run_id: str, setup: PipelineRunConfig, *, resumed: bool) -> None:
-        return None
-
-    def on_agent_started(self, agent: str, about: str) -> None:
         return None
 
     def on_note(self, kind: str, text: str) -> None:

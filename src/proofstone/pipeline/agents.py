@@ -49,7 +49,8 @@ from proofstone.pipeline.rules.effects import (
 )
 from proofstone.pipeline.run_folder import RunFolder
 from proofstone.pipeline.supervision_hooks import PipelineSupervision
-from proofstone.runtime.journal import RowWriter, StepJournal
+from proofstone.runtime.journal import Journal, RowWriter
+from proofstone.runtime.workflow import Operation
 from proofstone.supervision.supervisor import AgentSupervisor
 
 
@@ -168,7 +169,7 @@ class PipelineAgents:
     slug: str
     backends: Mapping[str, Backend]
     dispatcher: Dispatcher
-    journal: StepJournal
+    journal: Journal
     observer: PipelineObserver
     time_limit_of: Callable[[str], float | None]
     documents: RunFolder
@@ -182,17 +183,33 @@ class PipelineAgents:
         """Prepare a tree before several agents read it."""
         self._readers_of(tree, commit).prepare()
 
-    def ask(self, request: ReadOnlyRequest, tree: str, commit: str) -> AgentReply | AgentFailure:
-        """Return the answer of an agent, from the journal or from a new dispatch. Each dispatch is a telemetry step."""
-        agent = request.occasion.agent
-        recorded = self.journal.lookup(request.occasion.id, request.text)
-        if recorded is not None:
+    def build_operation(self, request: ReadOnlyRequest, tree: str, commit: str) -> Operation[AgentReply | AgentFailure]:
+        """Return the operation of an agent. Each dispatch is a telemetry step."""
+
+        def decode(recorded: Mapping[str, JsonValue]) -> AgentReply | AgentFailure:
             if "why" in recorded:
                 return AgentFailure(str(recorded["why"]), was_asked_once=bool(recorded.get("once")))
             output = request.role.output.model_validate(recorded["output"])
             self._write_document(request, output, recorded)
-            return _to_heard(output, recorded)
-        self.observer.on_agent_started(agent, request.role.title)
+            return _to_reply(output, recorded)
+
+        def describe(result: AgentReply | AgentFailure) -> tuple[str, bool]:
+            if isinstance(result, AgentFailure):
+                return result.why, True
+            return request.role.completion(result.output).summary, False
+
+        return Operation(
+            perform=partial(self._dispatch, request, tree, commit),
+            step=request.occasion.id,
+            input=request.text,
+            decode=decode,
+            in_thread=True,
+            agent=request.occasion.agent,
+            about=request.role.title,
+            describe=describe,
+        )
+
+    def _dispatch(self, request: ReadOnlyRequest, tree: str, commit: str) -> AgentReply | AgentFailure:
         started = TelemetryRow(
             run_id=self.world.run_id,
             step=request.occasion.step,
@@ -214,17 +231,15 @@ class PipelineAgents:
         dispatched = readers.dispatch(request, beginning=(started,), ending=record, attends=attends)
         answer = _read_answer(request, dispatched)
         if isinstance(answer, Fault):
-            raise_if_fatal(answer, agent)
+            raise_if_fatal(answer, request.occasion.agent)
             if request.role.name not in _OPTIONAL_ROLES:
-                raise_if_unreachable(answer, agent)
+                raise_if_unreachable(answer, request.occasion.agent)
         # The dispatch has recorded the step together with the answer, if there is one.
         payload = self.journal.lookup(request.occasion.id, request.text) or record(dispatched)
-        summary = answer.why if isinstance(answer, Fault) else dispatched.completion.summary
-        self.observer.on_agent_ended(agent, summary, failed=isinstance(answer, Fault))
         if isinstance(answer, Fault):
             return AgentFailure(answer.why, was_asked_once=_was_dispatched_once(dispatched))
         self._write_document(request, answer, payload)
-        return _to_heard(answer, payload)
+        return _to_reply(answer, payload)
 
     def _record_answer(
         self, pending: _PendingDispatch, dispatched: DispatchResult, write: RowWriter | None = None
@@ -308,7 +323,7 @@ class PipelineAgents:
         return self._readers[tree]
 
 
-def _to_heard(output: FrozenModel, payload: Mapping[str, JsonValue]) -> AgentReply:
+def _to_reply(output: FrozenModel, payload: Mapping[str, JsonValue]) -> AgentReply:
     unsure = payload.get("unsure") or []
     return AgentReply(output, str(payload["model"]), tuple(map(str, unsure)) if isinstance(unsure, list) else ())
 

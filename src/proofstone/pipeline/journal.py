@@ -9,7 +9,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from proofstone.check.context import Progress
-from proofstone.common.models import BudgetUsage, FrozenModel
+from proofstone.common.models import FrozenModel
 from proofstone.gate.request import GateObserver
 from proofstone.ledger import Ledger
 from proofstone.ledger.models import ApprovalRow, EventRow
@@ -22,8 +22,9 @@ from proofstone.pipeline.models.run import (
     RunReport,
 )
 from proofstone.plan_gate.run import PlanGateObserver
-from proofstone.runtime.journal import StepJournal, read_work_ms
+from proofstone.runtime.journal import Journal, read_work_ms
 from proofstone.runtime.run_index import CHILD_RUN_EVENT
+from proofstone.runtime.workflow import AgentObserver
 
 PIPELINE_STEP_EVENT, PIPELINE_NOTE_EVENT, PIPELINE_REPORT_EVENT = "pipeline.step", "pipeline.note", "pipeline.report"
 
@@ -32,14 +33,14 @@ PIPELINE_STEP_EVENT, PIPELINE_NOTE_EVENT, PIPELINE_REPORT_EVENT = "pipeline.step
 class PipelineJournal:
     ledger: Ledger
     run_id: str
-    steps: StepJournal
+    steps: Journal
     _note_count: int = 0
     _recorded_notes: int = 0
 
     @classmethod
     def load(cls, ledger: Ledger, run_id: str) -> PipelineJournal:
         recorded = len(ledger.read(EventRow, run_id=run_id, type=PIPELINE_NOTE_EVENT))
-        return cls(ledger, run_id, StepJournal.load(ledger, run_id, PIPELINE_STEP_EVENT, "run"), 0, recorded)
+        return cls(ledger, run_id, Journal.load(ledger, run_id, PIPELINE_STEP_EVENT, "run"), 0, recorded)
 
     def record_note(self, kind: str, text: str, data: FrozenModel | None) -> bool:
         """Record a decision of the loop, once: a resumed run makes the same notes in the same order. Return whether it
@@ -112,26 +113,10 @@ class PipelineJournal:
         return EventRow(run_id=self.run_id, type=type, payload=payload)
 
 
-class PipelineObserver(Protocol):
+class PipelineObserver(AgentObserver, Protocol):
     """The observer of a run. Agents work in parallel, so it is called from several threads."""
 
     def on_run_started(self, run_id: str, setup: PipelineRunConfig, *, resumed: bool) -> None: ...
-
-    def on_agent_started(self, agent: str, about: str) -> None:
-        """An agent starts: `researcher:impact`, `planner`."""
-        ...
-
-    def on_activity(self, agent: str, line: str) -> None:
-        """The current activity of the agent, in one line that replaces the previous one."""
-        ...
-
-    def on_message(self, agent: str, line: str) -> None:
-        """A message for the user: a question, a pause, a warning."""
-        ...
-
-    def on_agent_ended(self, agent: str, said: str, *, failed: bool) -> None:
-        """The result in one line, or why there is no answer."""
-        ...
 
     def on_note(self, kind: str, text: str) -> None:
         """The engine has made a decision: a lane, a gate, a direction."""
@@ -156,5 +141,3 @@ class PipelineObserver(Protocol):
         ...
 
     def on_commit(self, commit: str, branch: str) -> None: ...
-
-    def on_spending(self, spent: BudgetUsage) -> None: ...

@@ -8,11 +8,11 @@ whose ids are recorded before they start.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, get_args
 
 from pydantic import JsonValue
 
@@ -20,7 +20,7 @@ from proofstone.agents.roles.models.gate import CheckSummary
 from proofstone.agents.roles.models.pipeline import KnowledgeOutput
 from proofstone.agents.rules.budget import build_cost_fields
 from proofstone.check.context import RunContext
-from proofstone.common.models import BudgetUsage, FrozenModel, Lane, Verdict
+from proofstone.common.models import BudgetUsage, Lane, Verdict
 from proofstone.errors import RepositoryError
 from proofstone.gate.models import RunOutcome
 from proofstone.gate.rules.pages import format_duration
@@ -33,7 +33,6 @@ from proofstone.pipeline.journal import PipelineJournal, PipelineObserver
 from proofstone.pipeline.merged_tree import LedgerEvidence, MergedTree, commit_merged, to_reviewed_checks
 from proofstone.pipeline.models.run import (
     ApprovalRequest,
-    FinalChecks,
     GateSummary,
     PipelineRunConfig,
     PlanGateSummary,
@@ -44,7 +43,6 @@ from proofstone.pipeline.rules.approvals import build_commit_message
 from proofstone.pipeline.rules.bundle_page import render_bundle_page
 from proofstone.pipeline.rules.documents import build_task_documents
 from proofstone.pipeline.rules.effects import (
-    Acknowledgement,
     AgentFailure,
     AgentReply,
     ApprovalDecision,
@@ -78,8 +76,9 @@ from proofstone.pipeline.supervision_hooks import PLANNING_POINT_PREFIX, Amendme
 from proofstone.plans.models import Plan
 from proofstone.plans.parser import read_plan
 from proofstone.runtime.context import Deadline
-from proofstone.runtime.parallel import run_parallel
+from proofstone.runtime.rules import EffectDone
 from proofstone.runtime.run_index import record_early_end
+from proofstone.runtime.workflow import Handler, Handlers, Operation, drive, encode_result
 
 BUNDLE_NAME: Final = "evidence-bundle.md"
 PIPELINE_JOBS: Final = 4
@@ -87,8 +86,6 @@ PIPELINE_JOBS: Final = 4
 
 AskApproval = Callable[[ApprovalRequest], tuple[str, str] | None]
 """Ask the user, if someone can answer now. Return the option and a comment, or None if nobody can answer."""
-
-SummaryT = TypeVar("SummaryT", bound=FrozenModel)
 
 
 class ChildRuns(Protocol):
@@ -157,15 +154,37 @@ class PipelineRun:
 
     def _drive(self) -> RunReport:
         self.agents.documents.write_request(self.setup.request)
-        loop = deliver(self._feature)
-        effects = next(loop)
-        while True:
-            results = self._perform(effects)
-            try:
-                effects = loop.send(results)
-            except StopIteration as stop:
-                delivered: PipelineResult = stop.value
-                return self._build_report(delivered)
+        delivered = drive(
+            deliver(self._feature),
+            self._handlers,
+            self.journal.steps,
+            self.observer,
+            max_parallel=PIPELINE_JOBS,
+            cancel=self.context.cancel,
+        )
+        return self._build_report(delivered)
+
+    @property
+    def _handlers(self) -> Handlers:
+        """The handler of each effect. Whatever does more than take a note ends with the time of the run."""
+        timed: Handlers = {
+            AskForApproval: self._approve,
+            VerifyPlan: self._verify_plan,
+            Implement: self._implement,
+            RunAllChecks: self._run_checks,
+            CountReviews: self._count_reviews,
+            CountChecks: self._count_checks,
+            CommitChange: self._commit,
+            **dict.fromkeys(get_args(AskAgent), self._ask_agent),
+        }
+        return {RecordNote: self._record_note, **{kind: self._within_deadline(timed[kind]) for kind in timed}}
+
+    def _within_deadline(self, handler: Handler) -> Handler:
+        def build_operation(effect: PipelineEffect) -> Operation[PipelineEffectResult]:
+            self.deadline.raise_if_over()
+            return handler(effect)
+
+        return build_operation
 
     @property
     def _feature(self) -> PipelineGoal:
@@ -182,52 +201,18 @@ class PipelineRun:
             minutes=setup.minutes,
         )
 
-    def _perform(self, effects: tuple[PipelineEffect, ...]) -> tuple[PipelineEffectResult, ...]:
-        """Perform the effects. Effects that are yielded together are performed in parallel; only agents are."""
-        if not all(isinstance(effect, RecordNote) for effect in effects):
-            self.deadline.raise_if_over()
-        match effects:
-            case (AskForApproval() as effect,):
-                return (self._approve(effect),)
-            case (VerifyPlan() as effect,):
-                return (self._verify_plan(effect),)
-            case (Implement() as effect,):
-                return (self._implement(effect),)
-            case (RunAllChecks() as effect,):
-                return run_parallel([partial(self._run_checks, effect)], 1, self.context.cancel)
-            case (CountReviews() as effect,):
-                return (self._count_reviews(effect),)
-            case (CountChecks() as effect,):
-                return (self._count_checks(effect),)
-            case (CommitChange() as effect,):
-                return (self._commit(effect),)
-        if all(isinstance(effect, RecordNote) for effect in effects):
-            return tuple(self._record_note(effect) for effect in effects if isinstance(effect, RecordNote))
-        agent_effects = [effect for effect in effects if isinstance(effect, AskAgent)]
-        tips = [
-            effect.tip if isinstance(effect, AskReview | AskKnowledge) and effect.tip else self._tip
-            for effect in agent_effects
-        ]
-        trees = {tip: MergedTree(self.context, tip) for tip in tips}
-        for tip, merged in trees.items():
-            self.agents.prepare(merged.tree, tip)
-        jobs = [
-            partial(
-                self.agents.ask,
-                build_agent_request(effect, self._build_context(effect, trees[tip])),
-                trees[tip].tree,
-                tip,
-            )
-            for effect, tip in zip(agent_effects, tips, strict=True)
-        ]
-        return self._store_lessons(run_parallel(jobs, PIPELINE_JOBS, self.context.cancel))
+    def _ask_agent(self, effect: AskAgent) -> Operation[AgentReply | AgentFailure]:
+        tip = effect.tip if isinstance(effect, AskReview | AskKnowledge) and effect.tip else self._tip
+        merged = MergedTree(self.context, tip)
+        self.agents.prepare(merged.tree, tip)
+        request = build_agent_request(effect, self._build_context(effect, merged))
+        operation = self.agents.build_operation(request, merged.tree, tip)
+        return replace(operation, on_result=self._store_lessons)
 
-    def _store_lessons(self, results: tuple[AgentReply | AgentFailure, ...]) -> tuple[AgentReply | AgentFailure, ...]:
+    def _store_lessons(self, result: AgentReply | AgentFailure) -> None:
         """Store the answer of the knowledge keeper."""
-        for result in results:
-            if isinstance(result, AgentReply) and isinstance(result.output, KnowledgeOutput):
-                self.observer.on_note("knowledge", self.memory.store_lessons(result.output))
-        return results
+        if isinstance(result, AgentReply) and isinstance(result.output, KnowledgeOutput):
+            self.observer.on_note("knowledge", self.memory.store_lessons(result.output))
 
     def _build_context(self, effect: PipelineEffect, merged: MergedTree) -> RequestContext:
         concerns_code = isinstance(effect, AskKnowledge) or (isinstance(effect, AskReview) and effect.scope == "code")
@@ -252,14 +237,20 @@ class PipelineRun:
         """Return requested additions that the commit does not contain."""
         return self.amendments.find_unplanned_at_end() if delivered.commit else ()
 
-    def _record_note(self, effect: RecordNote) -> Acknowledgement:
-        self.journal.record_note(effect.kind, effect.text, effect.data)
-        self.observer.on_note(effect.kind, effect.text)
-        return Acknowledgement()
+    def _record_note(self, effect: RecordNote) -> Operation[EffectDone]:
+        def record() -> EffectDone:
+            self.journal.record_note(effect.kind, effect.text, effect.data)
+            self.observer.on_note(effect.kind, effect.text)
+            return EffectDone()
+
+        return Operation(record)
 
     # Approvals.
 
-    def _approve(self, effect: AskForApproval) -> ApprovalDecision | PendingAnswer:
+    def _approve(self, effect: AskForApproval) -> Operation[ApprovalDecision | PendingAnswer]:
+        return Operation(partial(self._ask_for_approval, effect))
+
+    def _ask_for_approval(self, effect: AskForApproval) -> ApprovalDecision | PendingAnswer:
         request = self._with_elapsed_time(effect.request)
         decision = self.journal.read_decision(request.gate_id)
         if decision is None and self.setup.mode is RunMode.AUTONOMOUS and not effect.by_person:
@@ -283,97 +274,96 @@ class PipelineRun:
 
     # Parts.
 
-    def _verify_plan(self, effect: VerifyPlan) -> PlanGateResult | PendingAnswer:
-        summary = self._run_part(
-            "plan",
-            effect.iteration,
-            effect.text,
-            lambda run_id, plan: self.parts.verify_plan(run_id, effect.iteration, plan, self._tip),
-            PlanGateSummary,
-        )
-        return summary if isinstance(summary, PendingAnswer) else PlanGateResult(summary)
+    def _verify_plan(self, effect: VerifyPlan) -> Operation[PlanGateResult | PendingAnswer]:
+        def verify(run_id: str, plan: Path) -> PlanGateResult | PendingAnswer:
+            summary = self.parts.verify_plan(run_id, effect.iteration, plan, self._tip)
+            return summary if isinstance(summary, PendingAnswer) else PlanGateResult(summary)
 
-    def _implement(self, effect: Implement) -> TaskGateResult | PendingAnswer:
-        summary = self._run_part(
-            "gate",
-            effect.iteration,
-            effect.text,
-            lambda run_id, plan: self.parts.implement(run_id, effect.iteration, plan, effect.base, lane=effect.lane),
-            GateSummary,
+        return Operation(
+            perform=lambda: verify(*self._start_child("plan", effect.iteration, effect.text)),
+            step=f"plan/{effect.iteration}",
+            input=effect.text,
+            encode=_encode_unless_pending,
         )
-        if isinstance(summary, PendingAnswer):
-            return summary
-        plan, _ = read_plan(effect.text, "plan.md")
-        self._plans += [plan] if plan is not None else []
-        self._tip = summary.tip
-        return TaskGateResult(summary, self._measure_time(f"gate/{effect.iteration}"))
 
-    def _run_part(
-        self,
-        kind: str,
-        iteration: int,
-        text: str,
-        perform: Callable[[str, Path], SummaryT | PendingAnswer],
-        contract: type[SummaryT],
-    ) -> SummaryT | PendingAnswer:
-        """Perform a child run. Its id is recorded before it starts, and its result when it has ended."""
-        recorded = self.journal.steps.lookup(f"{kind}/{iteration}", text)
-        if recorded is not None:
-            return contract.model_validate(recorded["came"])
+    def _implement(self, effect: Implement) -> Operation[TaskGateResult | PendingAnswer]:
+        def implement(run_id: str, plan: Path) -> TaskGateResult | PendingAnswer:
+            summary = self.parts.implement(run_id, effect.iteration, plan, effect.base, lane=effect.lane)
+            return summary if isinstance(summary, PendingAnswer) else TaskGateResult(summary, self._elapsed_ms)
+
+        def follow(result: TaskGateResult | PendingAnswer) -> None:
+            if isinstance(result, TaskGateResult):
+                plan, _ = read_plan(effect.text, "plan.md")
+                self._plans += [plan] if plan is not None else []
+                self._tip = result.summary.tip
+
+        return Operation(
+            perform=lambda: implement(*self._start_child("gate", effect.iteration, effect.text)),
+            step=f"gate/{effect.iteration}",
+            input=effect.text,
+            encode=_encode_unless_pending,
+            on_result=follow,
+        )
+
+    def _start_child(self, kind: str, iteration: int, text: str) -> tuple[str, Path]:
+        """Return the id and the plan of a child run. The id is recorded before the run starts."""
         run_id = f"{self.run_id}-{kind[0]}{iteration}"
         if run_id not in self.journal.list_children():
             self.journal.record_child(run_id, kind, iteration)
         plan = self.folder / f"{kind}-{iteration}" / "plan.md"
         plan.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(plan, text.encode())
-        result = perform(run_id, plan)
-        if not isinstance(result, PendingAnswer):
-            self.journal.steps.record(f"{kind}/{iteration}", text, {"came": result.model_dump(mode="json")})
-        return result
+        return run_id, plan
 
     # The merged tree.
 
-    def _run_checks(self, effect: RunAllChecks) -> MergedCheckResult:
-        is_large, tip = effect.lane is Lane.LARGE, effect.tip
+    def _run_checks(self, effect: RunAllChecks) -> Operation[MergedCheckResult]:
+        is_large, merged = effect.lane is Lane.LARGE, MergedTree(self.context, effect.tip)
         step = f"checks/{effect.iteration}{'-large' if is_large else ''}"
-        merged = MergedTree(self.context, effect.tip)
-        recorded = self.journal.steps.lookup(step, tip)
-        if recorded is None:
+
+        def run_checks() -> MergedCheckResult:
             checks, report = merged.run_checks(
                 self._plans, effect.iteration, self.observer.on_checks_started(), large=is_large
             )
-            verdicts: list[JsonValue] = [check.model_dump(mode="json") for check in to_reviewed_checks(report)]
-            recorded = {"checks": checks.model_dump(mode="json"), "seen": verdicts}
-            self.journal.steps.record(step, tip, recorded)
             self.observer.on_checks_ended(checks)
-        entries = recorded["seen"] if isinstance(recorded["seen"], list) else []
-        self._checks = tuple(map(CheckSummary.model_validate, entries))
-        outgrown_lane = explain_outgrown_lane(effect.lane, merged.blast_radius())
-        return MergedCheckResult(
-            FinalChecks.model_validate(recorded["checks"]), outgrown_lane, self._read_additions(step)
-        )
+            return MergedCheckResult(
+                checks,
+                explain_outgrown_lane(effect.lane, merged.blast_radius()),
+                self._read_additions(step),
+                to_reviewed_checks(report),
+            )
+
+        def keep_for_reviewers(result: MergedCheckResult) -> None:
+            self._checks = result.reviewed
+
+        return Operation(run_checks, step, effect.tip, in_thread=True, on_result=keep_for_reviewers)
 
     # The evidence in the ledger.
 
-    def _count_reviews(self, effect: CountReviews) -> ReviewCounts:
+    def _count_reviews(self, effect: CountReviews) -> Operation[ReviewCounts]:
         tree = MergedTree(self.context, effect.tip or self._tip).tree
-        return ReviewCounts(self._evidence.count_review(self.setup.slug, effect.scope, effect.round, tree))
+        return Operation(
+            lambda: ReviewCounts(self._evidence.count_review(self.setup.slug, effect.scope, effect.round, tree))
+        )
 
-    def _count_checks(self, effect: CountChecks) -> CheckCounts:
-        passing = [check.name for check in self._checks if check.verdict is Verdict.PASS]
-        merged = self._evidence.count_merged_checks(
-            MergedTree(self.context, effect.tip).tree, effect.iteration, passing
-        )
-        return CheckCounts(
-            (merged, *self._evidence.count_task_checks(effect.gates)),
-            self._read_additions(f"commit/{effect.iteration}"),
-        )
+    def _count_checks(self, effect: CountChecks) -> Operation[CheckCounts]:
+        def count() -> CheckCounts:
+            passing = [check.name for check in self._checks if check.verdict is Verdict.PASS]
+            tree = MergedTree(self.context, effect.tip).tree
+            merged = self._evidence.count_merged_checks(tree, effect.iteration, passing)
+            tallies = (merged, *self._evidence.count_task_checks(effect.gates))
+            return CheckCounts(tallies, self._read_additions(f"commit/{effect.iteration}"))
+
+        return Operation(count)
 
     @property
     def _evidence(self) -> LedgerEvidence:
         return LedgerEvidence(self.context.ledger_path, self.run_id)
 
-    def _commit(self, effect: CommitChange) -> CommitResult | AgentFailure:
+    def _commit(self, effect: CommitChange) -> Operation[CommitResult | AgentFailure]:
+        return Operation(partial(self._commit_merged, effect))
+
+    def _commit_merged(self, effect: CommitChange) -> CommitResult | AgentFailure:
         """Commit the merged tree. The message is recorded before: a commit repeated after a crash is the same
         commit.
         """
@@ -400,14 +390,6 @@ class PipelineRun:
     @property
     def folder(self) -> Path:
         return self.agents.documents.folder
-
-    def _measure_time(self, step: str) -> int:
-        recorded = self.journal.steps.lookup(f"time/{step}", "")
-        if recorded is not None:
-            return int(str(recorded["ms"]))
-        ms = self._elapsed_ms
-        self.journal.steps.record(f"time/{step}", "", {"ms": ms})
-        return ms
 
     @property
     def _elapsed_ms(self) -> int:
@@ -461,6 +443,11 @@ class PipelineRun:
             ),
             next_step=_next_step(delivered, self.run_id),
         )
+
+
+def _encode_unless_pending(result: object) -> Mapping[str, JsonValue] | None:
+    """Return the journal entry of a child run that has ended. One that waits for a person is started again."""
+    return None if isinstance(result, PendingAnswer) else encode_result(result)
 
 
 def _next_step(delivered: PipelineResult, run_id: str) -> str:

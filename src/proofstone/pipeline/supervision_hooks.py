@@ -29,7 +29,7 @@ from proofstone.config.backends import is_coding_agent
 from proofstone.errors import ProofstoneError
 from proofstone.ledger.models import EventRow
 from proofstone.pipeline.journal import PipelineJournal
-from proofstone.runtime.journal import StepJournal
+from proofstone.runtime.journal import Journal
 from proofstone.supervision.agent_supervision import (
     AgentSupervision,
     AskArchitect,
@@ -102,11 +102,11 @@ _ADDITIONS_EVENT: Final = "pipeline.heard"
 class Amendments:
     board: ContextBoard
     journal: PipelineJournal
-    recorded: StepJournal
+    recorded: Journal
 
     @classmethod
     def load(cls, board: ContextBoard, journal: PipelineJournal) -> Amendments:
-        return cls(board, journal, StepJournal.load(board.ledger, board.run_id, _ADDITIONS_EVENT, "run"))
+        return cls(board, journal, Journal.load(board.ledger, board.run_id, _ADDITIONS_EVENT, "run"))
 
     def read_unplanned(self, point: str) -> tuple[str, ...]:
         """Return the additions that are neither in a plan nor in a task, as recorded when the run first passed this
@@ -154,7 +154,7 @@ _LESSONS_STEP: Final = "learnt"
 class PipelineMemory:
     memory: MemoryStore | None
     bus: MessageBus
-    steps: StepJournal
+    steps: Journal
     run_id: str
 
     def recall_lessons(self, request: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from proofstone.plan_gate.rules.admission import (
     select_mitigations,
 )
 from proofstone.plan_gate.rules.effects import PlanAgentFailure, PlanAgentReply
-from proofstone.runtime.journal import StepJournal
+from proofstone.runtime.journal import Journal
 from proofstone.runtime.run_index import read_run_configs
 
 STEP, ITERATION, AGAINST, REPORT, MITIGATED = (
@@ -44,54 +44,30 @@ class PlanJournal:
 
     ledger: Ledger
     run_id: str
-    _steps: StepJournal
+    steps: Journal
     _iterations: set[int] = field(default_factory=set)
 
     @classmethod
     def open(cls, ledger: Ledger, run_id: str) -> PlanJournal:
         """Open the journal of a run."""
-        journal = cls(ledger, run_id, StepJournal.load(ledger, run_id, STEP, "verify-plan"))
+        journal = cls(ledger, run_id, Journal.load(ledger, run_id, STEP, "verify-plan"))
         for stored in ledger.read(EventRow, run_id=run_id, type=ITERATION):
             journal._iterations.add(IterationState.model_validate(stored.row.payload["state"]).iteration)
         return journal
 
-    def lookup(self, step: str, request: str, output: type[FrozenModel]) -> PlanAgentReply | PlanAgentFailure | None:
-        """Return the result of a step, if it is recorded."""
-        payload = self._steps.lookup(step, request)
-        if payload is None:
-            return None
-        if "why" in payload:
-            return PlanAgentFailure(str(payload["why"]), is_unreadable=bool(payload["unreadable"]))
-        lookups, refusals = payload["looked"], payload["refusals"]
-        return PlanAgentReply(
-            output.model_validate(payload["output"]),
-            tuple(LookupResult.model_validate(lookup) for lookup in lookups) if isinstance(lookups, list) else (),
-            tuple(map(str, refusals)) if isinstance(refusals, list) else (),
+    def build_false_claims(
+        self, step: str, result: PlanAgentReply | PlanAgentFailure, agent: str, iteration: int
+    ) -> tuple[EventRow, ...]:
+        """Return a row for each claim in an answer that is false; it counts against the agent."""
+        lookups = result.lookups if isinstance(result, PlanAgentReply) else ()
+        return tuple(
+            self._event(
+                AGAINST,
+                FalseClaim(agent=agent, iteration=iteration, about=step, looked=lookup).model_dump(mode="json"),
+            )
+            for lookup in lookups
+            if lookup.holds is False
         )
-
-    def record(
-        self, step: str, request: str, result: PlanAgentReply | PlanAgentFailure, agent: str, iteration: int
-    ) -> None:
-        """Record the result of a step together with the findings against its author."""
-        payload: dict[str, JsonValue] = {"agent": agent}
-        rows: list[EventRow] = []
-        if isinstance(result, PlanAgentFailure):
-            payload |= {"why": result.reason, "unreadable": result.is_unreadable}
-        else:
-            payload |= {
-                "output": result.output.model_dump(mode="json"),
-                "looked": [lookup.model_dump(mode="json") for lookup in result.lookups],
-                "refusals": list(result.refusals),
-            }
-            rows = [
-                self._event(
-                    AGAINST,
-                    FalseClaim(agent=agent, iteration=iteration, about=step, looked=lookup).model_dump(mode="json"),
-                )
-                for lookup in result.lookups
-                if lookup.holds is False
-            ]
-        self._steps.record(step, request, payload, *rows)
 
     def record_iteration(self, state: IterationState) -> None:
         """Record an iteration, once."""
@@ -130,6 +106,30 @@ class PlanJournal:
 
     def _event(self, type: str, payload: Mapping[str, JsonValue]) -> EventRow:
         return EventRow(run_id=self.run_id, type=type, payload=payload)
+
+
+def encode_answer(result: PlanAgentReply | PlanAgentFailure, agent: str) -> dict[str, JsonValue]:
+    """Return the journal entry of an agent's answer."""
+    if isinstance(result, PlanAgentFailure):
+        return {"agent": agent, "why": result.reason, "unreadable": result.is_unreadable}
+    return {
+        "agent": agent,
+        "output": result.output.model_dump(mode="json"),
+        "looked": [lookup.model_dump(mode="json") for lookup in result.lookups],
+        "refusals": list(result.refusals),
+    }
+
+
+def decode_answer(payload: Mapping[str, JsonValue], output: type[FrozenModel]) -> PlanAgentReply | PlanAgentFailure:
+    """Return the answer of a journal entry."""
+    if "why" in payload:
+        return PlanAgentFailure(str(payload["why"]), is_unreadable=bool(payload["unreadable"]))
+    lookups, refusals = payload["looked"], payload["refusals"]
+    return PlanAgentReply(
+        output.model_validate(payload["output"]),
+        tuple(LookupResult.model_validate(lookup) for lookup in lookups) if isinstance(lookups, list) else (),
+        tuple(map(str, refusals)) if isinstance(refusals, list) else (),
+    )
 
 
 def find_last_report(ledger: Ledger, run_id: str) -> PlanReport | None:

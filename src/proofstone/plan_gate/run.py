@@ -9,28 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Final, Protocol
+from typing import Final, Protocol, get_args
 
 from proofstone.agents.models import Fault, FaultKind
 from proofstone.agents.roles.models.plan_gate_records import Challenge, IterationState, PlanQuality, TeamMode
 from proofstone.agents.spending import raise_if_fatal, raise_if_unreachable
-from proofstone.common.models import BudgetUsage
 from proofstone.common.text import pluralize
 from proofstone.errors import InputError
-from proofstone.plan_gate.agents import Discussion, PlanAgentRequest, PlanAgents, build_plan_request
-from proofstone.plan_gate.journal import PlanJournal
+from proofstone.plan_gate.agents import Discussion, PlanAgents, build_plan_request
+from proofstone.plan_gate.journal import PlanJournal, decode_answer, encode_answer
 from proofstone.plan_gate.models import Complexity, OpenQuestion, PlanEvent, PlanReport
 from proofstone.plan_gate.rules.decision import PlanDecision, parse_option
 from proofstone.plan_gate.rules.effects import (
+    AskPlanAgent,
     AskPlanQuestions,
-    PlanAcknowledgement,
     PlanAgentFailure,
     PlanAgentReply,
     PlanAnswers,
-    PlanEffect,
-    PlanEffectResult,
-    PlanLoopResult,
     PlanProgress,
     PlanSubject,
     RecordIteration,
@@ -38,8 +33,9 @@ from proofstone.plan_gate.rules.effects import (
 from proofstone.plan_gate.rules.loop import run_plan_loop
 from proofstone.plan_gate.rules.report import PlanRunInfo, build_plan_report
 from proofstone.runtime.context import Deadline
-from proofstone.runtime.parallel import run_parallel
+from proofstone.runtime.rules import EffectDone
 from proofstone.runtime.run_index import record_early_end
+from proofstone.runtime.workflow import AgentObserver, Handlers, Operation, QuestionPendingError, drive
 
 
 @dataclass(frozen=True)
@@ -58,36 +54,18 @@ class PlanGateStart:
     """Why no agent is asked, if so."""
 
 
-class PlanGateObserver(Protocol):
-    """Observes a run of the plan gate. Called from several threads at once while agents work in parallel."""
+class PlanGateObserver(AgentObserver, Protocol):
+    """Observes a run of the plan gate. Agents work in parallel, so it is called from several threads."""
 
     def on_run_started(self, beginning: PlanGateStart) -> None: ...
 
     def on_iteration_started(self, iteration: int) -> None: ...
-
-    def on_agent_started(self, agent: str) -> None:
-        """An agent begins: `challenger`, `researcher:resolve`."""
-        ...
-
-    def on_activity(self, agent: str, line: str) -> None:
-        """Show what the agent does, in a line that replaces the previous one."""
-        ...
-
-    def on_message(self, agent: str, line: str) -> None:
-        """Show a line to the person: a question, a pause, a warning."""
-        ...
-
-    def on_agent_ended(self, agent: str, said: str, *, failed: bool) -> None:
-        """Show the answer in one line: `4 challenges`, or why there is no answer."""
-        ...
 
     def on_iteration_ended(
         self, state: IterationState, challenges: Sequence[Challenge], events: Sequence[PlanEvent]
     ) -> None:
         """An iteration has ended. `events` are those of this iteration."""
         ...
-
-    def on_spending(self, spent: BudgetUsage) -> None: ...
 
 
 MAX_PLAN_AGENTS: Final = 4
@@ -130,48 +108,68 @@ class PlanGateRun:
         return report
 
     def _drive_loop(self) -> PlanReport:
-        loop = run_plan_loop(self.subject)
-        effects = next(loop)
-        while True:
-            results = self._perform(effects)
-            if isinstance(results, PlanReport):
-                return results
-            try:
-                effects = loop.send(results)
-            except StopIteration as stop:
-                ended: PlanLoopResult = stop.value
-                return self._build_report(ended.progress, ended.decision)
+        handlers: Handlers = {
+            RecordIteration: self._end_iteration,
+            AskPlanQuestions: self._ask_person,
+            **dict.fromkeys(get_args(AskPlanAgent), self._ask_agent),
+        }
+        try:
+            ended = drive(
+                run_plan_loop(self.subject),
+                handlers,
+                self.journal.steps,
+                self.observer,
+                max_parallel=self.max_parallel,
+                cancel=self.agents.world.cancel,
+            )
+        except QuestionPendingError as pending:
+            question = pending.effect
+            assert isinstance(question, AskPlanQuestions)
+            return self._build_report(question.progress, question.decision, question.questions)
+        return self._build_report(ended.progress, ended.decision)
 
-    def _perform(self, effects: tuple[PlanEffect, ...]) -> tuple[PlanEffectResult, ...] | PlanReport:
-        match effects:
-            case (RecordIteration() as iterated,):
-                self.journal.record_iteration(iterated.state)
-                self.observer.on_iteration_ended(iterated.state, iterated.challenges, iterated.events)
-                return (PlanAcknowledgement(),)
-            case (AskPlanQuestions() as question,):
-                answers = self._find_answers(question)
-                if answers is None:
-                    return self._build_report(question.progress, question.decision, question.questions)
-                return (PlanAnswers(answers),)
+    # Handlers of the effects.
+
+    def _end_iteration(self, effect: RecordIteration) -> Operation[EffectDone]:
+        def record() -> EffectDone:
+            self.journal.record_iteration(effect.state)
+            self.observer.on_iteration_ended(effect.state, effect.challenges, effect.events)
+            return EffectDone()
+
+        return Operation(record)
+
+    def _ask_person(self, effect: AskPlanQuestions) -> Operation[PlanAnswers]:
+        def ask() -> PlanAnswers:
+            answers = self._find_answers(effect)
+            if answers is None:
+                raise QuestionPendingError(effect)
+            return PlanAnswers(answers)
+
+        return Operation(ask)
+
+    def _ask_agent(self, effect: AskPlanAgent) -> Operation[PlanAgentReply | PlanAgentFailure]:
         self.deadline.raise_if_over()
         self.agents.prepare()
-        to_ask = [effect for effect in effects if not isinstance(effect, AskPlanQuestions | RecordIteration)]
-        self._show_iteration(to_ask[0].snapshot.iteration)
-        requests = [build_plan_request(effect, self.discussion, self.agents.available_tools) for effect in to_ask]
-        return run_parallel(
-            [partial(self._ask_agent, request) for request in requests], self.max_parallel, self.agents.world.cancel
-        )
+        self._show_iteration(effect.snapshot.iteration)
+        request = build_plan_request(effect, self.discussion, self.agents.available_tools)
 
-    def _ask_agent(self, request: PlanAgentRequest) -> PlanAgentReply | PlanAgentFailure:
-        recorded = self.journal.lookup(request.occasion.id, request.text, request.role.output)
-        if recorded is not None:
-            return recorded
-        self.observer.on_agent_started(request.agent)
-        answer = self.agents.ask(request)
-        result = _convert_fault(answer, request.agent) if isinstance(answer, Fault) else answer
-        self.journal.record(request.occasion.id, request.text, result, request.agent, request.snapshot.iteration)
-        self.observer.on_agent_ended(request.agent, _summarize(result), failed=isinstance(result, PlanAgentFailure))
-        return result
+        def ask() -> PlanAgentReply | PlanAgentFailure:
+            answer = self.agents.ask(request)
+            return _convert_fault(answer, request.agent) if isinstance(answer, Fault) else answer
+
+        return Operation(
+            perform=ask,
+            step=request.occasion.id,
+            input=request.text,
+            encode=lambda result: encode_answer(result, request.agent),
+            decode=lambda payload: decode_answer(payload, request.role.output),
+            build_rows=lambda result: self.journal.build_false_claims(
+                request.occasion.id, result, request.agent, request.snapshot.iteration
+            ),
+            in_thread=True,
+            agent=request.agent,
+            describe=lambda result: (_summarize(result), isinstance(result, PlanAgentFailure)),
+        )
 
     def _show_iteration(self, iteration: int) -> None:
         if iteration not in self._shown_iterations:

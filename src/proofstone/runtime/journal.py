@@ -44,7 +44,7 @@ def digest(text: str) -> str:
 
 
 @dataclass
-class StepJournal:
+class Journal:
     ledger: Ledger
     run_id: str
     type: str
@@ -54,7 +54,7 @@ class StepJournal:
     _recorded: dict[str, Mapping[str, JsonValue]] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, ledger: Ledger, run_id: str, type: str, command: str) -> StepJournal:
+    def load(cls, ledger: Ledger, run_id: str, type: str, command: str) -> Journal:
         steps = cls(ledger, run_id, type, command)
         for stored in ledger.read(EventRow, run_id=run_id, type=type):
             steps._recorded[str(stored.row.payload["step"])] = stored.row.payload

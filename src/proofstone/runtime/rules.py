@@ -1,9 +1,18 @@
-"""The time that processes have worked on a run. Pure."""
+"""The result of an effect that has none, and the time that processes have worked on a run. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from proofstone.common.serialization import serializable
+
+
+@serializable("runtime.done")
+@dataclass(frozen=True)
+class EffectDone:
+    """The effect was performed; the workflow needs no more than that."""
 
 
 def count_work_ms(marks: Iterable[tuple[str, str]], now: datetime) -> int:

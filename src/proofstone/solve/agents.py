@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
+from pydantic import JsonValue
+
 from proofstone.agents.backends import Backend
 from proofstone.agents.dispatch import Dispatcher, DispatchRequest
 from proofstone.agents.executors.context import ExecutionContext, SandboxedShell
@@ -30,9 +32,10 @@ from proofstone.agents.tools.models import READING_TOOLS, WRITING_TOOLS, Tool
 from proofstone.agents.tools.toolbox import Toolbox
 from proofstone.common.models import BudgetUsage, FrozenModel
 from proofstone.common.text import pluralize
-from proofstone.runtime.journal import StepJournal
+from proofstone.runtime.workflow import AgentObserver, Operation
 from proofstone.solve.models import SolveRound
 from proofstone.solve.requests import SolveDispatch
+from proofstone.solve.rules.effects import SolveAgentFailure, SolveAgentReply
 from proofstone.solve.workspace import SolveWorkspace
 
 
@@ -51,26 +54,10 @@ class SolveStart:
     resumed: bool = False
 
 
-class SolveObserver(Protocol):
+class SolveObserver(AgentObserver, Protocol):
     """The observer of a run. Executors work in parallel, so it is called from several threads."""
 
     def on_run_started(self, beginning: SolveStart) -> None: ...
-
-    def on_agent_started(self, agent: str, about: str) -> None:
-        """An agent starts: `planner`, about `round 2`; `executor`, about the intent of its subtask."""
-        ...
-
-    def on_activity(self, agent: str, line: str) -> None:
-        """The current activity of the agent, in one line that replaces the previous one."""
-        ...
-
-    def on_message(self, agent: str, line: str) -> None:
-        """A message for the user: a question, a pause, a warning."""
-        ...
-
-    def on_agent_ended(self, agent: str, said: str, *, failed: bool) -> None:
-        """The result in one line: `3 subtasks`, or why there is no answer."""
-        ...
 
     def on_plan_rejected(self, round: int, why: str) -> None:
         """A plan was rejected; the planner receives the reason."""
@@ -89,8 +76,6 @@ class SolveObserver(Protocol):
         abandon.
         """
         ...
-
-    def on_spending(self, spent: BudgetUsage) -> None: ...
 
 
 EXECUTOR_TOOLS: Final = tuple(tool.value for tool in Tool if tool in LOOP_ROLES["execute"].tools)
@@ -208,35 +193,49 @@ def is_read_only(subtask: SubTask) -> bool:
     return bool(subtask.tools) and not WRITING_TOOLS & set(map(Tool, subtask.tools))
 
 
-@dataclass(frozen=True)
-class RecordedAgents:
-    run_id: str
-    journal: StepJournal
-    agents: SolveAgents
-    observer: SolveObserver
+def build_reader_operation(
+    agents: SolveAgents, request: SolveDispatch
+) -> Operation[SolveAgentReply | SolveAgentFailure]:
+    """Return the operation of an agent that only reads."""
 
-    def ask_once(self, request: SolveDispatch) -> FrozenModel | Fault:
-        """Return the answer of the agent, from the journal or from a new dispatch."""
-        recorded = self.journal.lookup(request.occasion.id, request.text)
-        if recorded is not None:
-            model = Fault if "fault" in recorded else request.role.output
-            return model.model_validate(recorded.get("fault") or recorded["output"])
-        self.observer.on_agent_started(request.agent_label, request.subject)
-        answer = self.agents.dispatch_reader(request)
-        if isinstance(answer, Fault):
-            raise_if_fatal(answer, request.occasion.agent)
-        kind = "fault" if isinstance(answer, Fault) else "output"
-        self.journal.record(
-            request.occasion.id, request.text, {"agent": request.occasion.agent, kind: answer.model_dump(mode="json")}
+    def ask() -> SolveAgentReply | SolveAgentFailure:
+        answer = agents.dispatch_reader(request)
+        if not isinstance(answer, Fault):
+            return SolveAgentReply(answer)
+        raise_if_fatal(answer, request.occasion.agent)
+        return SolveAgentFailure(answer.why)
+
+    def encode(result: SolveAgentReply | SolveAgentFailure) -> dict[str, JsonValue]:
+        said: dict[str, JsonValue] = (
+            {"why": result.why}
+            if isinstance(result, SolveAgentFailure)
+            else {"output": result.output.model_dump(mode="json")}
         )
-        self.observer.on_agent_ended(request.agent_label, _summarize_answer(answer), failed=isinstance(answer, Fault))
-        return answer
+        return {"agent": request.occasion.agent, **said}
+
+    def decode(payload: Mapping[str, JsonValue]) -> SolveAgentReply | SolveAgentFailure:
+        if "why" in payload:
+            return SolveAgentFailure(str(payload["why"]))
+        return SolveAgentReply(request.role.output.model_validate(payload["output"]))
+
+    return Operation(
+        perform=ask,
+        step=request.occasion.id,
+        input=request.text,
+        encode=encode,
+        decode=decode,
+        in_thread=True,
+        agent=request.agent_label,
+        about=request.subject,
+        describe=lambda result: (_summarize_answer(result), isinstance(result, SolveAgentFailure)),
+    )
 
 
-def _summarize_answer(answer: FrozenModel | Fault) -> str:
+def _summarize_answer(result: SolveAgentReply | SolveAgentFailure) -> str:
+    if isinstance(result, SolveAgentFailure):
+        return result.why
+    answer = result.output
     match answer:
-        case Fault():
-            return answer.why
         case PerceiveOutput():
             return answer.question or answer.intent
         case SolvePlanOutput():

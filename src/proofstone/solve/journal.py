@@ -35,7 +35,7 @@ from proofstone.git.pending_commit import find_run_folder
 from proofstone.ledger import Ledger
 from proofstone.ledger.models import EventRow
 from proofstone.machine.files import write_atomic
-from proofstone.runtime.journal import StepJournal, read_work_ms
+from proofstone.runtime.journal import Journal, read_work_ms
 from proofstone.sandbox.job import SandboxResult
 from proofstone.solve.models import SolveReport, SolveRound
 from proofstone.solve.rules.effects import SolveResult
@@ -50,12 +50,12 @@ SOLVE_STEP_EVENT, SOLVE_ROUND_EVENT, SOLVE_REPORT_EVENT = "solve.step", "solve.r
 class SolveJournal:
     ledger: Ledger
     run_id: str
-    steps: StepJournal
+    steps: Journal
     _recorded_rounds: set[int] = field(default_factory=set)
 
     @classmethod
     def load(cls, ledger: Ledger, run_id: str) -> SolveJournal:
-        journal = cls(ledger, run_id, StepJournal.load(ledger, run_id, SOLVE_STEP_EVENT, "solve"))
+        journal = cls(ledger, run_id, Journal.load(ledger, run_id, SOLVE_STEP_EVENT, "solve"))
         for stored in ledger.read(EventRow, run_id=run_id, type=SOLVE_ROUND_EVENT):
             journal._recorded_rounds.add(SolveRound.model_validate(stored.row.payload["round"]).number)
         return journal

@@ -11,22 +11,24 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from typing import Final, get_args
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue
 
 from proofstone.agents.bus import MessageBus
 from proofstone.agents.memory.models import MemoryStore
 from proofstone.agents.memory.rules.calibration import Calibration, calibrate
-from proofstone.agents.models import Fault
 from proofstone.agents.roles.models.solve_messages import FinalStatus, TaskSpec
-from proofstone.runtime.parallel import run_parallel
+from proofstone.runtime.rules import EffectDone
 from proofstone.runtime.run_index import record_early_end
-from proofstone.solve.agents import EXECUTOR_TOOLS, RecordedAgents, SolveAgents, SolveObserver, SolveStart
+from proofstone.runtime.workflow import Handlers, Operation, QuestionPendingError, drive
+from proofstone.solve.agents import EXECUTOR_TOOLS, SolveAgents, SolveObserver, SolveStart, build_reader_operation
 from proofstone.solve.journal import SolveJournal, write_memory, write_patch
 from proofstone.solve.models import SolveReport, SolveRound, SolveRunConfig
 from proofstone.solve.requests import build_dispatch
 from proofstone.solve.rules.effects import (
+    AskLoopAgent,
     AskPerson,
     CheckCriteria,
     ElapsedTime,
@@ -37,11 +39,8 @@ from proofstone.solve.rules.effects import (
     ReportPlan,
     ReportRejectedPlan,
     ReportRound,
-    SolveAcknowledgement,
     SolveAgentFailure,
     SolveAgentReply,
-    SolveEffect,
-    SolveEffectResult,
     SolveResult,
     SubtaskOutcomes,
     UserReply,
@@ -57,14 +56,9 @@ OUTCOME_OF_STATUS: Final = {
     FinalStatus.PARTIAL: "failed",
     FinalStatus.ABANDONED: "failed",
 }
-_CALIBRATION: Final = TypeAdapter(Calibration)
 
 AskUser = Callable[[str], str]
 """Ask the user, if someone can answer now; an empty result means that there is no answer."""
-
-
-class _QuestionPendingError(Exception):
-    """A question that nobody can answer now."""
 
 
 @dataclass
@@ -94,9 +88,8 @@ class SolveRun:
     _started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self._recorded_agents = RecordedAgents(self.run_id, self.journal.steps, self.agents, self.observer)
         self._subtasks = SubtaskRunner(
-            self.agents, self._recorded_agents, self._publish, self.observer.on_subtask_ended, self.jobs
+            self.run_id, self.agents, self.journal.steps, self.observer, self._publish_message, self.jobs
         )
         self._earlier_ms = self.journal.read_work_ms()
         """The milliseconds that earlier processes have worked."""
@@ -114,18 +107,24 @@ class SolveRun:
         return report
 
     def _drive(self) -> SolveReport:
-        loop = solve(self._goal)
-        effect = next(loop)
-        while True:
-            try:
-                result = self._perform(effect)
-            except _QuestionPendingError as waiting:
-                return self._build_report(question=str(waiting))
-            try:
-                effect = loop.send(result)
-            except StopIteration as stop:
-                solved: SolveResult = stop.value
-                return self._finish(solved)
+        handlers: Handlers = {
+            PublishMessage: self._publish,
+            AskPerson: self._ask_person,
+            RecallMemory: self._recall,
+            PursueSubtasks: self._pursue_subtasks,
+            CheckCriteria: self._subtasks.check_criteria,
+            MeasureTime: self._measure_time,
+            ReportPlan: self._report_plan,
+            ReportRejectedPlan: self._report_rejected_plan,
+            ReportRound: self._end_round,
+            **dict.fromkeys(get_args(AskLoopAgent), self._ask_agent),
+        }
+        try:
+            solved = drive(solve(self._goal), handlers, self.journal.steps, self.observer, cancel=self._cancel)
+        except QuestionPendingError as pending:
+            assert isinstance(pending.effect, AskPerson)
+            return self._build_report(question=pending.effect.question)
+        return self._finish(solved)
 
     @property
     def _goal(self) -> SolveGoal:
@@ -133,91 +132,86 @@ class SolveRun:
         weights = LossWeights(max_replans=setup.max_replans, time_budget_ms=setup.time_budget_ms)
         return SolveGoal(self.run_id, setup.goal, EXECUTOR_TOOLS, self.started_at, weights, POLICIES[setup.policy])
 
-    def _perform(self, effect: SolveEffect) -> SolveEffectResult:
-        match effect:
-            case PublishMessage():
-                self._message_count += 1
-                self._publish(f"{self.run_id}/{self._message_count}", effect)
-                return SolveAcknowledgement()
-            case AskPerson():
-                return UserReply(self._ask_person(effect.question))
-            case RecallMemory():
-                return self._recall(effect.spec)
-            case PursueSubtasks():
-                return SubtaskOutcomes(self._subtasks.pursue(effect))
-            case CheckCriteria():
-                (verdicts,) = run_parallel([lambda: self._subtasks.verify_criteria(effect)], 1, self._cancel)
-                return verdicts
-            case MeasureTime():
-                return ElapsedTime(self._measure_time(effect.round))
-            case ReportPlan():
-                self.observer.on_plan_accepted(effect.round, effect.subtasks)
-                return SolveAcknowledgement()
-            case ReportRejectedPlan():
-                self._rejected.append(f"round {effect.round}: {effect.why}")
-                self.observer.on_plan_rejected(effect.round, effect.why)
-                return SolveAcknowledgement()
-            case ReportRound():
-                return self._end_round(effect)
-        request = build_dispatch(effect, self.run_id, EXECUTOR_TOOLS)
-        (answer,) = run_parallel([lambda: self._recorded_agents.ask_once(request)], 1, self._cancel)
-        return SolveAgentFailure(answer.why) if isinstance(answer, Fault) else SolveAgentReply(answer)
+    # Handlers of the effects.
 
-    # Effects.
+    def _ask_agent(self, effect: AskLoopAgent) -> Operation[SolveAgentReply | SolveAgentFailure]:
+        return build_reader_operation(self.agents, build_dispatch(effect, self.run_id, EXECUTOR_TOOLS))
 
-    def _publish(self, name: str, effect: PublishMessage) -> None:
+    def _pursue_subtasks(self, effect: PursueSubtasks) -> Operation[SubtaskOutcomes]:
+        return Operation(lambda: SubtaskOutcomes(self._subtasks.pursue(effect)))
+
+    def _publish(self, effect: PublishMessage) -> Operation[EffectDone]:
+        self._message_count += 1
+        return Operation(partial(self._publish_message, f"{self.run_id}/{self._message_count}", effect))
+
+    def _publish_message(self, name: str, effect: PublishMessage) -> EffectDone:
         message = effect.message
         if isinstance(message, TaskSpec):
             self._spec = message
         payload = message.model_dump(mode="json")
         self.bus.publish(effect.sender, effect.recipient, type(message).__name__, payload, message_id=f"solve/{name}")
+        return EffectDone()
 
-    def _ask_person(self, question: str) -> str:
-        recorded = self.journal.steps.lookup("person", question)
-        if recorded is not None:
-            return str(recorded["text"])
-        self._has_asked = True
-        asked_at = time.monotonic()
-        text = self.answer or self.ask(question)
-        self._started += time.monotonic() - asked_at  # the time of the user does not count
-        if not text.strip():
-            raise _QuestionPendingError(question)
-        self.journal.steps.record("person", question, {"text": text, "by": self.answered_by})
-        return text
+    def _ask_person(self, effect: AskPerson) -> Operation[UserReply]:
+        def ask() -> UserReply:
+            self._has_asked = True
+            asked_at = time.monotonic()
+            text = self.answer or self.ask(effect.question)
+            self._started += time.monotonic() - asked_at  # the time of the user does not count
+            if not text.strip():
+                raise QuestionPendingError(effect)
+            return UserReply(text)
 
-    def _recall(self, spec: TaskSpec) -> Calibration:
+        return Operation(
+            perform=ask,
+            step="person",
+            input=effect.question,
+            encode=lambda reply: {"text": reply.text, "by": self.answered_by},
+            decode=lambda payload: UserReply(str(payload["text"])),
+        )
+
+    def _recall(self, effect: RecallMemory) -> Operation[Calibration]:
         """Return what the memory knows about the task. It is recorded, because the memory may change before a
         resume.
         """
         self._recall_count += 1
-        step, words = f"recall/{self._recall_count}", (spec.intent, spec.raw_input)
-        recorded = self.journal.steps.lookup(step, "\n".join(words))
-        if recorded is not None:
-            return _CALIBRATION.validate_python(recorded["came"])
-        if self.memory is None:
-            return Calibration()
-        name = f"solve/{self.run_id}/{step}"
-        self.bus.publish("planner", "memory", "MemoryQuery", {"words": list(words)}, message_id=f"{name}/query")
-        calibration = calibrate(self.memory.entries(), words)
-        payload: dict[str, JsonValue] = {"entries": [*calibration.used]}
-        self.bus.publish("memory", "planner", "MemoryEntries", payload, message_id=f"{name}/entries")
-        self.journal.steps.record(step, "\n".join(words), {"came": _CALIBRATION.dump_python(calibration, mode="json")})
-        return calibration
+        step, words = f"recall/{self._recall_count}", (effect.spec.intent, effect.spec.raw_input)
 
-    def _measure_time(self, round: int) -> int:
-        step = f"time/{round}"
-        recorded = self.journal.steps.lookup(step, "")
-        if recorded is not None:
-            return int(str(recorded["ms"]))
-        ms = self._elapsed_ms
-        self.journal.steps.record(step, "", {"ms": ms})
-        return ms
+        def recall() -> Calibration:
+            if self.memory is None:
+                return Calibration()
+            name = f"solve/{self.run_id}/{step}"
+            self.bus.publish("planner", "memory", "MemoryQuery", {"words": list(words)}, message_id=f"{name}/query")
+            calibration = calibrate(self.memory.entries(), words)
+            payload: dict[str, JsonValue] = {"entries": [*calibration.used]}
+            self.bus.publish("memory", "planner", "MemoryEntries", payload, message_id=f"{name}/entries")
+            return calibration
+
+        return Operation(recall, step, "\n".join(words))
+
+    def _measure_time(self, effect: MeasureTime) -> Operation[ElapsedTime]:
+        return Operation(lambda: ElapsedTime(self._elapsed_ms), f"time/{effect.round}")
+
+    def _report_plan(self, effect: ReportPlan) -> Operation[EffectDone]:
+        def report() -> EffectDone:
+            self.observer.on_plan_accepted(effect.round, effect.subtasks)
+            return EffectDone()
+
+        return Operation(report)
+
+    def _report_rejected_plan(self, effect: ReportRejectedPlan) -> Operation[EffectDone]:
+        def report() -> EffectDone:
+            self._rejected.append(f"round {effect.round}: {effect.why}")
+            self.observer.on_plan_rejected(effect.round, effect.why)
+            return EffectDone()
+
+        return Operation(report)
 
     @property
     def _elapsed_ms(self) -> int:
         return self._earlier_ms + round(1000 * (time.monotonic() - self._started))
 
-    def _end_round(self, effect: ReportRound) -> SolveAcknowledgement:
+    def _end_round(self, effect: ReportRound) -> Operation[EffectDone]:
         round = SolveRound(
             number=effect.number,
             directive=effect.directive,
@@ -227,10 +221,14 @@ class SolveRun:
             outcomes=effect.outcomes,
             merged=effect.merged,
         )
-        self._rounds.append(round)
-        self.journal.record_round(round)
-        self.observer.on_round_ended(round)
-        return SolveAcknowledgement()
+
+        def report() -> EffectDone:
+            self._rounds.append(round)
+            self.journal.record_round(round)
+            self.observer.on_round_ended(round)
+            return EffectDone()
+
+        return Operation(report)
 
     # The end.
 

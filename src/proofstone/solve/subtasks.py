@@ -6,12 +6,13 @@ the other in the order of the plan, so that every change has one author.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from pydantic import TypeAdapter
+from pydantic import JsonValue
 
 from proofstone.agents.dispatch import summarize_call
 from proofstone.agents.models import DispatchResult, Fault, FaultKind
@@ -19,8 +20,11 @@ from proofstone.agents.roles.models.solve import SolveExecutionOutput
 from proofstone.agents.roles.models.solve_messages import ExecutionResult, ExecutionStatus, SubTask, SubTaskOutcome
 from proofstone.agents.spending import raise_if_fatal
 from proofstone.errors import RepositoryError
+from proofstone.runtime.journal import Journal
 from proofstone.runtime.parallel import run_parallel
-from proofstone.solve.agents import RecordedAgents, SolveAgents, is_read_only
+from proofstone.runtime.rules import EffectDone
+from proofstone.runtime.workflow import Handlers, Operation, decode_result, drive, encode_result
+from proofstone.solve.agents import SolveAgents, SolveObserver, build_reader_operation, is_read_only
 from proofstone.solve.journal import verify_criterion
 from proofstone.solve.requests import build_subtask_dispatch
 from proofstone.solve.rules.effects import (
@@ -31,27 +35,21 @@ from proofstone.solve.rules.effects import (
     ExecutionRecord,
     PublishMessage,
     PursueSubtasks,
-    SolveAcknowledgement,
-    SolveAgentFailure,
-    SolveAgentReply,
-    SubtaskEffect,
-    SubtaskEffectResult,
 )
 from proofstone.solve.rules.subtask import pursue_subtask
 
-_EXECUTED_ADAPTER: Final = TypeAdapter(ExecutionRecord)
-_LOOKED_ADAPTER: Final = TypeAdapter(CriteriaVerdicts)
 _MAX_CALLS: Final = 20
 """The number of tool calls in a result."""
 
 
 @dataclass(frozen=True)
 class SubtaskRunner:
+    run_id: str
     agents: SolveAgents
-    agents_on_record: RecordedAgents
-    publish: Callable[[str, PublishMessage], None]
+    journal: Journal
+    observer: SolveObserver
+    publish: Callable[[str, PublishMessage], EffectDone]
     """Publish a message on the bus; the first argument names the message and is the same after a crash."""
-    on_outcome: Callable[[SubTaskOutcome], None]
     jobs: int
 
     def pursue(self, effect: PursueSubtasks) -> tuple[SubTaskOutcome, ...]:
@@ -68,79 +66,71 @@ class SubtaskRunner:
         return tuple(outcomes[subtask.subtask_id] for subtask in effect.subtasks)
 
     def _pursue_subtask(self, effect: PursueSubtasks, subtask: SubTask) -> SubTaskOutcome:
+        numbers = itertools.count(1)
+        handlers: Handlers = {
+            PublishMessage: lambda message: Operation(
+                partial(self.publish, f"{subtask.subtask_id}/{next(numbers)}", message)
+            ),
+            AskExecutor: partial(self._execute, effect.round),
+            AskValidator: lambda question: build_reader_operation(
+                self.agents, build_subtask_dispatch(question, self.run_id, effect.round)
+            ),
+            CheckCriteria: self.check_criteria,
+        }
         loop = pursue_subtask(effect.spec, subtask, effect.before, effect.blocked_tools, effect.blocked_targets)
-        step_effect = next(loop)
-        message_count = 0
-        while True:
-            if isinstance(step_effect, PublishMessage):
-                message_count += 1
-                self.publish(f"{subtask.subtask_id}/{message_count}", step_effect)
-            result = self._perform(step_effect, effect.round)
-            try:
-                step_effect = loop.send(result)
-            except StopIteration as stop:
-                outcome: SubTaskOutcome = stop.value
-                self.on_outcome(outcome)
-                return outcome
+        outcome = drive(loop, handlers, self.journal, self.observer)
+        self.observer.on_subtask_ended(outcome)
+        return outcome
 
-    def _perform(self, effect: SubtaskEffect, round: int) -> SubtaskEffectResult:
-        match effect:
-            case PublishMessage():
-                return SolveAcknowledgement()
-            case AskExecutor():
-                return self._execute(effect, round)
-            case AskValidator():
-                answer = self.agents_on_record.ask_once(
-                    build_subtask_dispatch(effect, self.agents_on_record.run_id, round)
-                )
-                return SolveAgentFailure(answer.why) if isinstance(answer, Fault) else SolveAgentReply(answer)
-            case CheckCriteria():
-                return self.verify_criteria(effect)
-
-    def verify_criteria(self, effect: CheckCriteria) -> CriteriaVerdicts:
-        """Verify criteria by the engine itself, also for the task as a whole."""
-        step = f"look/{effect.where}/a{effect.attempt}"
-        input = "\n".join((*(criterion.model_dump_json() for criterion in effect.criteria), effect.output))
-        recorded = self.agents_on_record.journal.lookup(step, input)
-        if recorded is not None:
-            return _LOOKED_ADAPTER.validate_python(recorded["came"])
-        agents = self.agents
-        seconds = agents.workspace.context.settings.limits.check_seconds
-        verdicts = CriteriaVerdicts(
-            tuple(
-                verify_criterion(criterion, agents.workspace, effect.output, seconds) for criterion in effect.criteria
-            )
+    def check_criteria(self, effect: CheckCriteria) -> Operation[CriteriaVerdicts]:
+        """Return the operation that checks criteria by the engine itself, also for the task as a whole."""
+        workspace = self.agents.workspace
+        seconds = workspace.context.settings.limits.check_seconds
+        return Operation(
+            perform=lambda: CriteriaVerdicts(
+                tuple(verify_criterion(criterion, workspace, effect.output, seconds) for criterion in effect.criteria)
+            ),
+            step=f"look/{effect.where}/a{effect.attempt}",
+            input="\n".join((*(criterion.model_dump_json() for criterion in effect.criteria), effect.output)),
+            in_thread=True,
         )
-        self.agents_on_record.journal.record(step, input, {"came": _LOOKED_ADAPTER.dump_python(verdicts, mode="json")})
-        return verdicts
 
     # Executors.
 
-    def _execute(self, effect: AskExecutor, round: int) -> ExecutionRecord:
-        request = build_subtask_dispatch(effect, self.agents_on_record.run_id, round)
+    def _execute(self, round: int, effect: AskExecutor) -> Operation[ExecutionRecord]:
+        request = build_subtask_dispatch(effect, self.run_id, round)
         workspace = self.agents.workspace
-        if (recorded := self.agents_on_record.journal.lookup(request.occasion.id, request.text)) is not None:
-            workspace.restore(str(recorded["tree"]))
-            return _EXECUTED_ADAPTER.validate_python(recorded["came"])
-        before = workspace.tree
-        self.agents_on_record.observer.on_agent_started(request.agent_label, request.subject)
-        dispatched = self.agents.execute(request, effect.subtask, effect.blocked_tools)
-        if dispatched.fault is not None:
-            raise_if_fatal(dispatched.fault, request.occasion.agent)
-        executed = self._build_result(effect.subtask, dispatched)
-        if not is_read_only(effect.subtask):
-            executed = self._add_changed_files(executed, before)
-        payload = {
-            "agent": request.occasion.agent,
-            "came": _EXECUTED_ADAPTER.dump_python(executed, mode="json"),
-            "tree": workspace.tree,
-        }
-        self.agents_on_record.journal.record(request.occasion.id, request.text, payload)
-        error = executed.result.crashed
-        self.agents_on_record.observer.on_agent_ended(
-            request.agent_label, error or executed.result.status, failed=bool(error)
+
+        def execute() -> ExecutionRecord:
+            before = workspace.tree
+            dispatched = self.agents.execute(request, effect.subtask, effect.blocked_tools)
+            if dispatched.fault is not None:
+                raise_if_fatal(dispatched.fault, request.occasion.agent)
+            executed = self._build_result(effect.subtask, dispatched)
+            return executed if is_read_only(effect.subtask) else self._add_changed_files(executed, before)
+
+        def decode(payload: Mapping[str, JsonValue]) -> ExecutionRecord:
+            workspace.restore(str(payload["tree"]))
+            executed: ExecutionRecord = decode_result(payload)
+            return executed
+
+        return Operation(
+            perform=execute,
+            step=request.occasion.id,
+            input=request.text,
+            encode=lambda executed: {
+                "agent": request.occasion.agent,
+                **encode_result(executed),
+                "tree": workspace.tree,
+            },
+            decode=decode,
+            agent=request.agent_label,
+            about=request.subject,
+            describe=lambda executed: (
+                executed.result.crashed or executed.result.status,
+                bool(executed.result.crashed),
+            ),
         )
-        return executed
 
     def _build_result(self, subtask: SubTask, dispatched: DispatchResult) -> ExecutionRecord:
         """Build the result. The tool calls of a program with its own tools are not visible: they count as what its
@@ -173,3 +163,8 @@ class SubtaskRunner:
             return replace(executed, result=failed, may_correct=False)
         paths = (change.path for change in workspace.list_changes(before))
         return replace(executed, targets=tuple(dict.fromkeys((*executed.targets, *paths))))
+
+
+def _describe(executed: ExecutionRecord) -> tuple[str, bool]:
+    error = executed.result.crashed
+    return error or executed.result.status, bool(error)

@@ -34,6 +34,7 @@ from proofstone.agents.models import (
 from proofstone.agents.rules.answer import MalformedAnswer, parse_answer, validate_answer
 from proofstone.agents.rules.budget import compute_pause
 from proofstone.common.models import FrozenModel
+from proofstone.common.serialization import AnyModel, serializable
 from proofstone.plans.fields import shorten_text
 
 MAX_REPAIRS: Final = 2
@@ -48,6 +49,7 @@ _WHY: Final = 1000
 _TOO_MANY: Final = f"at most {MAX_CALLS_PER_TURN} calls are carried out in one turn"
 
 
+@serializable("conversation.request_turn")
 @dataclass(frozen=True)
 class RequestTurn:
     """Ask the backend for a turn. The reply is a Turn or a Fault."""
@@ -55,6 +57,7 @@ class RequestTurn:
     conversation: Conversation
 
 
+@serializable("conversation.use_tool")
 @dataclass(frozen=True)
 class UseTool:
     """Carry out a tool call. The reply is its ToolResult, or a Fault that ends the dispatch."""
@@ -62,6 +65,7 @@ class UseTool:
     call: ToolCall
 
 
+@serializable("conversation.wait_for_retry")
 @dataclass(frozen=True)
 class WaitForRetry:
     """Wait because of the fault. The reply is None, or a Fault if the pause was cut short."""
@@ -70,6 +74,7 @@ class WaitForRetry:
     fault: Fault
 
 
+@serializable("conversation.record_tool_result")
 @dataclass(frozen=True)
 class RecordToolResult:
     """Record the result of a call that is not carried out, because it was refused or its result is known. The reply is
@@ -78,6 +83,7 @@ class RecordToolResult:
     result: ToolResult
 
 
+@serializable("conversation.record_repair")
 @dataclass(frozen=True)
 class RecordRepair:
     """Record the message that tells the agent what is wrong with its answer."""
@@ -85,6 +91,7 @@ class RecordRepair:
     message: EngineMessage
 
 
+@serializable("conversation.turn_boundary")
 @dataclass(frozen=True)
 class TurnBoundary:
     """A turn boundary, where the attendant may interject. The reply is an Aside, None if there is nothing to say, or a
@@ -96,10 +103,11 @@ class TurnBoundary:
     results: tuple[ToolResult, ...] = ()
     is_reply: bool = False
     """Whether the turn answers the question of an interjection."""
-    output: FrozenModel | None = None
+    output: AnyModel | None = None
     """The answer that ends the dispatch, unless the attendant interjects."""
 
 
+@serializable("conversation.interjection")
 @dataclass(frozen=True)
 class Interjection:
     """An interjection: a message of the engine during the work."""

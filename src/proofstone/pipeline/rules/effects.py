@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 
+from proofstone.agents.roles.models.gate import CheckSummary
 from proofstone.agents.roles.models.pipeline import (
     DesignOutput,
     PanelFinding,
@@ -18,7 +19,8 @@ from proofstone.agents.roles.models.pipeline import (
     ReviewScope,
     SpecOutput,
 )
-from proofstone.common.models import Confidence, FrozenModel, Lane
+from proofstone.common.models import Confidence, Lane
+from proofstone.common.serialization import AnyModel, serializable
 from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import (
     ApprovalRequest,
@@ -30,6 +32,7 @@ from proofstone.pipeline.models.run import (
     RunMode,
 )
 from proofstone.pipeline.rules.reviews import CheckTally, ReviewTally
+from proofstone.runtime.rules import EffectDone
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class PipelineGoal:
 # Effects.
 
 
+@serializable("pipeline.ask_research")
 @dataclass(frozen=True)
 class AskResearch:
     """Dispatch a researcher. Result: a reply with a ResearchOutput, or a failure."""
@@ -63,6 +67,7 @@ class AskResearch:
     """2 if the first dispatch got no answer."""
 
 
+@serializable("pipeline.ask_spec")
 @dataclass(frozen=True)
 class AskSpec:
     """Dispatch the specifier. Result: a reply with a SpecOutput, or a failure."""
@@ -72,6 +77,7 @@ class AskSpec:
     answers: tuple[str, ...] = ()
 
 
+@serializable("pipeline.ask_design")
 @dataclass(frozen=True)
 class AskDesign:
     """Dispatch the designer. Result: a reply with a DesignOutput, or a failure."""
@@ -82,6 +88,7 @@ class AskDesign:
     reviews: tuple[PanelOutput, ...] = ()
 
 
+@serializable("pipeline.ask_plan")
 @dataclass(frozen=True)
 class AskPlan:
     """Dispatch the planner. Result: a reply with a PlanOutput, or a failure."""
@@ -97,6 +104,7 @@ class AskPlan:
     failures: tuple[str, ...] = ()
 
 
+@serializable("pipeline.ask_review")
 @dataclass(frozen=True)
 class AskReview:
     """Dispatch a reviewer. Result: a reply with a PanelOutput, or a failure."""
@@ -112,6 +120,7 @@ class AskReview:
     earlier: tuple[PanelFinding, ...] = ()
 
 
+@serializable("pipeline.ask_knowledge")
 @dataclass(frozen=True)
 class AskKnowledge:
     """Dispatch the knowledge keeper. Result: a reply with a KnowledgeOutput, or a failure, which stops nothing."""
@@ -121,6 +130,7 @@ class AskKnowledge:
     tip: str
 
 
+@serializable("pipeline.ask_for_approval")
 @dataclass(frozen=True)
 class AskForApproval:
     """Ask for an approval. Result: the decision, or a pending answer, for which the run stops."""
@@ -130,6 +140,7 @@ class AskForApproval:
     """Whether only a person may decide: then even an autonomous run does not take the default."""
 
 
+@serializable("pipeline.verify_plan")
 @dataclass(frozen=True)
 class VerifyPlan:
     """Run the plan gate. Result: the summary of the gate, or a pending answer."""
@@ -140,6 +151,7 @@ class VerifyPlan:
     """The plan, as the task gate reads it."""
 
 
+@serializable("pipeline.implement")
 @dataclass(frozen=True)
 class Implement:
     """Run the task gate, starting from a commit. Result: the summary of the gate, or a pending answer."""
@@ -152,6 +164,7 @@ class Implement:
     """By task id: the parts of the specification and the design that its executor sees."""
 
 
+@serializable("pipeline.run_all_checks")
 @dataclass(frozen=True)
 class RunAllChecks:
     """Run all checks on the merged tree. Result: the checks."""
@@ -162,6 +175,7 @@ class RunAllChecks:
     """The lane of the change. The checks also find out whether the change stays in its lane."""
 
 
+@serializable("pipeline.count_reviews")
 @dataclass(frozen=True)
 class CountReviews:
     """Count the reviews of a round in the ledger. Result: the counts."""
@@ -174,6 +188,7 @@ class CountReviews:
     """The commit that holds the change, in a code review."""
 
 
+@serializable("pipeline.count_checks")
 @dataclass(frozen=True)
 class CountChecks:
     """Count the checks of the merged tree and of each accepted task in the ledger. Result: the counts."""
@@ -183,6 +198,7 @@ class CountChecks:
     gates: tuple[GateSummary, ...]
 
 
+@serializable("pipeline.commit_change")
 @dataclass(frozen=True)
 class CommitChange:
     """Make the one commit. Result: the commit, or a failure."""
@@ -191,6 +207,7 @@ class CommitChange:
     confidence: Confidence
 
 
+@serializable("pipeline.record_note")
 @dataclass(frozen=True)
 class RecordNote:
     """Record a decision and tell the observer. Result: an acknowledgement."""
@@ -198,7 +215,7 @@ class RecordNote:
     kind: str
     """The kind of note: `lane`, `concern`, `unheard`, `review-gate`, `not-taken`, `plan`, `plan-gate`, `direction`."""
     text: str
-    data: FrozenModel | None = None
+    data: AnyModel | None = None
 
 
 PipelineEffect = (
@@ -223,15 +240,17 @@ AskAgent = AskResearch | AskSpec | AskDesign | AskPlan | AskReview | AskKnowledg
 # Results.
 
 
+@serializable("pipeline.agent_reply")
 @dataclass(frozen=True)
 class AgentReply:
-    output: FrozenModel
+    output: AnyModel
     model: str = ""
     """The model that answered, by its own name."""
     uncertainties: tuple[str, ...] = ()
     """What could not be determined about the agent's understanding."""
 
 
+@serializable("pipeline.agent_failure")
 @dataclass(frozen=True)
 class AgentFailure:
     why: str
@@ -241,6 +260,7 @@ class AgentFailure:
     """Whether the agent was dispatched only once, so that another attempt may succeed."""
 
 
+@serializable("pipeline.approval_decision")
 @dataclass(frozen=True)
 class ApprovalDecision:
     option: str
@@ -248,6 +268,7 @@ class ApprovalDecision:
     """The comment of the user."""
 
 
+@serializable("pipeline.pending_answer")
 @dataclass(frozen=True)
 class PendingAnswer:
     """The run waits for an answer of a person."""
@@ -257,17 +278,20 @@ class PendingAnswer:
     """The command to answer with."""
 
 
+@serializable("pipeline.plan_gate_result")
 @dataclass(frozen=True)
 class PlanGateResult:
     summary: PlanGateSummary
 
 
+@serializable("pipeline.task_gate_result")
 @dataclass(frozen=True)
 class TaskGateResult:
     summary: GateSummary
     elapsed_ms: int = 0
 
 
+@serializable("pipeline.merged_check_result")
 @dataclass(frozen=True)
 class MergedCheckResult:
     checks: FinalChecks
@@ -275,13 +299,17 @@ class MergedCheckResult:
     """Why the change has left its lane, if it has: a file of a higher risk than planned."""
     added: tuple[str, ...] = ()
     """Requirements that the user has added since, and that no plan contains and no task has taken in."""
+    reviewed: tuple[CheckSummary, ...] = ()
+    """The verdict of each check, for the reviewers."""
 
 
+@serializable("pipeline.review_counts")
 @dataclass(frozen=True)
 class ReviewCounts:
     rows: ReviewTally
 
 
+@serializable("pipeline.check_counts")
 @dataclass(frozen=True)
 class CheckCounts:
     checked: tuple[CheckTally, ...]
@@ -289,14 +317,10 @@ class CheckCounts:
     """Requirements that were added since the checks."""
 
 
+@serializable("pipeline.commit_result")
 @dataclass(frozen=True)
 class CommitResult:
     commit: str
-
-
-@dataclass(frozen=True)
-class Acknowledgement:
-    pass
 
 
 PipelineEffectResult = (
@@ -310,7 +334,7 @@ PipelineEffectResult = (
     | ReviewCounts
     | CheckCounts
     | CommitResult
-    | Acknowledgement
+    | EffectDone
 )
 
 

@@ -18,10 +18,11 @@ from proofstone.agents.roles.models.plan_gate_records import (
     Unknown,
 )
 from proofstone.agents.rules.tool_budgets import ToolBudget
-from proofstone.common.models import FrozenModel
+from proofstone.common.serialization import AnyModel, serializable
 from proofstone.plan_gate.models import FalseClaim, OpenQuestion, PlanEvent, QualityScore, UserAnswer
 from proofstone.plan_gate.rules.board import NewChallenge
 from proofstone.plan_gate.rules.decision import PlanDecision
+from proofstone.runtime.rules import EffectDone
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,10 @@ class DiscussionSnapshot:
 # Effects
 
 
+@serializable("plan_gate.ask_challenges")
 @dataclass(frozen=True)
 class AskChallenges:
-    """Ask a challenger. The result is Heard with a ChallengesOutput, or Failed."""
+    """Ask a challenger. The result is a reply with a ChallengesOutput, or a failure."""
 
     origin: ChallengeOrigin
     max_challenges: int
@@ -78,9 +80,10 @@ class AskChallenges:
     snapshot: DiscussionSnapshot
 
 
+@serializable("plan_gate.ask_plan_research")
 @dataclass(frozen=True)
 class AskPlanResearch:
-    """Ask a researcher. The result is Heard with the output of the mode, or Failed."""
+    """Ask a researcher. The result is a reply with the output of the mode, or a failure."""
 
     mode: ResearchMode
     targets: tuple[str, ...]
@@ -88,33 +91,37 @@ class AskPlanResearch:
     snapshot: DiscussionSnapshot
 
 
+@serializable("plan_gate.ask_synthesis")
 @dataclass(frozen=True)
 class AskSynthesis:
-    """Ask the synthesizer. The result is Heard with a SynthesisOutput, or Failed."""
+    """Ask the synthesizer. The result is a reply with a SynthesisOutput, or a failure."""
 
     snapshot: DiscussionSnapshot
 
 
+@serializable("plan_gate.ask_plan_questions")
 @dataclass(frozen=True)
 class AskPlanQuestions:
-    """Ask the person. The result is Answered, with an answer to at least one of the questions."""
+    """Ask the person. The result is the answers, with an answer to at least one of the questions."""
 
     questions: tuple[OpenQuestion, ...]
     decision: PlanDecision
     progress: PlanProgress
 
 
+@serializable("plan_gate.ask_plan_audit")
 @dataclass(frozen=True)
 class AskPlanAudit:
-    """Ask for the closing audit. The result is Heard with a PlanAuditOutput, or Failed."""
+    """Ask for the closing audit. The result is a reply with a PlanAuditOutput, or a failure."""
 
     verdict: str
     snapshot: DiscussionSnapshot
 
 
+@serializable("plan_gate.record_iteration")
 @dataclass(frozen=True)
 class RecordIteration:
-    """Record that an iteration ended, and show it to the observer. The result is Noted."""
+    """Record that an iteration ended, and show it to the observer. The result is an acknowledgement."""
 
     state: IterationState
     challenges: tuple[Challenge, ...]
@@ -122,20 +129,23 @@ class RecordIteration:
     """The events of this iteration."""
 
 
-PlanEffect = AskChallenges | AskPlanResearch | AskSynthesis | AskPlanQuestions | AskPlanAudit | RecordIteration
+AskPlanAgent = AskChallenges | AskPlanResearch | AskSynthesis | AskPlanAudit
+PlanEffect = AskPlanAgent | AskPlanQuestions | RecordIteration
 
 
+@serializable("plan_gate.agent_reply")
 @dataclass(frozen=True)
 class PlanAgentReply:
     """The answer of an agent."""
 
-    output: FrozenModel
+    output: AnyModel
     lookups: tuple[LookupResult, ...] = ()
     """What Proofstone found out about every claim in the answer."""
     refusals: tuple[str, ...] = ()
     """Tool calls beyond the budget."""
 
 
+@serializable("plan_gate.agent_failure")
 @dataclass(frozen=True)
 class PlanAgentFailure:
     """An agent gave no usable answer."""
@@ -145,6 +155,7 @@ class PlanAgentFailure:
     """There was an answer, but it does not follow the schema."""
 
 
+@serializable("plan_gate.answers")
 @dataclass(frozen=True)
 class PlanAnswers:
     """The person's answers."""
@@ -153,12 +164,7 @@ class PlanAnswers:
     """By challenge."""
 
 
-@dataclass(frozen=True)
-class PlanAcknowledgement:
-    pass
-
-
-PlanEffectResult = PlanAgentReply | PlanAgentFailure | PlanAnswers | PlanAcknowledgement
+PlanEffectResult = PlanAgentReply | PlanAgentFailure | PlanAnswers | EffectDone
 DiscussionStep = Generator[tuple[PlanEffect, ...], tuple[PlanEffectResult, ...], None]
 
 

@@ -20,21 +20,24 @@ from proofstone.agents.roles.models.solve_messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from proofstone.common.models import FrozenModel
+from proofstone.common.serialization import AnyModel, serializable
+from proofstone.runtime.rules import EffectDone
 from proofstone.solve.rules.gradient import Measurement
 
 # Effects.
 
 
+@serializable("solve.publish_message")
 @dataclass(frozen=True)
 class PublishMessage:
     """Publish a contract from one role to another on the bus. Result: an acknowledgement."""
 
     sender: str
     recipient: str
-    message: FrozenModel
+    message: AnyModel
 
 
+@serializable("solve.ask_perceiver")
 @dataclass(frozen=True)
 class AskPerceiver:
     """Dispatch the perceiver. Result: a reply with a PerceivedOutput, or a failure."""
@@ -43,6 +46,7 @@ class AskPerceiver:
     clarification: str = ""
 
 
+@serializable("solve.ask_person")
 @dataclass(frozen=True)
 class AskPerson:
     """Ask the user. Result: the reply of the user."""
@@ -50,6 +54,7 @@ class AskPerson:
     question: str
 
 
+@serializable("solve.recall_memory")
 @dataclass(frozen=True)
 class RecallMemory:
     """Read what the memory knows about the task. Result: a Calibration."""
@@ -57,6 +62,7 @@ class RecallMemory:
     spec: TaskSpec
 
 
+@serializable("solve.ask_planner")
 @dataclass(frozen=True)
 class AskPlanner:
     """Dispatch the planner. Result: a reply with a SolvePlanOutput, or a failure."""
@@ -77,6 +83,7 @@ class AskPlanner:
     blocked_targets: tuple[str, ...] = ()
 
 
+@serializable("solve.report_rejected_plan")
 @dataclass(frozen=True)
 class ReportRejectedPlan:
     """Tell the observer that a plan breaks the rules. Result: an acknowledgement."""
@@ -86,6 +93,7 @@ class ReportRejectedPlan:
     why: str
 
 
+@serializable("solve.report_plan")
 @dataclass(frozen=True)
 class ReportPlan:
     """Tell the observer that a plan was accepted. Result: an acknowledgement."""
@@ -94,6 +102,7 @@ class ReportPlan:
     subtasks: tuple[SubTask, ...]
 
 
+@serializable("solve.pursue_subtasks")
 @dataclass(frozen=True)
 class PursueSubtasks:
     """Pursue these subtasks with `subtask.pursue`, in parallel where that is allowed. Result: their outcomes, in
@@ -108,6 +117,7 @@ class PursueSubtasks:
     blocked_targets: tuple[str, ...] = ()
 
 
+@serializable("solve.ask_executor")
 @dataclass(frozen=True)
 class AskExecutor:
     """Dispatch an executor. Result: the record of the execution."""
@@ -121,6 +131,7 @@ class AskExecutor:
     blocked_targets: tuple[str, ...] = ()
 
 
+@serializable("solve.check_criteria")
 @dataclass(frozen=True)
 class CheckCriteria:
     """Let the engine run the commands and check the predicates. Result: the verdicts, in the order of the criteria."""
@@ -133,6 +144,7 @@ class CheckCriteria:
     output: str
 
 
+@serializable("solve.ask_validator")
 @dataclass(frozen=True)
 class AskValidator:
     """Dispatch the validator. Result: a reply with a JudgementOutput, or a failure."""
@@ -144,6 +156,7 @@ class AskValidator:
     """The criteria that the engine cannot check."""
 
 
+@serializable("solve.ask_meta_validator")
 @dataclass(frozen=True)
 class AskMetaValidator:
     """Dispatch the meta-validator. Result: a reply with a MergeOutput, or a failure."""
@@ -157,6 +170,7 @@ class AskMetaValidator:
     """The verdicts of the engine so far."""
 
 
+@serializable("solve.measure_time")
 @dataclass(frozen=True)
 class MeasureTime:
     """Measure how long the task has taken. Result: the elapsed time."""
@@ -164,6 +178,7 @@ class MeasureTime:
     round: int
 
 
+@serializable("solve.report_round")
 @dataclass(frozen=True)
 class ReportRound:
     """Tell the observer that a round has ended. Result: an acknowledgement."""
@@ -183,6 +198,7 @@ class ReportRound:
     """The verdicts on the merged result, if there was one."""
 
 
+@serializable("solve.ask_for_failure_report")
 @dataclass(frozen=True)
 class AskForFailureReport:
     """Ask the planner what was achieved, and what to do next. Result: a reply with a FailureOutput, or a failure."""
@@ -195,6 +211,7 @@ class AskForFailureReport:
     merged: tuple[CriterionVerdict, ...] = ()
 
 
+AskLoopAgent = AskPerceiver | AskPlanner | AskMetaValidator | AskForFailureReport
 SolveEffect = (
     PublishMessage
     | AskPerceiver
@@ -216,26 +233,25 @@ SubtaskEffect = PublishMessage | AskExecutor | CheckCriteria | AskValidator
 # Results.
 
 
+@serializable("solve.agent_reply")
 @dataclass(frozen=True)
 class SolveAgentReply:
-    output: FrozenModel
+    output: AnyModel
 
 
+@serializable("solve.agent_failure")
 @dataclass(frozen=True)
 class SolveAgentFailure:
     why: str
 
 
+@serializable("solve.user_reply")
 @dataclass(frozen=True)
 class UserReply:
     text: str
 
 
-@dataclass(frozen=True)
-class SolveAcknowledgement:
-    pass
-
-
+@serializable("solve.execution_record")
 @dataclass(frozen=True)
 class ExecutionRecord:
     """The executor's claims, and its actions according to the engine's own record."""
@@ -249,16 +265,19 @@ class ExecutionRecord:
     """The targets at which a tool failed."""
 
 
+@serializable("solve.criteria_verdicts")
 @dataclass(frozen=True)
 class CriteriaVerdicts:
     verdicts: tuple[CriterionVerdict, ...]
 
 
+@serializable("solve.subtask_outcomes")
 @dataclass(frozen=True)
 class SubtaskOutcomes:
     outcomes: tuple[SubTaskOutcome, ...]
 
 
+@serializable("solve.elapsed_time")
 @dataclass(frozen=True)
 class ElapsedTime:
     ms: int
@@ -268,13 +287,13 @@ SolveEffectResult = (
     SolveAgentReply
     | SolveAgentFailure
     | UserReply
-    | SolveAcknowledgement
+    | EffectDone
     | Calibration
     | SubtaskOutcomes
     | CriteriaVerdicts
     | ElapsedTime
 )
-SubtaskEffectResult = SolveAgentReply | SolveAgentFailure | SolveAcknowledgement | ExecutionRecord | CriteriaVerdicts
+SubtaskEffectResult = SolveAgentReply | SolveAgentFailure | EffectDone | ExecutionRecord | CriteriaVerdicts
 
 SubtaskWorkflow = Generator[SubtaskEffect, SubtaskEffectResult, SubTaskOutcome]
 

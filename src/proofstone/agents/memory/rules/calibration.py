@@ -32,6 +32,7 @@ from proofstone.agents.memory.rules.consolidation import (
     extract_subject,
 )
 from proofstone.agents.roles.models.payload import ShortText
+from proofstone.common.serialization import serializable
 
 MAX_USED_ENTRIES: Final = 10
 MIN_SHARED_WORDS: Final = 2
@@ -56,6 +57,7 @@ ADVICE_BY_TYPE: Final[Mapping[tuple[MemoryType, bool], Advice]] = MappingProxyTy
 )
 
 
+@serializable("solve.calibration")
 @dataclass(frozen=True)
 class Calibration:
     must_not: tuple[ShortText, ...] = ()
