@@ -39,8 +39,8 @@ class Limit(NamedTuple):
 
 
 LIMITS: Mapping[str, Limit] = {
-    "files": Limit("files", 515),
-    "lines": Limit("lines", 102_000),
+    "files": Limit("files", 518),
+    "lines": Limit("lines", 102_400),
     "participles": Limit("functions, methods and classes whose name begins with a participle", 3, " %"),
     "ones": Limit("loop variables called `one`", 0),
     "classes": Limit("class names that exist more than once", 7),

@@ -5,16 +5,19 @@ from __future__ import annotations
 import io
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from proofstone.check.models import CheckKind, CheckLine
-from proofstone.cli.render.gate import describe_state, print_gate, print_status
+from proofstone.cli.render.gate import print_gate, print_status
 from proofstone.cli.render.live_gate import LiveGate
 from proofstone.cli.render.tables import print_runs
 from proofstone.common.models import Phase, Verdict
 from proofstone.gate.models import MustHaveResult, RunOutcome, RunView, TaskEvent
+from proofstone.runtime.run_index import RunSummary
 from tests.gate_surface import views
 from tests.gate_surface.views import RUN, executed, failed, overridden, report, started, view
 
@@ -122,10 +125,23 @@ def test_status_shows_the_steps_of_what_is_under_way() -> None:
 )
 def test_a_run_is_known_by_one_word(changes: dict[str, object], word: str) -> None:
     seen = view({"a": ()}).model_copy(update=changes)
-    assert describe_state(seen) == word
+    assert seen.state == word
+
+
+def test_the_list_of_runs_shows_kind_state_repository_and_subject() -> None:
+    gate = SimpleNamespace(command="gate", repository="/srv/shop", subject="plans/PLAN.md")
+    check = SimpleNamespace(command="check", repository="/srv/shop", subject="tree 0123456789ab")
+    at, details = "2026-02-26T14:30:00Z", {"tasks": 1, "passed": 0, "title": "A shop"}
+    views: list[RunSummary[Any]] = [
+        RunSummary(RUN, gate, "halted", "", at, at, details),
+        RunSummary("other", check, "passed", "", at, at),
+    ]
     out, file = console()
-    print_runs(out, [seen])
-    assert file.getvalue() == f"{RUN}  2026-02-26 14:30  {word}  0/1  A shop  (plans/PLAN.md)\n"
+    print_runs(out, views)
+    assert file.getvalue().splitlines() == [
+        f"{RUN}  2026-02-26 14:30  gate   halted  shop  0/1  A shop  (plans/PLAN.md)",
+        "other  2026-02-26 14:30  check  passed  shop  tree 0123456789ab",
+    ]
 
 
 def test_an_interrupted_run_says_how_to_go_on() -> None:
@@ -137,7 +153,7 @@ def test_an_interrupted_run_says_how_to_go_on() -> None:
 def test_where_there_are_no_runs_it_says_how_to_start_one() -> None:
     out, file = console()
     print_runs(out, [])
-    assert all(f"`proofstone {name}`" in file.getvalue() for name in ("run", "gate", "verify-plan", "solve"))
+    assert file.getvalue() == "no runs yet; `proofstone check` or `proofstone gate PLAN.md` starts one\n"
 
 
 def follow(live: LiveGate, events: tuple[TaskEvent, ...]) -> None:

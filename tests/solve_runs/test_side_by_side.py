@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from proofstone.errors import UnavailableError
-from proofstone.runtime.parallel import run_parallel
+from proofstone.runtime.workflow import run_parallel
 
 
 def test_what_came_of_each_is_in_their_order() -> None:

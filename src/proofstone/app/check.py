@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
+from typing import Final
 
-from proofstone.app.context import build_check_run
+from proofstone.app.context import build_check_run, ensure_private_home
+from proofstone.app.runs import RunCatalog
 from proofstone.check.context import CheckRequest, NullProgress, Progress
-from proofstone.check.models import CheckReport
+from proofstone.check.models import CheckReport, CheckRunConfig
 from proofstone.check.rules.outcome import ACCEPTABLE_RULES
 from proofstone.common.commands import VACUOUS_REASON, is_vacuous
 from proofstone.errors import InputError
+from proofstone.ledger.artifacts import ArtifactStore
+from proofstone.ledger.connection import artifacts_path
+from proofstone.ledger.models import EventRow
+from proofstone.ledger.opening import open_ledger
 
 
 def run_check(
@@ -90,3 +96,20 @@ def require_reason(option: str, text: str | None) -> str:
             hint=f"for instance {option} 'the CSV export was removed on purpose'",
         )
     return text or ""
+
+
+class CheckRunCatalog(RunCatalog[CheckRunConfig, CheckReport]):
+    """The runs of `proofstone check`. Their reports are artifacts."""
+
+    def read_report(self, run_id: str, home: Path | None = None) -> CheckReport | None:
+        home = ensure_private_home(home)
+        with closing(open_ledger(home, "read")) as ledger:
+            for stored in ledger.read(EventRow, run_id=run_id, type="run.finished", newest=True, limit=1):
+                artifact = stored.row.payload.get("report")
+                if isinstance(artifact, str):
+                    return CheckReport.model_validate_json(ArtifactStore(artifacts_path(home)).read(artifact))
+        return None
+
+
+CHECK_RUNS: Final = CheckRunCatalog(CheckRunConfig, lambda _ledger, _run_id: None, lambda report: report.outcome)
+"""The runs of `proofstone check`."""

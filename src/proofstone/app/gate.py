@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from proofstone import __version__
 from proofstone.agents.bus import MessageBus
@@ -34,7 +35,7 @@ from proofstone.app.context import (
     read_settings_at,
     require_outside_home,
 )
-from proofstone.app.runs import reopen_run, resolve_run_id, select_runs
+from proofstone.app.runs import RunCatalog, refuse_cancelled, reopen_run
 from proofstone.check.context import NullProgress, RunContext
 from proofstone.check.setup import read_held_out_files
 from proofstone.errors import InputError
@@ -55,6 +56,7 @@ from proofstone.gate.preflight import (
     validate_agents,
 )
 from proofstone.gate.request import GateObserver, GateRequest, ResumeRequest, UserCommand, UserCommandKind
+from proofstone.gate.rules.progress import count_tasks
 from proofstone.gate.run import GateRun
 from proofstone.gate.supervisor_factory import NOT_APPLICABLE_EVENT, SupervisorFactory
 from proofstone.gate.view import build_run_view, find_run_budget, load_gate_plan, read_gate_setup
@@ -63,16 +65,16 @@ from proofstone.git.pending_commit import exclude_from_git, signs_commits
 from proofstone.git.repository import open_repository
 from proofstone.ledger import Ledger
 from proofstone.ledger.artifacts import ArtifactStore
-from proofstone.ledger.connection import artifacts_path, ledger_path
+from proofstone.ledger.connection import artifacts_path
 from proofstone.ledger.models import EventRow
 from proofstone.ledger.opening import open_ledger
-from proofstone.ledger.query import RunReference, list_runs_of_command
 from proofstone.machine.files import read_plan_file
 from proofstone.machine.locks import RunLockedError, is_run_locked, lock_run
 from proofstone.plan_gate.journal import explain_not_verified
 from proofstone.plans.lint import find_lint_problems, select_errors
 from proofstone.plans.models import Plan
 from proofstone.plans.parser import read_plan
+from proofstone.runtime.run_index import RunSummary
 from proofstone.supervision.agent_supervision import REQUIREMENT_ADDED, ContextBoard, explain_not_supervised
 
 
@@ -174,16 +176,6 @@ def validate_plan(text: str, path: str) -> Plan:
     raise InputError("\n".join(lines), hint=f"`proofstone plan lint {path}` shows these errors and further suggestions")
 
 
-def list_runs(home: Path | None = None, *, limit: int | None = None) -> list[RunView]:
-    """Return the runs of the gate, newest first, at most `limit`."""
-    home = ensure_private_home(home)
-    run_ids = [run.run_id for run in _started_runs(home) if not run.parent][:limit]
-    if not run_ids:
-        return []
-    with closing(open_ledger(home, "read")) as ledger:
-        return [_read_view(ledger, home, run_id) for run_id in run_ids]
-
-
 def _refuse_unverified(world: RunContext, plan_path: Path, digest: str) -> None:
     """Refuse a plan that has not passed the plan gate exactly as it is."""
     if why := explain_not_verified(world.ledger, digest, str(world.repository.root)):
@@ -195,15 +187,9 @@ def _refuse_unverified(world: RunContext, plan_path: Path, digest: str) -> None:
         raise InputError(f"{plan_path}: {why.why}", hint=hint)
 
 
-def _started_runs(home: Path) -> tuple[RunReference, ...]:
-    """Return every run of the gate, newest first."""
-    path = ledger_path(home)
-    return list_runs_of_command(path, "gate") if path.is_file() else ()
-
-
 def _reserved_branches(home: Path) -> frozenset[str]:
     """Return the branches that runs under way will commit to."""
-    under_way = [run.run_id for run in _started_runs(home) if is_run_locked(home, run.run_id)]
+    under_way = [run.run_id for run in GATE_RUNS.list_started(home) if is_run_locked(home, run.run_id)]
     if not under_way:
         return frozenset()
     with closing(open_ledger(home, "read")) as ledger:
@@ -213,7 +199,7 @@ def _reserved_branches(home: Path) -> frozenset[str]:
 def find_run(text: str, home: Path | None = None) -> str:
     """Return the id of the run that `text` means: a whole id, a unique beginning or end of one, or `last`. `last` is
     the last run of the current repository, or of all if there is none."""
-    return resolve_run_id("gate", text, select_runs(text, _started_runs(ensure_private_home(home))))
+    return GATE_RUNS.find(text, home)
 
 
 def read_run_view(run_id: str, home: Path | None = None) -> RunView:
@@ -221,6 +207,30 @@ def read_run_view(run_id: str, home: Path | None = None) -> RunView:
     home = ensure_private_home(home)
     with closing(open_ledger(home, "read")) as ledger:
         return _read_view(ledger, home, run_id)
+
+
+class GateRunCatalog(RunCatalog[GateSetup, RunView]):
+    """The runs of the task gate. Their state follows from the states of their tasks."""
+
+    def read_view(self, run_id: str, home: Path | None = None) -> RunSummary[GateSetup]:
+        view = read_run_view(run_id, home)
+        counts = count_tasks(view)
+        details = {
+            "title": view.plan.title,
+            "outcome": view.outcome.value if view.outcome else None,
+            "tasks": counts.total,
+            "passed": counts.passed,
+            "failed": counts.failed,
+        }
+        setup = self.read_setup(run_id, home)
+        return RunSummary(run_id, setup, view.state, view.reason, view.started_at, view.updated_at, details)
+
+    def read_report(self, run_id: str, home: Path | None = None) -> RunView | None:
+        return read_run_view(run_id, home)
+
+
+GATE_RUNS: Final = GateRunCatalog(GateSetup, lambda _ledger, _run_id: None, lambda view: view.state)
+"""The runs of the task gate."""
 
 
 def find_task(view: RunView, text: str) -> str:
@@ -242,6 +252,7 @@ def record_command(run_id: str, task_id: str, word: UserCommand, home: Path | No
     home = ensure_private_home(home)
     with open_writable_ledger(home) as ledger:
         setup = read_gate_setup(ledger, run_id)
+        refuse_cancelled(setup.parent or run_id, home)
         artifacts = ArtifactStore(artifacts_path(home))
         repository, plan = open_repository(Path(setup.repository)), load_gate_plan(setup, artifacts)
         with ExitStack() as stack:
@@ -259,12 +270,6 @@ def record_command(run_id: str, task_id: str, word: UserCommand, home: Path | No
             apply_commands(journal, lambda _: True, repository, setup)
             write_state_page(Path(setup.plan_path), build_run_view(setup, journal, home=home, running=False))
             return f"recorded; `proofstone resume {setup.parent or run_id}` continues the run"
-
-
-def find_parent_run(run_id: str, home: Path | None = None) -> str:
-    """Return the id of the run that this run is a part of, or its own id."""
-    with closing(open_ledger(ensure_private_home(home), "read")) as ledger:
-        return read_gate_setup(ledger, run_id).parent or run_id
 
 
 def _read_view(ledger: Ledger, home: Path, run_id: str) -> RunView:

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic
+from typing import Final, Generic
 
 from proofstone import __version__
-from proofstone.app.context import ensure_private_home, open_run_context, read_settings_at
+from proofstone.app.context import ensure_private_home, open_run_context, open_writable_ledger, read_settings_at
 from proofstone.check.context import NullProgress, RunContext
 from proofstone.errors import InputError
 from proofstone.git.repository import find_repository_root, open_repository
 from proofstone.ledger import Ledger
 from proofstone.ledger.connection import ledger_path
-from proofstone.ledger.models import RunConfig
+from proofstone.ledger.models import EventRow, RunConfig
 from proofstone.ledger.opening import open_ledger
-from proofstone.ledger.query import RunReference, list_runs_of_command, match_ids, resolve_run
-from proofstone.machine.locks import is_run_locked, lock_run
-from proofstone.runtime.run_index import Report, RunConfigT, RunSummary, read_run_config, summarize_run
+from proofstone.ledger.query import RunReference, list_started_runs, match_ids, resolve_run
+from proofstone.machine.locks import find_lock_holder, is_run_locked, lock_run
+from proofstone.runtime.run_index import (
+    CANCELLED_OUTCOME,
+    Report,
+    RunConfigT,
+    RunSummary,
+    read_run_config,
+    read_run_end,
+    summarize_run,
+)
+
+_LAST: Final = "last"
+_FINAL_OUTCOMES: Final = ("passed", "failed", "unverifiable", CANCELLED_OUTCOME)
+"""The outcomes of runs that nobody can resume."""
+_STOP_SECONDS: Final = 60.0
+_STOP_PAUSE: Final = 0.1
 
 
 @contextmanager
@@ -31,6 +48,7 @@ def reopen_run(run_id: str, setup: RunConfig, home: Path, *, require_sandbox: bo
             f"{run_id} was started by Proofstone {setup.version}; this is {__version__}, which may decide differently",
             hint=f"use Proofstone {setup.version}, or start a new run with `{again}`",
         )
+    refuse_cancelled(run_id, home)
     repository = open_repository(Path(setup.repository))
     settings = read_settings_at(repository, setup.settings_commit or setup.base_commit)
     tree = repository.git.find_tree(setup.base_commit)
@@ -66,7 +84,7 @@ class RunCatalog(Generic[RunConfigT, Report]):
     def list_started(self, home: Path | None = None) -> tuple[RunReference, ...]:
         """Return every run of the command, newest first."""
         path = ledger_path(ensure_private_home(home))
-        return list_runs_of_command(path, self.command) if path.is_file() else ()
+        return list_started_runs(path, (self.command,)) if path.is_file() else ()
 
     def read_setup(self, run_id: str, home: Path | None = None) -> RunConfigT:
         """Return what a run was started with."""
@@ -111,10 +129,37 @@ class RunCatalog(Generic[RunConfigT, Report]):
         return "" if report is None else self.describe_outcome(report)
 
 
+def list_recent_runs(
+    commands: Collection[str], limit: int, repository: Path | None = None, home: Path | None = None
+) -> list[RunReference]:
+    """Return the newest runs of these commands that are not parts of others, at most `limit`."""
+    path = ledger_path(ensure_private_home(home))
+    runs = list_started_runs(path, commands) if path.is_file() else ()
+    wanted = str(repository)
+    return [run for run in runs if not run.parent and (repository is None or run.repository == wanted)][:limit]
+
+
+def find_started_run(text: str, commands: Collection[str], home: Path | None = None) -> RunReference:
+    """Return the run of one of these commands that `text` means: a whole id, a unique beginning or end of one, or
+    `last`. `last` is the last run of the current repository, and never a part of another run."""
+    path = ledger_path(ensure_private_home(home))
+    runs: Sequence[RunReference] = list_started_runs(path, commands) if path.is_file() else ()
+    if not runs:
+        kinds = ", ".join(f"`proofstone {command}`" for command in commands)
+        raise InputError(f"there is no run yet of {kinds}", hint="`proofstone COMMAND --help` shows how to start one")
+    by_id = {run.run_id: run for run in runs}
+    if text != _LAST:
+        matches = match_ids(text, by_id)
+        wholes = [run_id for run_id in matches if by_id[run_id].parent not in matches]
+        runs = [by_id[run_id] for run_id in wholes]
+    hint = "`proofstone runs` lists them"
+    return by_id[resolve_run(text, select_runs(text, runs), find_repository_root(Path.cwd()), "run", hint)]
+
+
 def select_runs(text: str, runs: Sequence[RunReference]) -> Sequence[RunReference]:
     """Return the runs among which `text` is looked up. `last` never means a part of another run; an id may name any
     run."""
-    return [run for run in runs if not run.parent] if text == "last" else runs
+    return [run for run in runs if not run.parent] if text == _LAST else runs
 
 
 def resolve_run_id(command: str, text: str, runs: Sequence[RunReference]) -> str:
@@ -126,3 +171,51 @@ def resolve_run_id(command: str, text: str, runs: Sequence[RunReference]) -> str
         )
     hint = f"the last one is {runs[0].run_id}; `proofstone runs` lists them"
     return resolve_run(text, runs, find_repository_root(Path.cwd()), f"run of `proofstone {command}`", hint)
+
+
+def refuse_cancelled(run_id: str, home: Path) -> None:
+    """Refuse to go on with a run that a person has cancelled."""
+    with closing(open_ledger(home, "read")) as ledger:
+        outcome, reason = read_run_end(ledger, run_id)
+    if outcome == CANCELLED_OUTCOME:
+        raise InputError(f"{run_id} was {reason}", hint="start a new run; the ledger keeps the record of this one")
+
+
+def cancel_run(run: RunReference, by: str, reason: str, home: Path | None = None) -> str:
+    """Cancel a run: stop the process that works on it, if there is one, and record that it ends here. Return what was
+    done. Work that was committed stays."""
+    home = ensure_private_home(home)
+    if run.parent:
+        raise InputError(f"{run.run_id} is a part of {run.parent}", hint=f"proofstone cancel {run.parent}")
+    holder = find_lock_holder(home, run.run_id)
+    if holder is not None:
+        _stop_process(holder, run.run_id, home)
+    with open_writable_ledger(home) as ledger, lock_run(home, run.run_id):
+        outcome, _ = read_run_end(ledger, run.run_id)
+        if outcome in _FINAL_OUTCOMES:
+            raise InputError(f"{run.run_id} has ended already: {outcome}", hint=f"see `proofstone status {run.run_id}`")
+        why = f"cancelled by {by}" + (f": {reason}" if reason else "")
+        ledger.append(
+            EventRow(run_id=run.run_id, type="run.finished", payload={"outcome": CANCELLED_OUTCOME, "reason": why})
+        )
+    return "stopped and cancelled" if holder is not None else CANCELLED_OUTCOME
+
+
+def _stop_process(process: int, run_id: str, home: Path) -> None:
+    """Ask a process to stop, and wait until it has saved its work and released the run."""
+    try:
+        os.kill(process, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+    except PermissionError as error:
+        raise InputError(
+            f"{run_id}: process {process} works on it, and it is not yours", hint="ask its owner to cancel the run"
+        ) from error
+    deadline = time.monotonic() + _STOP_SECONDS
+    while is_run_locked(home, run_id):
+        if time.monotonic() > deadline:
+            raise InputError(
+                f"{run_id}: process {process} has not stopped after {_STOP_SECONDS:g} s",
+                hint="try again; the run can be cancelled as soon as that process has ended",
+            )
+        time.sleep(_STOP_PAUSE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field
 
@@ -18,6 +19,7 @@ from proofstone.common.models import (
     TreeId,
     Verdict,
 )
+from proofstone.ledger.models import RunConfig
 
 
 class TestStatus(StrEnum):
@@ -276,6 +278,23 @@ class CheckLine(FrozenModel):
     artifact: str | None
     exit_code: int | None = None
     """None if nothing was run, or if the engine ended the run."""
+
+
+class CheckRunConfig(RunConfig):
+    """What a check was started with."""
+
+    command: Literal["check"] = "check"
+    tree: str
+    """The tree that is checked: the frozen tree, with undeclared protected files as they are in the base."""
+    frozen: str
+    """The work tree as it was found."""
+    base: str
+    """The base tree."""
+    sandbox: str
+
+    @property
+    def subject(self) -> str:
+        return f"tree {self.frozen[:12]}"
 
 
 class CheckReport(FrozenModel):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 
+from proofstone import __version__
 from proofstone.check.all_checks import AllChecks, CheckOutcome, build_check_line
 from proofstone.check.cache import ResultCache
 from proofstone.check.context import CheckRequest, RunContext
@@ -24,7 +25,7 @@ from proofstone.check.inspection import (
     is_large,
 )
 from proofstone.check.integrity import find_environment_tampering
-from proofstone.check.models import CheckKind, CheckLine, CheckReport, CheckResult
+from proofstone.check.models import CheckKind, CheckLine, CheckReport, CheckResult, CheckRunConfig
 from proofstone.check.recording import CheckRecorder
 from proofstone.check.rules import outcome as outcome_rules
 from proofstone.check.rules.compare import check_must_pass
@@ -67,16 +68,16 @@ class CheckRun:
         """Check the change, record the run in the ledger and return the report."""
         context = self.context
         context.progress.on_step("freezing the work tree")
-        self.recorder.record_event(
-            "run.started",
-            command="check",
+        config = CheckRunConfig(
+            version=__version__,
             repository=str(context.repository.root),
+            base_commit=context.base_commit,
             tree=self.subject.snapshot.tree,
             frozen=self.subject.frozen_snapshot.tree,
             base=self.subject.snapshot.base,
-            base_commit=self.context.base_commit,
             sandbox=context.sandbox.level.value,
         )
+        self.recorder.record_event("run.started", **config.model_dump(mode="json"))
         try:
             report = self.run_checks()
         except BaseException as error:
@@ -92,7 +93,12 @@ class CheckRun:
         repairs = self._repairs()
         if repairs:
             self.recorder.record_event("state.repaired", what=repairs)
-        self.recorder.record_event("run.finished", outcome=report.outcome.value, reason=report.reason)
+        report = report.model_copy(update={"notes": (*self.subject.notes, *repairs)})
+        artifact = context.artifacts.put(report.model_dump_json().encode())  # `proofstone status` shows it again
+        context.ledger.append(artifact.to_row("application/json"))
+        self.recorder.record_event(
+            "run.finished", outcome=report.outcome.value, reason=report.reason, report=artifact.hash
+        )
         self._anchor()
         return report.model_copy(update={"notes": (*self.subject.notes, *repairs)})
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from proofstone.app.gate import find_parent_run, find_run
+from proofstone.app.gate import GATE_RUNS
 from proofstone.app.pipeline import PIPELINE_RUNS, record_amendment
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.cli.run_kinds import match_run
+from proofstone.cli.run_kinds import match_whole_run
 from proofstone.cli.task_commands import RunArgument, login_name, refuse_executors, require_text
 from proofstone.common.text import escape_control
 from proofstone.errors import InputError
@@ -64,10 +64,8 @@ def amend(
 
 def _find_whole_run(run: str) -> str:
     """Return the id of the run, or of the run that it is a part of."""
-    match = match_run(run)
-    if match is None:
-        return find_parent_run(find_run(run))
-    if match.kind.command != PIPELINE_RUNS.command:
+    match = match_whole_run(run)
+    if match.kind.command not in (PIPELINE_RUNS.command, GATE_RUNS.command):
         raise InputError(
             f"{match.run_id} is a run of `proofstone {match.kind.command}`, which cannot be amended",
             hint="you can amend runs of `proofstone run` and `proofstone gate`; `proofstone runs` lists them",

@@ -59,6 +59,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("runs", "proofstone.cli.runs", "List all runs and their outcomes", "Follow a run"),
     Command("status", "proofstone.cli.status", "Show the state of a run and what it needs from you", "Follow a run"),
     Command("resume", "proofstone.cli.resume", "Resume a run that stopped", "Follow a run"),
+    Command("answer", "proofstone.cli.answer", "Answer the questions of a run", "Follow a run"),
+    Command("cancel", "proofstone.cli.cancel", "Stop a run for good", "Follow a run"),
     Command("done", "proofstone.cli.done", "Tell a run that you finished what it waits for", "Follow a run"),
     Command("approve", "proofstone.cli.approve", "Approve or reject what waits for you", "Follow a run"),
     Command("amend", "proofstone.cli.amend", "Add a requirement to a run that is under way", "Follow a run"),

@@ -6,18 +6,14 @@ from typing import Annotated
 
 import typer
 
-from proofstone.app.gate import find_parent_run, find_run, find_task, read_run_view, resume_gate
-from proofstone.cli.gate_session import GateMode, GateSession, MinutesOption, ModeOption, NoWaitOption, check_minutes
+from proofstone.cli.gate_session import GateMode, MinutesOption, ModeOption, NoWaitOption, check_minutes
 from proofstone.cli.options import BudgetOption, TokensOption, UsdOption, collect_budget_limits
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption
-from proofstone.cli.run_kinds import ResumeBudget, RunMatch, match_run
-from proofstone.cli.task_commands import RunArgument, login_name, refuse_executors, require_text
+from proofstone.cli.run_kinds import ResumeOptions, match_run, match_whole_run
+from proofstone.cli.task_commands import RunArgument
 from proofstone.errors import InputError
-from proofstone.gate.request import ResumeRequest
 
 app = typer.Typer(add_completion=False)
-
-_ALL = "all"
 
 
 @app.command()
@@ -50,46 +46,24 @@ def resume(
     already answered. The run keeps the plan that it started with, even if the file has changed. If a budget was
     exhausted, raise it: --budget counts from the beginning of the run, so it must be more than was spent.
 
-    You can also resume runs of `proofstone run`, `proofstone verify-plan` and `proofstone solve`. Answer the questions
-    of `proofstone run` with `proofstone approve`, or here at a terminal; those of the others with their own
-    `--resume RUN --answer …`.
+    Every kind of run can be resumed: `proofstone run`, `gate`, `verify-plan` and `solve`. Answer its questions first
+    with `proofstone answer`, or here at a terminal.
 
     Exit code: that of the command that started the run.
     """
-    limits = collect_budget_limits(budget, budget_tokens, budget_usd)
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
-    if match := match_run(run) or _find_whole_run(run, retry):
-        other_id, kind = match
-        if retry or note:
-            raise InputError(
-                f"{other_id} is a run of `proofstone {kind.command}`, {kind.no_retry_reason}",
-                hint=f"{kind.resume_command(other_id)} {kind.answer_options}".rstrip(),
-            )
-        return kind.resume(output, other_id, ResumeBudget(limits, check_minutes(budget_minutes)))
-    run_id = find_run(run)
-    if note and not retry:
-        raise InputError("--note needs --retry", hint="name the task: --retry task-03")
-    request = ResumeRequest(
-        retry=_tasks(run_id, retry or []),
-        note=require_text("--note", note),
-        by=login_name(),
+    match = match_run(run) if retry else match_whole_run(run)
+    if (retry or note) and match.kind.no_retry_reason:
+        raise InputError(
+            f"{match.run_id} is a run of `proofstone {match.kind.command}`, {match.kind.no_retry_reason}",
+            hint=f"proofstone resume {match.run_id}",
+        )
+    options = ResumeOptions(
+        budget=collect_budget_limits(budget, budget_tokens, budget_usd),
         minutes=check_minutes(budget_minutes),
-        budget=limits,
-        waits_for_person=not no_wait,
+        retry=tuple(retry or ()),
+        note=note,
+        waits=not no_wait,
+        mode=mode,
     )
-    session = GateSession(output, mode, wait=not no_wait)
-    return session.follow(lambda watching, listen: resume_gate(run_id, request, watching, listen=listen))
-
-
-def _find_whole_run(run: str, retry: list[str] | None) -> RunMatch | None:
-    """Return the run that this run is a part of: a part resumes with it, unless one of its tasks is retried."""
-    run_id = find_run(run)
-    return match_run(find_parent_run(run_id)) if not retry else None
-
-
-def _tasks(run_id: str, named: list[str]) -> tuple[str, ...]:
-    if not named:
-        return ()
-    refuse_executors()
-    view = read_run_view(run_id)
-    return tuple(name if name == _ALL else find_task(view, name) for name in named)
+    return match.kind.resume(output, match.run_id, options)

@@ -8,17 +8,13 @@ from typing import Annotated
 import typer
 
 from proofstone.app.context import ensure_private_home
-from proofstone.app.gate import find_run, read_run_view
 from proofstone.app.telemetry import export_run, read_run_agents, read_run_cost
 from proofstone.cli.output import JsonOption, NoColorOption, Output
 from proofstone.cli.render.cost import print_cost
-from proofstone.cli.render.gate import describe_state, print_status
-from proofstone.cli.render.tables import build_positions_document, print_positions
-from proofstone.cli.run_kinds import match_run, show_run
+from proofstone.cli.run_kinds import KINDS_BY_COMMAND, match_run, show_run
 from proofstone.cli.task_commands import require_text
 from proofstone.common.text import escape_control
 from proofstone.errors import InputError
-from proofstone.gate.rules.questions import list_answers, list_waiting_tasks
 from proofstone.git.repository import find_repository_root
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.query import find_any_run
@@ -49,9 +45,9 @@ def status(
 ) -> None:
     """Show the state of a run: its tasks, the current steps, what failed, and what it asks you.
 
-    Each question comes with the commands that answer it. Without RUN, it shows the last run. For a run of
-    `proofstone run`, `proofstone verify-plan` or `proofstone solve` it shows the report. If agents must confirm that
-    they understand their task, a table shows the state of each.
+    Each question comes with the commands that answer it. Without RUN, it shows the last run of this repository. For a
+    run of `proofstone check`, `run`, `verify-plan` or `solve` it shows the report. If agents must confirm that they
+    understand their task, a table shows the state of each.
 
     --cost and --otlp take any run in the ledger, even one that is under way or was interrupted. A value that was not
     reported is `unknown`: a model that reports no usage is not free.
@@ -63,28 +59,9 @@ def status(
         _show_cost(output, _find_run(run))
     elif otlp is not None:
         _export(output, _find_run(run), require_text("--otlp", otlp))
-    elif match := match_run(run):
+    else:
+        match = match_run(run, KINDS_BY_COMMAND)
         show_run(output, match, read_run_agents(match.run_id))
-    else:
-        _show_gate(output, find_run(run))
-
-
-def _show_gate(output: Output, run_id: str) -> None:
-    view, agents = read_run_view(run_id), read_run_agents(run_id)
-    if output.json:
-        questions = [
-            {
-                "task": task.record.id,
-                "asks": task.asks,
-                "answers": [answer.command for answer in list_answers(view.run_id, task)],
-            }
-            for task in list_waiting_tasks(view)
-        ]
-        document = {**view.model_dump(mode="json"), "state": describe_state(view), "asked": questions}
-        output.print_document({**document, **build_positions_document(agents)})
-    else:
-        print_status(output.result_console(), view)
-        print_positions(output.result_console(), agents)
 
 
 def _show_cost(output: Output, run_id: str) -> None:
@@ -105,9 +82,7 @@ def _export(output: Output, run_id: str, url: str) -> None:
 
 def _find_run(text: str) -> str:
     """Return the run that `text` means: one that `status` shows without options, or any in the ledger."""
-    if match := match_run(text):
-        return match.run_id
     try:
-        return find_run(text)
+        return match_run(text, KINDS_BY_COMMAND).run_id
     except InputError:
         return find_any_run(ledger_path(ensure_private_home()), text, find_repository_root(Path.cwd()))

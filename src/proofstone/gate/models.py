@@ -268,6 +268,7 @@ class RunOutcome(StrEnum):
     HALTED = "halted"
     NEEDS_HUMAN = "needs_human"
     BUDGET_EXHAUSTED = "budget_exhausted"
+    CANCELLED = "cancelled"
 
 
 class TaskStep(FrozenModel):
@@ -324,6 +325,15 @@ class RunView(FrozenModel):
     """What agents have spent so far."""
     budget: Budget = Budget()
     ledger: str
+
+    @property
+    def state(self) -> str:
+        """The outcome of the run, or whether it is running or was interrupted, in one word."""
+        if self.running:
+            return "running"
+        if self.outcome is not None:
+            return self.outcome.value
+        return "interrupted" if self.interrupted else "not finished"
 
     def get_task(self, id: str) -> TaskView:
         """Return the view of the task with this id."""

@@ -55,7 +55,7 @@ def build_run_view(
     """Build the view of a run. `spent` is what agents spent, if that is known without reading the ledger."""
     events = journal.run_events
     last = [event for event in events if event.row.type != _BUDGET][-1]
-    is_finished = last.row.type == "run.finished"
+    outcome = RunOutcome(str(last.row.payload["outcome"])) if last.row.type == "run.finished" else None
     steps = [step.at for steps in journal.steps.values() for step in steps]
     must_have_payloads = [event.row.payload for event in events if event.row.type == "run.must-haves"]
     return RunView(
@@ -70,11 +70,13 @@ def build_run_view(
         started_at=events[0].ts,
         updated_at=max((last.ts, *steps)),
         running=running,
-        outcome=RunOutcome(str(last.row.payload["outcome"])) if is_finished else None,
-        interrupted=not is_finished and not running,
+        outcome=outcome,
+        interrupted=outcome is None and not running,
         reason=str(last.row.payload.get("reason", "")),
         tasks=tuple(
             _view_task(setup, journal, task, home, (questions or {}).get(task.id, ""), running=running)
+            if outcome is not RunOutcome.CANCELLED
+            else TaskView(record=journal.records[task.id], steps=tuple(journal.steps[task.id]))
             for task in journal.plan.tasks
         ),
         must_haves=tuple(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -89,8 +89,9 @@ MAX_RUNS: Final = 1_000_000
 _MAX_SUGGESTIONS: Final = 5
 
 _STARTED_QUERY: Final = f"""
-SELECT run_id, {json_field("payload", "$.repository")}, {json_field("payload", "$.parent")}
-FROM events WHERE type = 'run.started' AND {json_field("payload", "$.command")} = ? ORDER BY seq DESC
+SELECT run_id, {json_field("payload", "$.command")}, {json_field("payload", "$.repository")},
+       {json_field("payload", "$.parent")}
+FROM events WHERE type = 'run.started' ORDER BY seq DESC
 """  # noqa: S608  our own names
 _LAST_QUERY: Final = "SELECT run_id FROM run_index ORDER BY first_seq DESC LIMIT 1"
 _LAST_HERE_QUERY: Final = f"""
@@ -107,6 +108,8 @@ WHERE SUBSTR(run_id, 1, LENGTH(?1)) = ?1 OR SUBSTR(run_id, -LENGTH(?1)) = ?1 ORD
 @dataclass(frozen=True)
 class RunReference:
     run_id: str
+    command: str
+    """The command that started the run."""
     repository: str | None
     """None if the run does not record its repository."""
     parent: str = ""
@@ -119,11 +122,12 @@ def list_run_ids(path: Path) -> tuple[str, ...]:
     return tuple(str(run_id) for (run_id,) in rows)
 
 
-def list_runs_of_command(path: Path, command: str) -> tuple[RunReference, ...]:
-    """Return the runs of one command, newest first."""
+def list_started_runs(path: Path, commands: Collection[str]) -> tuple[RunReference, ...]:
+    """Return the runs of these commands, newest first."""
     return tuple(
-        RunReference(str(run_id), None if repository is None else str(repository), str(parent or ""))
-        for run_id, repository, parent in run_query(path, _STARTED_QUERY, (command,), limit=MAX_RUNS).rows
+        RunReference(str(run_id), str(command), None if repository is None else str(repository), str(parent or ""))
+        for run_id, command, repository, parent in run_query(path, _STARTED_QUERY, limit=MAX_RUNS).rows
+        if command in commands
     )
 
 

@@ -30,10 +30,13 @@ class RunLockedError(InputError):
 
 @contextmanager
 def lock_run(home: Path, run_id: str) -> Iterator[None]:
-    """Hold the lock of a run. Raise `RunLockedError` if another process holds it."""
+    """Hold the lock of a run. Raise `RunLockedError` if another process holds it.
+
+    The lock file holds the process id, so that another process can ask this one to stop.
+    """
     folder = home / "runs"
     folder.mkdir(mode=0o700, exist_ok=True)
-    with (folder / f"{run_id}.lock").open("w") as lock:
+    with (folder / f"{run_id}.lock").open("a+") as lock:
         for attempt in range(_ATTEMPTS):  # another process may only be reading the status
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -45,7 +48,21 @@ def lock_run(home: Path, run_id: str) -> Iterator[None]:
                         hint=f"`proofstone status {run_id}` shows its progress",
                     ) from None
                 time.sleep(_PAUSE)
-        yield
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        try:
+            yield
+        finally:
+            lock.truncate(0)
+
+
+def find_lock_holder(home: Path, run_id: str) -> int | None:
+    """Return the id of the process that holds the lock of the run; None if no process does."""
+    if not is_run_locked(home, run_id):
+        return None
+    text = (home / "runs" / f"{run_id}.lock").read_text(encoding="ascii", errors="replace").strip()
+    return int(text) if text.isdecimal() else None
 
 
 def is_run_locked(home: Path, run_id: str) -> bool:

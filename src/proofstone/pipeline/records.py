@@ -188,4 +188,5 @@ def _is_part(started: StoredRow[EventRow]) -> bool:
 
 
 def _to_reference(started: StoredRow[EventRow]) -> RunReference:
-    return RunReference(started.row.run_id, str(started.row.payload["repository"]))
+    payload = started.row.payload
+    return RunReference(started.row.run_id, str(payload["command"]), str(payload["repository"]))

@@ -185,7 +185,7 @@ class PlanGateRun:
             return on_record
         options = {open_question.challenge: open_question.options for open_question in question.questions}
         new = {
-            id: _resolve_option(id, self.unused_answers[id], options[id])
+            id: resolve_option(id, self.unused_answers[id], options[id])
             for id in asked_ids
             if id in self.unused_answers
         }
@@ -227,7 +227,7 @@ class PlanGateRun:
         )
 
 
-def _resolve_option(id: str, text: str, options: Sequence[str]) -> str:
+def resolve_option(id: str, text: str, options: Sequence[str]) -> str:
     """Return the answer that the person means. The number of an option means that option; other numbers are refused."""
     answer = parse_option(text, options)
     if answer is None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Event
 from typing import Final, Generic, TypeVar
 
@@ -15,8 +15,11 @@ from proofstone.runtime.context import OutOfBudgetError
 
 CHILD_RUN_EVENT: Final = "run.child"
 """The type of the event that names a child run."""
+_LIFE_CYCLE: Final = ("run.started", "run.resumed", "run.interrupted", "run.finished")
 _OUTCOMES_WITH_REPORT: Final = ("passed", "failed", "needs_human", "halted")
 """The outcomes of runs that may have a report."""
+CANCELLED_OUTCOME: Final = "cancelled"
+"""The outcome of a run that a person has cancelled. It cannot be resumed."""
 
 RunConfigT = TypeVar("RunConfigT", bound=RunConfig)
 Report = TypeVar("Report")
@@ -29,10 +32,13 @@ class RunSummary(Generic[RunConfigT]):
     run_id: str
     setup: RunConfigT
     state: str
-    """The outcome of the run, or why it has none yet: `waiting`, `running`, `interrupted`, `budget_exhausted`."""
+    """The outcome of the run, or why it has none: `waiting`, `running`, `interrupted`, `budget_exhausted`,
+    `cancelled`."""
     reason: str
     started_at: str
     updated_at: str
+    details: Mapping[str, object] = field(default_factory=dict)
+    """What only runs of this command have, such as the number of tasks."""
 
 
 def read_run_configs(ledger: Ledger, contract: type[RunConfigT]) -> dict[str, RunConfigT]:
@@ -50,6 +56,13 @@ def read_run_config(ledger: Ledger, contract: type[RunConfigT], run_id: str) -> 
         if stored.row.payload.get("command") == command:
             return contract.model_validate(stored.row.payload)
     return None
+
+
+def read_run_end(ledger: Ledger, run_id: str) -> tuple[str, str]:
+    """Return the outcome of a run and its reason. Both are empty while it is under way or can be resumed."""
+    events = [stored.row for stored in ledger.read(EventRow, run_id=run_id) if stored.row.type in _LIFE_CYCLE]
+    payload = events[-1].payload if events and events[-1].type == "run.finished" else {}
+    return str(payload.get("outcome", "")), str(payload.get("reason", ""))
 
 
 def summarize_run(

@@ -12,22 +12,25 @@ workflow again from the beginning: recorded results are looked up, and only what
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from pydantic import JsonValue
 
 from proofstone.common.models import BudgetUsage
 from proofstone.common.serialization import deserialize, serialize
+from proofstone.errors import UnavailableError
 from proofstone.ledger.schema import LedgerRow
 from proofstone.runtime.journal import Journal
-from proofstone.runtime.parallel import run_parallel
 
 ResultT = TypeVar("ResultT")
 EndT = TypeVar("EndT")
-_RESULT = "result"
+JobResult = TypeVar("JobResult")
+_RESULT: Final = "result"
+_WAIT_SECONDS: Final = 0.5
 
 
 class AgentObserver(Protocol):
@@ -163,3 +166,30 @@ def _perform(operation: Operation[ResultT], journal: Journal | None, observer: A
         observer.on_agent_ended(operation.agent, said, failed=failed)
     operation.on_result(result)
     return result
+
+
+def run_parallel(
+    jobs: Sequence[Callable[[], JobResult]], at_once: int, cancel: threading.Event
+) -> tuple[JobResult, ...]:
+    """Return the results of the jobs, in their order. Whatever ends this call early, such as an interruption, ends all
+    jobs: running jobs check `cancel`, and waiting jobs never start. Only when a provider is unavailable do the other
+    jobs run to their end, because they may use other providers and are paid for. Even a single job gets a thread of its
+    own, so that an interruption never hits it in the middle.
+    """
+    with ThreadPoolExecutor(max_workers=at_once) as pool:
+        try:
+            futures = [pool.submit(job) for job in jobs]
+            pending = set(futures)
+            while True:
+                # Wait in short intervals: a signal that arrives just before a wait is only handled after it.
+                done, pending = wait(pending, timeout=_WAIT_SECONDS, return_when=FIRST_EXCEPTION)
+                for future in done:
+                    error = future.exception()
+                    if error is not None and not isinstance(error, UnavailableError):
+                        raise error
+                if not pending:
+                    return tuple(future.result() for future in futures)
+        except BaseException:
+            cancel.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

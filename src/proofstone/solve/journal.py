@@ -44,6 +44,8 @@ from proofstone.solve.rules.subtask import failed_verdict, passed_verdict
 from proofstone.solve.workspace import SolveWorkspace
 
 SOLVE_STEP_EVENT, SOLVE_ROUND_EVENT, SOLVE_REPORT_EVENT = "solve.step", "solve.round", "solve.report"
+PERSON_STEP = "person"
+"""The step in which a person answers the question about the goal."""
 
 
 @dataclass
@@ -63,6 +65,10 @@ class SolveJournal:
     def read_work_ms(self) -> int:
         """Return how long processes have worked on the run; the time between processes does not count."""
         return read_work_ms(self.ledger, self.run_id)
+
+    def record_answer(self, question: str, text: str, by: str) -> None:
+        """Record the answer of a person to the question about the goal."""
+        self.steps.record(PERSON_STEP, question, {"text": text, "by": by})
 
     def record_round(self, round: SolveRound) -> None:
         """Record the end of a round, once."""

@@ -24,7 +24,7 @@ from proofstone.runtime.rules import EffectDone
 from proofstone.runtime.run_index import record_early_end
 from proofstone.runtime.workflow import Handlers, Operation, QuestionPendingError, drive
 from proofstone.solve.agents import EXECUTOR_TOOLS, SolveAgents, SolveObserver, SolveStart, build_reader_operation
-from proofstone.solve.journal import SolveJournal, write_memory, write_patch
+from proofstone.solve.journal import PERSON_STEP, SolveJournal, write_memory, write_patch
 from proofstone.solve.models import SolveReport, SolveRound, SolveRunConfig
 from proofstone.solve.requests import build_dispatch
 from proofstone.solve.rules.effects import (
@@ -164,7 +164,7 @@ class SolveRun:
 
         return Operation(
             perform=ask,
-            step="person",
+            step=PERSON_STEP,
             input=effect.question,
             encode=lambda reply: {"text": reply.text, "by": self.answered_by},
             decode=lambda payload: UserReply(str(payload["text"])),

@@ -21,9 +21,8 @@ from proofstone.agents.roles.models.solve_messages import ExecutionResult, Execu
 from proofstone.agents.spending import raise_if_fatal
 from proofstone.errors import RepositoryError
 from proofstone.runtime.journal import Journal
-from proofstone.runtime.parallel import run_parallel
 from proofstone.runtime.rules import EffectDone
-from proofstone.runtime.workflow import Handlers, Operation, decode_result, drive, encode_result
+from proofstone.runtime.workflow import Handlers, Operation, decode_result, drive, encode_result, run_parallel
 from proofstone.solve.agents import SolveAgents, SolveObserver, build_reader_operation, is_read_only
 from proofstone.solve.journal import verify_criterion
 from proofstone.solve.requests import build_subtask_dispatch

@@ -73,7 +73,7 @@ def print_gate(console: Console, report: GateReport, view: RunView) -> None:
 def print_status(console: Console, view: RunView) -> None:
     """Print the state of a run for `proofstone status`."""
     _print_line(console, view.plan.title, "bold")
-    _print_line(console, f"run {view.run_id}  {describe_state(view)}  onto {view.branch}  in {view.repository}")
+    _print_line(console, f"run {view.run_id}  {view.state}  onto {view.branch}  in {view.repository}")
     if view.reason:
         _print_line(console, f"  {view.reason}")
     counts = count_tasks(view)
@@ -95,15 +95,6 @@ def print_status(console: Console, view: RunView) -> None:
     _print_questions(console, view)
     if not view.running:
         _print_resume(console, view)
-
-
-def describe_state(view: RunView) -> str:
-    """Return the outcome of a run, or whether it is running or was interrupted, in one word."""
-    if view.running:
-        return "running"
-    if view.outcome is not None:
-        return view.outcome.value
-    return "interrupted" if view.interrupted else "not finished"
 
 
 def print_task_failures(console: Console, view: RunView, task: TaskView) -> None:
@@ -220,7 +211,7 @@ def _print_next(console: Console, report: GateReport, view: RunView) -> None:
 
 def _print_resume(console: Console, view: RunView) -> None:
     """Print the command that resumes the run. It is of no use if a failed task needs a decision, or if all passed."""
-    if view.outcome is RunOutcome.PASSED or any(
+    if view.outcome in (RunOutcome.PASSED, RunOutcome.CANCELLED) or any(
         find_question_kind(task) is QuestionKind.FAILURE for task in view.tasks
     ):
         return

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from proofstone.cli.render.gate import OUTCOME_STYLES, describe_state
 from proofstone.common.text import escape_control
 from proofstone.documents.markdown import make_visible
-from proofstone.gate.models import RunView
-from proofstone.gate.rules.progress import count_tasks
 from proofstone.plans.fields import shorten_text
 from proofstone.runtime.run_index import RunSummary
 from proofstone.supervision.models.ladder import AgentPosition
@@ -31,49 +29,35 @@ _STATE_STYLES: Final = {
     "failed": "red",
     "halted": "red",
     "running": "cyan",
+    "unverifiable": "yellow",
 }
-_KIND_NAMES: Final = {"verify-plan": "plan gate"}
-"""Names for runs that are not called like their command."""
 _MAX_TEXT: Final = 100
 
 
-class _RunLine(NamedTuple):
-    """A line of `proofstone runs`."""
-
-    run_id: str
-    started_at: str
-    state: str
-    style: str
-    about: str
-
-
-def print_runs(console: Console, views: Sequence[RunView | RunSummary[Any]]) -> None:
-    """Print one line for each run."""
+def print_runs(console: Console, views: Sequence[RunSummary[Any]], *, show_repository: bool = True) -> None:
+    """Print one line for each run: when it started, its kind, its state, and what it is about."""
     if not views:
-        console.print(
-            "no runs yet; `proofstone run`, `proofstone gate`, `proofstone verify-plan` or `proofstone solve` "
-            "starts one"
-        )
+        console.print("no runs yet; `proofstone check` or `proofstone gate PLAN.md` starts one")
         return
-    lines = [_gate_line(view) if isinstance(view, RunView) else _run_line(view) for view in views]
-    width = max(len(line.state) for line in lines)
-    for line in lines:
-        console.print(f"{line.run_id}  {line.started_at[:16].replace('T', ' ')}  ", end="", soft_wrap=True)
-        console.print(f"{line.state:<{width}}", style=line.style, end="")
-        console.print(escape_control(f"  {line.about}"), soft_wrap=True)
+    kinds, states = (max(len(text) for text in texts) for texts in zip(*map(_kind_and_state, views), strict=True))
+    for view in views:
+        kind, state = _kind_and_state(view)
+        started = view.started_at[:16].replace("T", " ")
+        console.print(f"{view.run_id}  {started}  {kind:<{kinds}}  ", end="", soft_wrap=True)
+        console.print(f"{state:<{states}}", style=_STATE_STYLES.get(state, "yellow"), end="")
+        where = f"  {Path(view.setup.repository).name}" if show_repository else ""
+        console.print(escape_control(f"{where}  {_describe_subject(view)}"), soft_wrap=True)
 
 
-def _gate_line(view: RunView) -> _RunLine:
-    counts = count_tasks(view)
-    style = OUTCOME_STYLES.get(view.outcome, "") if view.outcome else "cyan" if view.running else "yellow"
-    about = f"{counts.passed}/{counts.total}  {view.plan.title}  ({view.plan_path})"
-    return _RunLine(view.run_id, view.started_at, describe_state(view), style, about)
+def _kind_and_state(view: RunSummary[Any]) -> tuple[str, str]:
+    return view.setup.command, view.state
 
 
-def _run_line(view: RunSummary[Any]) -> _RunLine:
-    style = _STATE_STYLES.get(view.state, "yellow")
-    command, about = view.setup.command, make_visible(shorten_text(view.setup.subject, _MAX_TEXT))
-    return _RunLine(view.run_id, view.started_at, view.state, style, f"{_KIND_NAMES.get(command, command)}  ({about})")
+def _describe_subject(view: RunSummary[Any]) -> str:
+    subject = make_visible(shorten_text(view.setup.subject, _MAX_TEXT))
+    if "tasks" in view.details:
+        return f"{view.details['passed']}/{view.details['tasks']}  {view.details['title']}  ({subject})"
+    return subject
 
 
 def print_table(
