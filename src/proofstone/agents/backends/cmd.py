@@ -18,9 +18,9 @@ from pathlib import Path
 
 from proofstone.agents.backends import BackendIdentity
 from proofstone.agents.backends.transcript import build_tool_calls, parse_tool_calls, render_prompt
-from proofstone.agents.executors.context import ExecutionContext, ExecutionOutcome, ShellCommand
+from proofstone.agents.executors.context import ExecutionContext, ExecutionOutcome
 from proofstone.agents.executors.output import OutputTail, read_output_file
-from proofstone.agents.executors.programs import create_result_path, find_failed_outcome
+from proofstone.agents.executors.programs import call_program
 from proofstone.agents.models import Conversation, Fault, FaultKind, Turn
 from proofstone.agents.rules.answer import MalformedAnswer
 from proofstone.common.models import Usage
@@ -45,9 +45,9 @@ class CommandBackend:
         return BackendIdentity(f"cmd:{self.command}", can_answer=lambda _role, _asked: False)
 
     def turn(self, conversation: Conversation, site: ExecutionContext, seconds: float | None) -> Turn | Fault:
-        folder = Path(tempfile.mkdtemp(prefix="turn-", dir=site.scratch))
+        folder = Path(tempfile.mkdtemp(prefix="errors-", dir=site.scratch))
         try:
-            return self._turn(conversation, site, seconds, folder)
+            return self._turn(conversation, site, seconds, folder / "errors.txt")
         finally:
             remove_folder(folder)
 
@@ -55,38 +55,32 @@ class CommandBackend:
         """Do nothing: this backend holds no resources."""
 
     def _turn(
-        self, conversation: Conversation, site: ExecutionContext, seconds: float | None, folder: Path
+        self, conversation: Conversation, site: ExecutionContext, seconds: float | None, errors: Path
     ) -> Turn | Fault:
-        request = folder / "request.json"
-        request.write_bytes(render_request(conversation).encode("utf-8", "replace"))
-        answer, errors = (
-            create_result_path(folder / "answer", "answer.json"),
-            create_result_path(folder / "errors", "errors.txt"),
-        )
         stdout = _Stdout(site.on_text)
         occasion = conversation.occasion
-        execution = site.run(
-            ShellCommand(
-                command=f'exec 2>"$PROOFSTONE_ERRORS"\n{self.command}',
-                seconds=seconds,
-                env={
-                    "PROOFSTONE_ROLE": occasion.role,
-                    "PROOFSTONE_TASK_ID": occasion.task or "",
-                    "PROOFSTONE_ATTEMPT": str(occasion.attempt),
-                },
-                reads={"PROOFSTONE_REQUEST": request},
-                writes={"PROOFSTONE_ANSWER": answer, "PROOFSTONE_ERRORS": errors},
-                on_output=stdout.add,
-            )
+        call = call_program(
+            self.command,
+            site,
+            ("PROOFSTONE_REQUEST", render_request(conversation)),
+            "PROOFSTONE_ANSWER",
+            seconds=seconds,
+            env={
+                "PROOFSTONE_ROLE": occasion.role,
+                "PROOFSTONE_TASK_ID": occasion.task or "",
+                "PROOFSTONE_ATTEMPT": str(occasion.attempt),
+            },
+            max_bytes=MAX_ANSWER_BYTES,
+            errors=errors,
+            on_output=stdout.add,
         )
-        if outcome := find_failed_outcome(execution):
-            return build_outcome_fault(outcome, _read_last_lines(errors, stdout))
-        if execution.exit_code:
-            return _build_crash_fault(execution, _read_last_lines(errors, stdout))
-        written = read_output_file(answer, MAX_ANSWER_BYTES)
-        if written is None:
+        if call.failure:
+            return build_outcome_fault(call.failure, _read_last_lines(errors, call.tail))
+        if call.execution.exit_code:
+            return _build_crash_fault(call.execution, _read_last_lines(errors, call.tail))
+        if call.written is None:
             return self._read_turn(conversation, "its output", stdout.all)
-        return self._read_turn(conversation, "$PROOFSTONE_ANSWER", written)
+        return self._read_turn(conversation, "$PROOFSTONE_ANSWER", call.written)
 
     def _read_turn(self, conversation: Conversation, source: str, content: bytes | MalformedAnswer) -> Turn | Fault:
         if isinstance(content, MalformedAnswer):
@@ -139,21 +133,20 @@ def _build_crash_fault(execution: SandboxResult, last_lines: str) -> Fault:
     return Fault(kind=FaultKind.CRASHED, why=f"{why}\n{last_lines}".rstrip())
 
 
-def _read_last_lines(errors: Path, stdout: _Stdout) -> str:
+def _read_last_lines(errors: Path, stdout: OutputTail) -> str:
     """Return the last lines of standard error or, if it is empty, of standard output."""
     written = read_output_file(errors, MAX_ANSWER_BYTES)
     if isinstance(written, MalformedAnswer):
         return f"(its standard error: {written.why})"
     tail = OutputTail()
     tail.add(written or b"")
-    return tail.lines(_MAX_SHOWN_LINES) or stdout.tail.lines(_MAX_SHOWN_LINES)
+    return tail.lines(_MAX_SHOWN_LINES) or stdout.lines(_MAX_SHOWN_LINES)
 
 
 class _Stdout:
     """The standard output of a program: kept up to the largest answer, and passed on as it arrives."""
 
     def __init__(self, hear: Callable[[str], None]) -> None:
-        self.tail = OutputTail()
         self._hear = hear
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._buffer = bytearray()
@@ -166,7 +159,6 @@ class _Stdout:
         return bytes(self._buffer)
 
     def add(self, data: bytes) -> None:
-        self.tail.add(data)
         self._buffer += data[: max(0, MAX_ANSWER_BYTES - self._size)]
         self._size += len(data)
         if text := self._decoder.decode(data):

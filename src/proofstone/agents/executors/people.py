@@ -12,6 +12,7 @@ import select
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from proofstone.agents.executors.context import ExecutionContext, ExecutionOutcome, ReviewOutcome
 from proofstone.agents.roles.models.gate import (
@@ -31,6 +32,7 @@ POLL_SECONDS = 0.5
 _MOST_ENDS = 20
 """After so many ends of input in a row, the terminal counts as closed."""
 
+AnswerT = TypeVar("AnswerT")
 ReadLine = Callable[[float], str | None]
 """Waits the given number of seconds for a line from the person, and returns None if there was none."""
 
@@ -73,6 +75,31 @@ def discard_input(listen: ReadLine | None) -> None:
         continue
 
 
+def wait_for_answer(
+    site: ExecutionContext,
+    listen: ReadLine | None,
+    parse: Callable[[str], AnswerT | None],
+    usage: str,
+    answered_elsewhere: AnswerT,
+) -> AnswerT | None:
+    """Wait until the person has typed an answer, or has answered in another process with `proofstone answer`. Return
+    None if the run is interrupted. `usage` says what an answer looks like."""
+    discard_input(listen)
+    while not site.cancel.is_set():
+        if site.is_done():
+            return answered_elsewhere
+        if listen is None:
+            site.cancel.wait(POLL_SECONDS)
+            continue
+        line = listen(POLL_SECONDS)
+        answer = parse(line) if line is not None else None
+        if answer:
+            return answer
+        if line is not None:
+            site.say(f"`{line}` is not an answer: {usage}")
+    return None
+
+
 @dataclass(frozen=True)
 class HumanExecutor:
     listen: ReadLine | None = None
@@ -83,8 +110,13 @@ class HumanExecutor:
         started = time.monotonic()
         for line in self._instructions(assignment, site):
             site.say(line)
-        discard_input(self.listen)
-        claim = self._wait_for_claim(site)
+        claim = wait_for_answer(
+            site,
+            self.listen,
+            _parse_claim,
+            "press Enter, or write `failed WHY` or `blocked WHY`",
+            ExecutorResult(status=ExecutorStatus.SUCCESS),
+        )
         duration = round((time.monotonic() - started) * 1000)
         if claim is None:
             return ExecutionOutcome(None, cancelled=True, duration_ms=duration, end_reason="interrupted")
@@ -98,21 +130,6 @@ class HumanExecutor:
             + "; ".join(assignment.verify),
             f"When you are finished, {action}`proofstone done {assignment.run_id} {assignment.task_id}`",
         ]
-
-    def _wait_for_claim(self, site: ExecutionContext) -> ExecutorResult | None:
-        while not site.cancel.is_set():
-            if site.is_done():
-                return ExecutorResult(status=ExecutorStatus.SUCCESS)
-            if self.listen is None:
-                site.cancel.wait(POLL_SECONDS)
-                continue
-            word = self.listen(POLL_SECONDS)
-            claim = _parse_claim(word) if word is not None else None
-            if claim:
-                return claim
-            if word is not None:
-                site.say(f"`{word}` is not an answer: press Enter, or write `failed WHY` or `blocked WHY`")
-        return None
 
 
 def _parse_claim(word: str) -> ExecutorResult | None:
@@ -144,17 +161,9 @@ class HumanArchitect:
         for line in (request.diff.rstrip(), *_summarize(request), f"{question} Answer {_ANSWERS}"):
             if line:
                 site.say(line)
-        discard_input(self.listen)
-        while not site.cancel.is_set():
-            if site.is_done():
-                return PendingReview(question=question)  # they have answered in another process
-            word = self.listen(POLL_SECONDS)
-            verdict = _parse_verdict(word) if word is not None else None
-            if verdict:
-                return verdict
-            if word is not None:
-                site.say(f"`{word}` is not an answer: write {_ANSWERS}")
-        return NoVerdict(why="interrupted", cancelled=True)
+        answered_elsewhere: ReviewOutcome = PendingReview(question=question)
+        verdict = wait_for_answer(site, self.listen, _parse_verdict, f"write {_ANSWERS}", answered_elsewhere)
+        return verdict or NoVerdict(why="interrupted", cancelled=True)
 
 
 def _summarize(request: ReviewRequest) -> list[str]:

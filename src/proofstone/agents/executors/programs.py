@@ -1,4 +1,6 @@
-"""`cmd:<shell command line>`: any program as an executor or an architect.
+"""`cmd:<shell command line>`: any program as an executor, an architect or, in `backends.cmd`, a backend.
+
+All three are started by `call_program`: the request is a file that the program reads, the answer a file that it writes.
 
 An executor edits files in its work tree. `PROOFSTONE_TASK` names a file with the assignment, `PROOFSTONE_RESULT` a file
 that it may write. Without a result the exit code decides. A result that says success together with an exit code other
@@ -11,6 +13,8 @@ nothing, and an approval together with an exit code other than 0 does not count.
 from __future__ import annotations
 
 import signal
+import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +26,7 @@ from proofstone.agents.executors.context import (
     build_aborted_review,
     parse_verdict,
 )
-from proofstone.agents.executors.output import OutputTail, read_output_file
+from proofstone.agents.executors.output import MAX_OUTPUT_FILE_BYTES, OutputTail, read_output_file
 from proofstone.agents.roles.models.gate import (
     ArchitectDecision,
     ArchitectVerdict,
@@ -40,6 +44,65 @@ _SHOWN_LINES = 20
 
 
 @dataclass(frozen=True)
+class ProgramCall:
+    """What one start of a program gave."""
+
+    execution: SandboxResult
+    written: bytes | MalformedAnswer | None
+    """The content of the answer file; None if the program wrote none."""
+    tail: OutputTail
+    """The end of its output."""
+
+    @property
+    def failure(self) -> ExecutionOutcome | None:
+        """The outcome, if the program was ended from outside."""
+        return find_failed_outcome(self.execution)
+
+
+def call_program(
+    command: str,
+    site: ExecutionContext,
+    request: tuple[str, str],
+    answer: str,
+    *,
+    seconds: float | None,
+    env: Mapping[str, str],
+    max_bytes: int = MAX_OUTPUT_FILE_BYTES,
+    errors: Path | None = None,
+    on_output: Callable[[bytes], None] = lambda _: None,
+) -> ProgramCall:
+    """Start a program in the sandbox.
+
+    `request` names the variable with the path of the request, and holds its text. `answer` names the variable with the
+    path to which the program may write. With `errors`, its standard error goes to that file instead of the output.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="call-", dir=site.scratch))
+    try:
+        variable, text = request
+        asked, answered, tail = folder / "request.json", folder / "answer" / "answer.json", OutputTail()
+        asked.write_bytes(text.encode("utf-8", "replace"))
+        answered.parent.mkdir(mode=0o700)
+
+        def receive(data: bytes) -> None:
+            tail.add(data)
+            on_output(data)
+
+        execution = site.run(
+            ShellCommand(
+                command=command if errors is None else f'exec 2>"$PROOFSTONE_ERRORS"\n{command}',
+                seconds=seconds,
+                env=env,
+                reads={variable: asked},
+                writes={answer: answered, **({} if errors is None else {"PROOFSTONE_ERRORS": errors})},
+                on_output=receive,
+            )
+        )
+        return ProgramCall(execution, read_output_file(answered, max_bytes), tail)
+    finally:
+        remove_folder(folder)
+
+
+@dataclass(frozen=True)
 class CommandExecutor:
     command: str
 
@@ -48,27 +111,21 @@ class CommandExecutor:
         return f"cmd:{self.command}"
 
     def execute(self, assignment: Assignment, site: ExecutionContext) -> ExecutionOutcome:
-        task, result = site.scratch / "task.json", create_result_path(site.scratch / "result", "result.json")
-        task.write_text(f"{assignment.model_dump_json(indent=2)}\n", "utf-8")
-        tail = OutputTail()
-        execution = site.run(
-            ShellCommand(
-                command=self.command,
-                seconds=assignment.deadline_seconds,
-                env={"PROOFSTONE_ATTEMPT": str(assignment.attempt), "PROOFSTONE_TASK_ID": assignment.task_id},
-                reads={"PROOFSTONE_TASK": task},
-                writes={"PROOFSTONE_RESULT": result},
-                on_output=tail.add,
-            )
+        call = call_program(
+            self.command,
+            site,
+            ("PROOFSTONE_TASK", f"{assignment.model_dump_json(indent=2)}\n"),
+            "PROOFSTONE_RESULT",
+            seconds=assignment.deadline_seconds,
+            env={"PROOFSTONE_ATTEMPT": str(assignment.attempt), "PROOFSTONE_TASK_ID": assignment.task_id},
         )
-        return find_failed_outcome(execution) or self._read_result(execution, result, tail)
+        return call.failure or self._read_result(call)
 
-    def _read_result(self, execution: SandboxResult, result: Path, tail: OutputTail) -> ExecutionOutcome:
+    def _read_result(self, call: ProgramCall) -> ExecutionOutcome:
         """Return the outcome of a program that ended by itself."""
-        code, duration = execution.exit_code or 0, execution.duration_ms
-        written = read_output_file(result)
+        code, duration, written = call.execution.exit_code or 0, call.execution.duration_ms, call.written
         if written is None:
-            return ExecutionOutcome(_result_from_exit_code(code, tail), exit_code=code, duration_ms=duration)
+            return ExecutionOutcome(_result_from_exit_code(code, call.tail), exit_code=code, duration_ms=duration)
         claim = written if isinstance(written, MalformedAnswer) else parse_answer(written, ExecutorResult)
         if isinstance(claim, MalformedAnswer):
             why = f"the result in $PROOFSTONE_RESULT is malformed: {claim.why}"
@@ -118,14 +175,6 @@ def _result_from_exit_code(code: int, tail: OutputTail) -> ExecutorResult:
     return ExecutorResult(status=ExecutorStatus.FAILURE, error=error)
 
 
-def create_result_path(folder: Path, name: str) -> Path:
-    """Return the path of a file in a new, empty folder, also when the same attempt is repeated."""
-    if folder.is_dir():
-        remove_folder(folder)
-    folder.mkdir(mode=0o700, parents=True)
-    return folder / name
-
-
 _CMD_SHOWN_LINES = 10
 
 
@@ -138,29 +187,24 @@ class CommandArchitect:
         return f"cmd:{self.command}"
 
     def review(self, request: ReviewRequest, site: ExecutionContext) -> ReviewOutcome:
-        question, answer = site.scratch / "review.json", create_result_path(site.scratch / "verdict", "verdict.json")
-        question.write_text(f"{request.model_dump_json(indent=2)}\n", "utf-8")
-        tail = OutputTail()
-        execution = site.run(
-            ShellCommand(
-                command=self.command,
-                seconds=request.deadline_seconds,
-                env={"PROOFSTONE_ATTEMPT": str(request.attempt), "PROOFSTONE_TASK_ID": request.task_id},
-                reads={"PROOFSTONE_REVIEW": question},
-                writes={"PROOFSTONE_VERDICT": answer},
-                on_output=tail.add,
-            )
+        call = call_program(
+            self.command,
+            site,
+            ("PROOFSTONE_REVIEW", f"{request.model_dump_json(indent=2)}\n"),
+            "PROOFSTONE_VERDICT",
+            seconds=request.deadline_seconds,
+            env={"PROOFSTONE_ATTEMPT": str(request.attempt), "PROOFSTONE_TASK_ID": request.task_id},
         )
-        if ended := find_failed_outcome(execution):
-            return build_aborted_review(ended)
-        written = read_output_file(answer)
-        if written is None:
-            output = tail.lines(_CMD_SHOWN_LINES)
-            why = f"nothing was written to $PROOFSTONE_VERDICT (exit code {execution.exit_code})"
+        if call.failure:
+            return build_aborted_review(call.failure)
+        code = call.execution.exit_code
+        if call.written is None:
+            output = call.tail.lines(_CMD_SHOWN_LINES)
+            why = f"nothing was written to $PROOFSTONE_VERDICT (exit code {code})"
             return NoVerdict(why=why + (f":\n{output}" if output else ""))
-        verdict = parse_verdict(written, self.spec)
-        if execution.exit_code and _is_approval(verdict):
-            return NoVerdict(why=f"it approves, but ended with exit code {execution.exit_code}")
+        verdict = parse_verdict(call.written, self.spec)
+        if code and _is_approval(verdict):
+            return NoVerdict(why=f"it approves, but ended with exit code {code}")
         return verdict
 
 

@@ -25,7 +25,7 @@ from proofstone.agents.backends.programs.preset import FileArgument, Invocation,
 from proofstone.agents.backends.transcript import build_tool_calls, parse_tool_calls, render_program_prompt
 from proofstone.agents.executors.context import ExecutionContext, ShellCommand
 from proofstone.agents.executors.output import OutputTail, read_output_file
-from proofstone.agents.executors.programs import create_result_path, find_failed_outcome
+from proofstone.agents.executors.programs import find_failed_outcome
 from proofstone.agents.models import Activity, ActivityKind, Conversation, Fault, FaultKind, Turn
 from proofstone.agents.roles.models.gate import ExecutorResult, ExecutorStatus
 from proofstone.agents.roles.models.solve import SolveExecutionOutput
@@ -71,7 +71,8 @@ def prepare_run(
         input_files = dict(invocation.files) | (
             {"PROOFSTONE_PROMPT": invocation.stdin} if invocation.stdin is not None else {}
         )
-        errors = create_result_path(folder / "errors", "errors.txt")
+        errors = folder / "errors" / "errors.txt"
+        errors.parent.mkdir(mode=0o700)
         variables = read_user_variables(program)
         job = ShellCommand(
             command=_build_command(program, invocation),
