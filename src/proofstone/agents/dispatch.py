@@ -3,8 +3,8 @@
 Every entry of the conversation is published on the bus before anything depends on it. An answer is written in one
 transaction with its turn and with the rows that its step adds. A dispatch that was cut short by a crash or a spent
 budget resumes from its messages: recorded turns are not requested, and paid for, again. Changes that its tools made to
-the work tree are replayed, because the work tree is new. A message at a turn boundary is recorded with the state of the
-attendant, so the attendant resumes from there too.
+the work tree are replayed, because the work tree is new. At each turn boundary the supervisor's state is recorded with
+its message, so that it can resume too.
 """
 
 from __future__ import annotations
@@ -64,15 +64,16 @@ from proofstone.runtime.journal import RowWriter
 from proofstone.runtime.workflow import Handler, Handlers, Operation, drive
 
 ENGINE_NAME: Final = "engine"
-_SHOWN: Final = 120
-_ROW: Final = 58
+_MAX_SHOWN: Final = 120
+_MAX_ROW: Final = 58
 """The width of a row in a live view."""
-_LINE: Final = 240
+_MAX_LINE: Final = 240
 _TURN: Final = "Turn"
 
 
 AnswerCallback = Callable[[DispatchResult, RowWriter], object]
-"""Called with an answer before it is recorded. It must write once; its rows share a transaction with the answer."""
+"""Called with an answer before it is recorded. It must call the writer exactly once; its rows share a transaction with
+the answer."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +90,11 @@ class DispatchRequest:
     check: AnswerCheck = lambda _: ""
     """Checks an answer that matches the schema: returns why it cannot be right, or an empty text."""
     first_rows: tuple[LedgerRow, ...] = ()
-    """Rows to write with its first message."""
+    """Rows that are written with the first message of the dispatch."""
     on_answer: AnswerCallback | None = None
-    """Adds rows that are written with the answer."""
+    """Called with the answer; writes it together with further rows."""
     create_supervisor: Callable[[DispatchKey], Supervisor | None] = lambda _: None
-    """Creates the attendant of a dispatch, which may send a message at each turn boundary."""
+    """Creates the supervisor of a dispatch, which may send a message at each turn boundary."""
 
     def with_scope(self, scope: tuple[str, ...]) -> DispatchRequest:
         """Return a copy whose agent may change only the files in `scope`."""
@@ -112,7 +113,7 @@ class Dispatcher:
     """A factor for the pauses before a retry. Tests set it to 0."""
 
     def dispatch(self, role: Role, occasion: DispatchKey, errand: DispatchRequest) -> DispatchResult:
-        """Dispatch, and dispatch once more if the fault may have been a coincidence."""
+        """Dispatch, and dispatch once more after a fault that a repetition may cure."""
         again = occasion.model_copy(update={"dispatch": occasion.dispatch + 1})
         if again.id in self.recorded_dispatches:  # an earlier process had already begun the second dispatch
             return self.dispatch_once(role, again, errand)
@@ -133,7 +134,7 @@ class Dispatcher:
             entries=(EngineMessage(text=errand.text),),
         )
         recorded = self.recorded_dispatches.get(occasion.id, DispatchRecord())
-        return _RunningDispatch(self, role, occasion, errand, recorded).go(conversation)
+        return _RunningDispatch(self, role, occasion, errand, recorded).run(conversation)
 
 
 class _RunningDispatch:
@@ -147,20 +148,20 @@ class _RunningDispatch:
         errand: DispatchRequest,
         recorded: DispatchRecord,
     ) -> None:
-        self._shell = dispatcher
+        self._dispatcher = dispatcher
         self._role = role
         self._occasion = occasion
-        self._original_errand = errand
+        self._original_request = errand
         self._recorded = recorded if recorded.can_resume else recorded.next_take()
         self._started = time.monotonic()
         self._started_at = format_now()
-        self._pending_letters: list[OutgoingMessage] = []
+        self._pending_messages: list[OutgoingMessage] = []
         self._first_rows = errand.first_rows
         self._reset()
 
     def _reset(self) -> None:
-        self._errand = self._original_errand
-        self._attendant = self._errand.create_supervisor(self._occasion)
+        self._request = self._original_request
+        self._supervisor = self._request.create_supervisor(self._occasion)
         self._turns = 0
         self._boundaries = 0
         self._open_question = ""
@@ -171,15 +172,15 @@ class _RunningDispatch:
         self._usage = Usage()
         self._model = ""
 
-    def go(self, conversation: Conversation) -> DispatchResult:
+    def run(self, conversation: Conversation) -> DispatchResult:
         try:
-            return self._run(conversation)
+            return self._run_once(conversation)
         except ReplayMismatchError:
             self._recorded = self._recorded.next_take()
             self._reset()
-            return self._run(conversation)
+            return self._run_once(conversation)
 
-    def _run(self, conversation: Conversation) -> DispatchResult:
+    def _run_once(self, conversation: Conversation) -> DispatchResult:
         request = conversation.entries[0]
         self._queue(
             ENGINE_NAME, "Dispatch", "begun", {"occasion": dump_json(self._occasion), "request": dump_json(request)}
@@ -187,8 +188,8 @@ class _RunningDispatch:
         self._flush(*self._first_rows, durable=False)
         self._first_rows = ()
         try:
-            errand, role = self._errand, self._role
-            is_attended = self._attendant is not None
+            errand, role = self._request, self._role
+            is_attended = self._supervisor is not None
             talk = run_conversation(conversation, role.output, role.tool_calls, errand.check, attended=is_attended)
             ended = drive(talk, self._handlers)
             dispatched = self._build_result(ended)
@@ -204,15 +205,15 @@ class _RunningDispatch:
         header = self._build_header(dispatched, output)
         body = {"output": dump_json(header), "completion": dump_json(dispatched.completion)}
         self._queue(self._occasion.agent, "Output", "output", body)
-        if self._errand.on_answer:
-            self._errand.on_answer(dispatched, self._flush)
+        if self._request.on_answer:
+            self._request.on_answer(dispatched, self._flush)
 
     @property
     def _handlers(self) -> Handlers:
-        """The handler of each effect of the conversation. The bus is its journal."""
+        """The handler of each effect. `drive` gets no journal: each effect is recorded on the bus."""
         return {
-            RequestTurn: self._handle(lambda effect: self._think(effect.conversation)),
-            UseTool: self._handle(lambda effect: self._use(effect.call)),
+            RequestTurn: self._handle(lambda effect: self._take_turn(effect.conversation)),
+            UseTool: self._handle(lambda effect: self._use_tool(effect.call)),
             RecordToolResult: self._handle(
                 lambda effect: self._check_limits(spending=False) or self._record_result(effect.result)
             ),
@@ -222,7 +223,7 @@ class _RunningDispatch:
         }
 
     def _handle(self, perform: Callable[[Any], ConversationEffectResult]) -> Handler:
-        """Return a handler. What was said so far is written before the next effect is performed."""
+        """Return a handler. Queued messages are written before the effect is performed."""
 
         def perform_after_flush(effect: ConversationEffect) -> ConversationEffectResult:
             self._flush()
@@ -232,42 +233,42 @@ class _RunningDispatch:
 
     def _record_repair(self, request: RecordRepair) -> None:
         number = request.message.repair
-        self._errand.site.on_progress(f"the answer does not match the schema; asked again ({number})")
+        self._request.site.on_progress(f"the answer does not match the schema; asked again ({number})")
         self._publish(ENGINE_NAME, "Repair", f"repair-{number}", {"text": request.message.text, "repair": number})
 
-    # The requests of the conversation.
+    # The effects of the conversation.
 
     def _pass_boundary(self, at: TurnBoundary) -> Interjection | Fault | None:
-        """Ask the attendant for an interjection, and record it with the attendant's state."""
-        attendant, number = self._attendant, self._boundaries
-        if attendant is None:
+        """Ask the supervisor for an interjection, and record it with the supervisor's state."""
+        supervisor, number = self._supervisor, self._boundaries
+        if supervisor is None:
             return None
         self._boundaries += 1
         decision: Interjection | Fault | None
         if number < len(self._recorded.boundaries):
-            decision = attendant.restore(at, self._recorded.boundaries[number])
+            decision = supervisor.restore(at, self._recorded.boundaries[number])
         elif stop := self._check_limits(spending=False):
             decision = stop
         else:
-            decision = attendant.interject(at)
+            decision = supervisor.interject(at)
             if not isinstance(decision, Fault):
                 message: JsonValue = dump_json(decision.message) if decision else None
-                body: dict[str, JsonValue] = {"boundary": number, "told": message, "standing": dict(attendant.state)}
+                body: dict[str, JsonValue] = {"boundary": number, "told": message, "standing": dict(supervisor.state)}
                 self._queue(ENGINE_NAME, "Attended", f"attended-{number}", body)
         if isinstance(decision, Interjection):
             self._open_question = decision.message.asked
             self._show_message(decision.message, is_replay=number < len(self._recorded.boundaries))
             if decision.scope is not None:
-                self._errand = self._errand.with_scope(decision.scope)
+                self._request = self._request.with_scope(decision.scope)
         return decision
 
     def _show_message(self, message: EngineMessage, *, is_replay: bool) -> None:
         """Show the message in the live view, and a question also in a permanent line unless it is a replay."""
-        self._errand.site.on_progress(format_message_line(message, _ROW))
+        self._request.site.on_progress(format_message_line(message, _MAX_ROW))
         if message.asked and not is_replay:
-            self._errand.site.say(format_message_line(message, _LINE))
+            self._request.site.say(format_message_line(message, _MAX_LINE))
 
-    def _think(self, conversation: Conversation) -> Turn | Fault:
+    def _take_turn(self, conversation: Conversation) -> Turn | Fault:
         if self._turns < len(self._recorded.turns):
             turn = self._recorded.turns[self._turns]
             self._count_turn(turn)
@@ -275,7 +276,7 @@ class _RunningDispatch:
         if stop := self._check_limits():
             return stop
         began = time.monotonic()
-        turn_or_fault = self._request_turn(conversation)
+        turn_or_fault = self._call_backend(conversation)
         seconds = time.monotonic() - began
         if isinstance(turn_or_fault, Fault):
             # The turn only knows the remaining time, so the limit of the whole dispatch explains the fault better.
@@ -289,17 +290,19 @@ class _RunningDispatch:
         if self._open_question:
             body["asked"] = self._open_question  # separates the cost of questions from the cost of the work
         self._queue(self._occasion.agent, _TURN, f"turn-{self._turns}", body)
-        self._shell.meter.add(self._role.name, self._occasion.task, BudgetUsage.from_turn(turn_or_fault.usage, seconds))
-        self._shell.on_spending(self._shell.meter.get_spent())
+        self._dispatcher.meter.add(
+            self._role.name, self._occasion.task, BudgetUsage.from_turn(turn_or_fault.usage, seconds)
+        )
+        self._dispatcher.on_spending(self._dispatcher.meter.get_spent())
         self._count_turn(turn_or_fault)
         return turn_or_fault
 
-    def _request_turn(self, conversation: Conversation) -> Turn | Fault:
-        site, attendant = replace(self._errand.site, on_activity=self._record_activity), self._attendant
-        if attendant is None:
-            return self._errand.backend.turn(conversation, site, self._remaining_seconds())
-        with attendant.observe_turn(site, self._send_during_turn) as observed:
-            turn = self._errand.backend.turn(conversation, observed.site, self._remaining_seconds())
+    def _call_backend(self, conversation: Conversation) -> Turn | Fault:
+        site, supervisor = replace(self._request.site, on_activity=self._record_activity), self._supervisor
+        if supervisor is None:
+            return self._request.backend.turn(conversation, site, self._remaining_seconds())
+        with supervisor.observe_turn(site, self._send_during_turn) as observed:
+            turn = self._request.backend.turn(conversation, observed.site, self._remaining_seconds())
         if (stopped := observed.stop_fault) is None:
             return turn
         return stopped.model_copy(update={"usage": turn.usage, "acted": turn.acted})  # a stopped turn costs money too
@@ -308,23 +311,23 @@ class _RunningDispatch:
         """Send a message to an agent during its turn, when there is no boundary to wait for."""
         name = f"aloud-{self._turns}-{secrets.token_hex(8)}"
         message: JsonValue = dump_json(EngineMessage(text=text, asked=asked))
-        self._shell.bus.write(
-            [self._build_letter(ENGINE_NAME, "Aloud", name, {"told": message})]
+        self._dispatcher.bus.write(
+            [self._build_message(ENGINE_NAME, "Aloud", name, {"told": message})]
         )  # runs on another thread
 
     def _record_activity(self, activity: Activity) -> None:
         """Record an activity of a program. It is never replayed, so its id need not be the same after a crash."""
         name = f"activity-{self._turns}-{secrets.token_hex(8)}"
-        letter = self._build_letter(self._occasion.agent, "Activity", name, {"activity": dump_json(activity)})
-        self._shell.bus.write([letter])  # may run on any thread
+        message = self._build_message(self._occasion.agent, "Activity", name, {"activity": dump_json(activity)})
+        self._dispatcher.bus.write([message])  # may run on any thread
         self._refusals += activity.kind is ActivityKind.REFUSED
 
     def _record_fault(self, fault: Fault, seconds: float) -> None:
         """Record a fault and count its cost."""
         body: dict[str, JsonValue] = {"fault": dump_json(fault), "seconds": round(seconds, 3)}
         self._publish(self._occasion.agent, "Fault", f"fault-{self._turns}-{self._faults}", body)
-        self._shell.meter.add(self._role.name, self._occasion.task, BudgetUsage.from_turn(fault.usage, seconds))
-        self._shell.on_spending(self._shell.meter.get_spent())
+        self._dispatcher.meter.add(self._role.name, self._occasion.task, BudgetUsage.from_turn(fault.usage, seconds))
+        self._dispatcher.on_spending(self._dispatcher.meter.get_spent())
         self._usage = self._usage + fault.usage
         self._faults += 1
         self._last_fault = fault
@@ -334,18 +337,19 @@ class _RunningDispatch:
         self._usage = self._usage + turn.usage
         self._model = turn.model or self._model
 
-    def _use(self, call: ToolCall) -> ToolResult | Fault:
+    def _use_tool(self, call: ToolCall) -> ToolResult | Fault:
         recorded_results = self._recorded.results[self._results : self._results + 1]
         if stop := self._check_limits(spending=not recorded_results):
             return stop
-        for recorded in recorded_results:
+        if recorded_results:
+            (recorded,) = recorded_results
             return self._replay_tool(call, recorded) or self._record_result(recorded)
-        self._errand.site.on_progress(f"▸ {summarize_call(call)}")
+        self._request.site.on_progress(f"▸ {summarize_call(call)}")
         fault_point("agent.before-tool")
         began = time.monotonic()
-        result = self._errand.toolbox.call(call, self._remaining_seconds())
+        result = self._request.toolbox.call(call, self._remaining_seconds())
         fault_point("agent.after-tool")
-        if self._errand.site.cancel.is_set():
+        if self._request.site.cancel.is_set():
             return _CANCELLED  # the tool was stopped: it is called again when the run resumes
         return self._record_result(result, time.monotonic() - began)
 
@@ -353,7 +357,7 @@ class _RunningDispatch:
         """Repeat what the tool did to the old work tree. A tool that only reads need not be repeated."""
         if recorded.refused is not None or recorded.repeated or recorded.name not in WRITING_TOOLS:
             return None
-        result = self._errand.toolbox.call(call, self._remaining_seconds())
+        result = self._request.toolbox.call(call, self._remaining_seconds())
         if stop := self._check_limits(spending=False):
             return stop
         if result.ok != recorded.ok:
@@ -364,37 +368,37 @@ class _RunningDispatch:
         if self._results >= len(self._recorded.results):
             body: dict[str, JsonValue] = {"result": dump_json(result), "seconds": round(seconds, 3)}
             self._publish(ENGINE_NAME, "ToolResult", f"result-{self._results}", body)
-            self._shell.meter.add(self._role.name, self._occasion.task, BudgetUsage(tool_calls=1, seconds=seconds))
+            self._dispatcher.meter.add(self._role.name, self._occasion.task, BudgetUsage(tool_calls=1, seconds=seconds))
         self._results += 1
         self._refusals += result.refused is not None
         if result.refused is not None:
-            self._errand.site.on_progress(f"✗ {result.name}: {result.text[:_SHOWN]}")
+            self._request.site.on_progress(f"✗ {result.name}: {result.text[:_MAX_SHOWN]}")
         return result
 
     def _pause(self, request: WaitForRetry) -> Fault | None:
         """Wait before a retry. The pause counts towards the deadline."""
-        left, seconds = self._remaining_seconds(), request.seconds * self._shell.pause_factor
+        left, seconds = self._remaining_seconds(), request.seconds * self._dispatcher.pause_factor
         if left is not None and seconds >= left:
             return request.fault
-        self._errand.site.say(f"{self._occasion.agent}: {request.fault.why} (asked again in {seconds:g} s)")
-        if self._errand.site.cancel.wait(seconds):
+        self._request.site.say(f"{self._occasion.agent}: {request.fault.why} (next attempt in {seconds:g} s)")
+        if self._request.site.cancel.wait(seconds):
             return _CANCELLED
         return None
 
     # The limits of the dispatch.
 
     def _check_limits(self, *, spending: bool = True) -> Fault | None:
-        if self._errand.site.cancel.is_set():
+        if self._request.site.cancel.is_set():
             return _CANCELLED
         left = self._remaining_seconds()
         if left is not None and left <= 0:
-            return Fault(kind=FaultKind.TIMEOUT, why=f"not finished after {self._errand.seconds:g} s")
-        if spending and (why := self._shell.meter.explain_spent_budget(self._role.name, self._occasion.task)):
+            return Fault(kind=FaultKind.TIMEOUT, why=f"not finished after {self._request.seconds:g} s")
+        if spending and (why := self._dispatcher.meter.explain_spent_budget(self._role.name, self._occasion.task)):
             return Fault(kind=FaultKind.BUDGET, why=why)
         return None
 
     def _remaining_seconds(self) -> float | None:
-        seconds = self._errand.seconds
+        seconds = self._request.seconds
         return None if seconds is None else seconds - (time.monotonic() - self._started)
 
     def _build_result(self, ended: ConversationEnd) -> DispatchResult:
@@ -430,10 +434,10 @@ class _RunningDispatch:
         self._flush()
 
     def _queue(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> None:
-        """Queue a message. It is written with the next one, before anything depends on it."""
-        self._pending_letters.append(self._build_letter(sender, type, name, payload))
+        """Queue a message. It is written by the next `_flush`, at the latest before the next effect."""
+        self._pending_messages.append(self._build_message(sender, type, name, payload))
 
-    def _build_letter(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> OutgoingMessage:
+    def _build_message(self, sender: str, type: str, name: str, payload: Mapping[str, JsonValue]) -> OutgoingMessage:
         """Build a message whose id is the same after a crash, so that a recorded message is not written again."""
         agent, id = self._occasion.agent, self._occasion.id
         recipient = agent if sender == ENGINE_NAME else ENGINE_NAME
@@ -443,9 +447,9 @@ class _RunningDispatch:
 
     def _flush(self, *also: LedgerRow, durable: bool = True) -> None:
         """Write the queued messages and these rows in one transaction."""
-        letters, self._pending_letters = self._pending_letters, []
-        self._shell.bus.write(letters, also, durable=durable)
-        if any(letter.type == _TURN for letter in letters):
+        messages, self._pending_messages = self._pending_messages, []
+        self._dispatcher.bus.write(messages, also, durable=durable)
+        if any(message.type == _TURN for message in messages):
             fault_point("agent.after-turn")
 
 
@@ -460,7 +464,7 @@ _CANCELLED: Final = Fault(kind=FaultKind.CANCELLED, why="interrupted")
 def summarize_call(call: ToolCall) -> str:
     """Return a tool call as one line for the live view."""
     arguments = " ".join(str(value).split("\n")[0] for value in call.arguments.values())
-    return f"{call.name} {arguments}"[:_SHOWN]
+    return f"{call.name} {arguments}"[:_MAX_SHOWN]
 
 
 def dump_json(value: FrozenModel) -> dict[str, JsonValue]:

@@ -1,10 +1,8 @@
 """Agents as executors and architects of the gate.
 
 An executor is an agent (`api:`, `cli:`, `acp:` or `script:`), with `cmd:` and `human` as possible fallbacks; it may
-change the files that the task declares. An architect is an `api:` or `script:` agent; it looks at the candidate and can
-change nothing. `GateAgentFactory` chooses between agents, which run in the engine's own loop, and programs and people,
-who have
-their own tools.
+change the files that the task declares. An architect looks at the candidate and can change nothing. `GateAgentFactory`
+builds either: agents run in the engine's own loop; programs and people bring their own tools.
 """
 
 from __future__ import annotations
@@ -85,12 +83,12 @@ class GateSupervisor(Supervisor, Protocol):
 
 
 CreateGateSupervisor = Callable[[Assignment, ExecutionContext, DispatchKey], GateSupervisor | None]
-"""Creates the attendant of an assignment, or None if the agent is not supervised."""
+"""Creates the supervisor of an assignment, or None if the agent is not supervised."""
 
 
 @dataclass(frozen=True)
 class AgentExecutor(GateAgent):
-    """Implements `agents.executors.Executor`."""
+    """Implements `agents.executors.context.Executor`."""
 
     create_supervisor: CreateGateSupervisor = lambda _assignment, _site, _occasion: None
 
@@ -104,18 +102,21 @@ class AgentExecutor(GateAgent):
             task_name=assignment.task_name,
             attempt=assignment.attempt,
         )
-        attendants: list[GateSupervisor] = []
+        supervisors: list[GateSupervisor] = []
 
-        def attends(occasion: DispatchKey) -> GateSupervisor | None:
-            attendant = self.create_supervisor(assignment, site, occasion)
-            attendants[:] = [attendant] if attendant else []
-            return attendant
+        def create_supervisor(occasion: DispatchKey) -> GateSupervisor | None:
+            supervisor = self.create_supervisor(assignment, site, occasion)
+            supervisors[:] = [supervisor] if supervisor else []
+            return supervisor
 
-        errand = replace(self.build_request(EXECUTOR, assignment, site, assignment.files), create_supervisor=attends)
+        request = self.build_request(EXECUTOR, assignment, site, assignment.files)
+        request = replace(request, create_supervisor=create_supervisor)
         # Dispatch once, because the gate itself counts attempts.
-        dispatched = self.dispatcher.dispatch_once(EXECUTOR, occasion, errand)
+        dispatched = self.dispatcher.dispatch_once(EXECUTOR, occasion, request)
         outcome = build_execution_outcome(dispatched, round((time.monotonic() - began) * 1000), self.spec)
-        return replace(outcome, findings=tuple(finding for attendant in attendants for finding in attendant.findings))
+        return replace(
+            outcome, findings=tuple(finding for supervisor in supervisors for finding in supervisor.findings)
+        )
 
 
 def build_execution_outcome(dispatched: DispatchResult, milliseconds: int, spec: str) -> ExecutionOutcome:
@@ -152,7 +153,7 @@ def build_service_error(fault: Fault, spec: str) -> ProofstoneError:
 
 @dataclass(frozen=True)
 class AgentArchitect(GateAgent):
-    """Implements `agents.executors.Architect`."""
+    """Implements `agents.executors.context.Architect`."""
 
     def review(self, request: ReviewRequest, site: ExecutionContext) -> ReviewOutcome:
         occasion = DispatchKey(
@@ -186,9 +187,9 @@ def _format_step(request: ReviewRequest) -> str:
 
 
 AskJudge = Callable[[JudgeRequest, DispatchKey, ExecutionContext], DispatchResult]
-"""Asks the judge, at the site of the agent that is judged."""
+"""Asks the judge in the work tree of the judged agent."""
 AGENT_SPEC_KINDS: Final = ("api", "acp", "cli", "script")
-"""The kinds of specs whose backends add turns to a conversation of the engine."""
+"""The kinds of specs that name an agent, not a program (`cmd`) or a person (`human`)."""
 
 
 @dataclass(frozen=True)

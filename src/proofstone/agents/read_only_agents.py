@@ -49,7 +49,7 @@ class ReadOnlyRequest:
 
 
 CreateSupervisor = Callable[[DispatchKey], Supervisor | None]
-"""Creates the attendant of a dispatch, or None if the agent is not supervised."""
+"""Creates the supervisor of a dispatch, or None if the agent is not supervised."""
 
 
 @dataclass

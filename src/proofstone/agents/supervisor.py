@@ -1,4 +1,4 @@
-"""The interface of an attendant, which supervises an agent at each turn boundary and during a turn."""
+"""The interface of an supervisor, which supervises an agent at each turn boundary and during a turn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ agent's behaviour shows whether it was received."""
 
 @dataclass(frozen=True)
 class BoundaryRecord:
-    """A turn boundary in the ledger: the message that was sent there, and the attendant's state at that time."""
+    """A turn boundary in the ledger: the message that was sent there, and the supervisor's state at that time."""
 
     message: EngineMessage | None
     state: Mapping[str, JsonValue]
@@ -28,18 +28,17 @@ class BoundaryRecord:
 
 @dataclass
 class TurnObservation:
-    """A turn that an attendant observes."""
+    """A turn that an supervisor observes."""
 
     site: ExecutionContext
-    """The site for the backend. It reports the agent's activity to the attendant."""
+    """The site for the backend. It reports the agent's activity to the supervisor."""
     stop_fault: Fault | None = None
-    """Why the attendant stopped the turn, if it did."""
+    """Why the supervisor stopped the turn, if it did."""
 
 
 class Supervisor(Protocol):
-    """Supervises an agent. `send_command` decides and updates the state; `standing` is the whole state; `recall`
-    restores the
-    state from the ledger and decides nothing."""
+    """Supervises an agent. `interject` decides and updates the state; `state` is the whole state; `restore` restores it
+    from the ledger and decides nothing."""
 
     @property
     def state(self) -> Mapping[str, JsonValue]: ...

@@ -1,7 +1,7 @@
 """The open questions of a run of any command, and the answers of a person.
 
 A run that asks something stops, or goes on with what does not depend on the answer. An answer is recorded in the
-ledger; the process that works on the run applies it, or the next `proofstone resume`.
+ledger. It is applied by the process that works on the run, or else by the next `proofstone resume`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from proofstone.solve.journal import SolveJournal
 
 GOAL_QUESTION: Final = "goal"
 """The id of the question that a run of `proofstone solve` asks about its goal."""
-OPTIONS_WITH_NOTE: Final = frozenset(("expand", "modify", "rejected", "revise"))
-"""Answers that need a note, because the agents would not know what the person wants."""
+OPTIONS_REQUIRING_NOTE: Final = frozenset(("expand", "modify", "rejected", "revise"))
+"""Options that require a note: without it the agents would not know what to change."""
 _TASK_ANSWERS: Final[Mapping[QuestionKind, tuple[str, ...]]] = {
     QuestionKind.CHECKPOINT: ("done",),
     QuestionKind.WORK: ("done",),
@@ -50,6 +50,7 @@ class RunQuestion:
     run_id: str
     """The run that asks: the run itself or a part of it."""
     command: str
+    """The kind of run: `gate`, `run`, `verify-plan` or `solve`."""
     id: str
     """The task, the approval gate or the challenge that the question is about."""
     text: str
@@ -59,16 +60,16 @@ class RunQuestion:
 
 
 def list_questions(run: RunReference, home: Path | None = None) -> tuple[RunQuestion, ...]:
-    """Return the open questions of a run and of its parts."""
+    """Return the open questions of a run; if it has none, those of its latest child run."""
     home = ensure_private_home(home)
-    own = _READERS[run.command](run.run_id, home) if run.command in _READERS else ()
+    own = _QUESTION_READERS[run.command](run.run_id, home) if run.command in _QUESTION_READERS else ()
     with closing(open_ledger(home, "read")) as ledger:
         children = [stored.row.payload for stored in ledger.read(EventRow, run_id=run.run_id, type=CHILD_RUN_EVENT)]
     if own or not children:
         return own
     last = children[-1]  # earlier parts have ended
     command = {"plan": PLAN_GATE_RUNS.command, "gate": "gate"}[str(last["kind"])]
-    return _READERS[command](str(last["run_id"]), home)
+    return _QUESTION_READERS[command](str(last["run_id"]), home)
 
 
 def _read_gate_questions(run_id: str, home: Path) -> tuple[RunQuestion, ...]:
@@ -107,7 +108,7 @@ def _read_solve_questions(run_id: str, home: Path) -> tuple[RunQuestion, ...]:
     return (RunQuestion(run_id, "solve", GOAL_QUESTION, report.question),) if report and report.question else ()
 
 
-_READERS: Final[Mapping[str, Callable[[str, Path], tuple[RunQuestion, ...]]]] = {
+_QUESTION_READERS: Final[Mapping[str, Callable[[str, Path], tuple[RunQuestion, ...]]]] = {
     "gate": _read_gate_questions,
     "run": _read_pipeline_questions,
     "verify-plan": _read_plan_questions,
@@ -122,19 +123,21 @@ def answer_question(question: RunQuestion, answer: str, note: str, by: str, home
     if not answer.strip():
         raise InputError(f"{question.id}: the answer is empty")
     if not question.takes_any_text and answer not in question.options:
-        raise InputError(f"{question.id}: {answer!r} is no answer", hint=f"say {' or '.join(question.options)}")
-    if answer in OPTIONS_WITH_NOTE and answer in question.options and not note.strip():
         raise InputError(
-            f"{question.id}: {answer} needs a note, which the agents receive",
+            f"{question.id}: {answer!r} is not one of the options", hint=f"answer with {' or '.join(question.options)}"
+        )
+    if answer in OPTIONS_REQUIRING_NOTE and answer in question.options and not note.strip():
+        raise InputError(
+            f"{question.id}: `{answer}` needs a note that tells the agents what to change",
             hint='for instance --note "an empty list is not handled"',
         )
-    _WRITERS[question.command](question, answer, note, by, home)
+    _ANSWER_RECORDERS[question.command](question, answer, note, by, home)
 
 
 def _answer_gate(question: RunQuestion, answer: str, note: str, by: str, home: Path) -> None:
-    is_word = answer in question.options
-    kind = UserCommandKind(answer) if is_word else UserCommandKind.DONE
-    text = note if is_word else f"{answer}\n{note}".strip()
+    is_option = answer in question.options
+    kind = UserCommandKind(answer) if is_option else UserCommandKind.DONE
+    text = note if is_option else f"{answer}\n{note}".strip()
     record_command(question.run_id, question.id, UserCommand(kind=kind, by=by, text=text), home)
 
 
@@ -156,7 +159,7 @@ def _answer_solve(question: RunQuestion, answer: str, note: str, by: str, home: 
         SolveJournal.load(ledger, question.run_id).record_answer(question.text, f"{answer}\n{note}".strip(), by)
 
 
-_WRITERS: Final[Mapping[str, Callable[[RunQuestion, str, str, str, Path], None]]] = {
+_ANSWER_RECORDERS: Final[Mapping[str, Callable[[RunQuestion, str, str, str, Path], None]]] = {
     "gate": _answer_gate,
     "run": _answer_pipeline,
     "verify-plan": _answer_plan,

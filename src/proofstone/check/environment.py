@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,6 +67,9 @@ CREDENTIAL_PATHS = (
     ".config/opencode", ".local/state/opencode", ".local/share/goose", ".config/mini-swe-agent", ".config/gh-copilot",
     ".aider", ".aider.conf.yml",
 )  # fmt: skip
+
+_PYENV_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""The name of a version in the folder of pyenv: a single file name."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,20 @@ class CheckEnvironment:
             if self._is_visible(prefix / "bin" / "python"):
                 return prefix / "bin" / "python"
         executable = shutil.which("python3", path=self.path) or shutil.which("python", path=self.path)
-        return Path(executable) if executable else None
+        return self._find_behind_shim(Path(executable), package) if executable else None
+
+    def _find_behind_shim(self, program: Path, package: str) -> Path:
+        """Return the interpreter that a shim of pyenv starts, or the program itself. The shim starts dozens of programs
+        every time, and its own file says nothing about the installed packages. A project that chooses its version
+        with `.python-version` keeps the shim, because the base may choose another version than the change."""
+        folder = self.root / package
+        chooses = any((above / ".python-version").exists() for above in (folder, *folder.parents))
+        if program.parent.name != "shims" or chooses:
+            return program
+        manager = program.parent.parent
+        chosen = self.variables.get("PYENV_VERSION") or _read_first_line(manager / "version")
+        real = manager / "versions" / chosen / "bin" / program.name
+        return real if _PYENV_VERSION.fullmatch(chosen) and os.access(real, os.X_OK) else program
 
     def _is_visible(self, path: Path) -> bool:
         """Return whether checks will see the path: it is on the machine, or the set-up made it."""
@@ -154,7 +171,8 @@ class CheckEnvironment:
     def search_path(self, package: str) -> str:
         """Return PATH for a check: the project's own environment first, then the user's PATH."""
         python = self.python(package)
-        project_folders = [str(python.parent)] if python and self._is_virtual(python) else []
+        is_chosen = python is not None and (self._is_virtual(python) or python.parent.parent.parent.name == "versions")
+        project_folders = [str(python.parent)] if python and is_chosen else []
         for folder in dict.fromkeys((self.root / package, self.root)):
             project_folders.append(str(folder / "node_modules" / ".bin"))
         user_folders = [part for part in self.path.split(os.pathsep) if part and Path(part).is_absolute()]
@@ -282,6 +300,13 @@ def digest_tree(folder: Path, update: DigestUpdate) -> None:
         pending += sorted(below)
         lines.sort()
         update("\n".join((current, *lines)).encode("utf-8", "surrogateescape"))
+
+
+def _read_first_line(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace").split("\n", 1)[0].strip()
+    except OSError:
+        return ""
 
 
 def _stat_interpreter(python: Path, home: Path | None, update: DigestUpdate) -> None:

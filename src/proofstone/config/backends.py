@@ -24,7 +24,7 @@ from proofstone.errors import InputError
 class SettingsModel(BaseModel):
     """The base of all settings models: frozen, without unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
 
 _TEXT = r"[^\x00]"

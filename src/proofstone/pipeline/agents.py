@@ -56,7 +56,7 @@ from proofstone.supervision.supervisor import AgentSupervisor
 
 @dataclass(frozen=True)
 class RequestContext:
-    """What the engine adds to the request of the loop."""
+    """What the engine knows and the loop does not: it is added to the request of an agent."""
 
     run_id: str
     request: str
@@ -65,6 +65,7 @@ class RequestContext:
     """The diff for a code review, and for the knowledge keeper."""
     checks: tuple[CheckSummary, ...] = ()
     events: Sequence[str] = ()
+    """The engine's decisions in this run, for the knowledge keeper."""
     learnt: tuple[str, ...] = ()
     """Lessons of earlier runs, for the planner."""
     added: tuple[str, ...] = ()
@@ -72,6 +73,7 @@ class RequestContext:
 
 
 def build_agent_request(effect: AskAgent, context: RequestContext) -> ReadOnlyRequest:
+    """Return the request of the agent that an effect asks for."""
     match effect:
         case AskResearch():
             request: FrozenModel = ResearchRequest(
@@ -146,21 +148,21 @@ def _make_request(
 
 
 _OPTIONAL_ROLES: Final = ("knowledge",)
-"""Roles that never stop a run, whatever the reason for a missing answer."""
+"""Roles whose unreachable backend does not stop a run."""
 
 
 @dataclass
 class _PendingDispatch:
     """A dispatch until its answer is recorded."""
 
-    one: ReadOnlyRequest
+    request: ReadOnlyRequest
     tree: str
-    begun: TelemetryRow
-    attendant: AgentSupervisor | None = None
+    started_row: TelemetryRow
+    supervisor: AgentSupervisor | None = None
 
     @property
-    def unsure(self) -> list[JsonValue]:
-        return [self.attendant.unjudged_summary] if self.attendant and self.attendant.unjudged_summary else []
+    def uncertainties(self) -> list[JsonValue]:
+        return [self.supervisor.unjudged_summary] if self.supervisor and self.supervisor.unjudged_summary else []
 
 
 @dataclass
@@ -180,7 +182,7 @@ class PipelineAgents:
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def prepare(self, tree: str, commit: str) -> None:
-        """Prepare a tree before several agents read it."""
+        """Create the shared shell of a tree before several agents use it in parallel."""
         self._readers_of(tree, commit).prepare()
 
     def build_operation(self, request: ReadOnlyRequest, tree: str, commit: str) -> Operation[AgentReply | AgentFailure]:
@@ -217,18 +219,18 @@ class PipelineAgents:
             instance=request.occasion.focus,
             started_at=format_now(),
         )
-        pending, readers, attending = (
+        pending, readers, supervision = (
             _PendingDispatch(request, tree, started),
             self._readers_of(tree, commit),
             self.supervision,
         )
 
-        def attends(occasion: DispatchKey) -> AgentSupervisor | None:
-            pending.attendant = attending.attendant_for(request, readers, occasion) if attending else None
-            return pending.attendant
+        def create_supervisor(occasion: DispatchKey) -> AgentSupervisor | None:
+            pending.supervisor = supervision.supervisor_for(request, readers, occasion) if supervision else None
+            return pending.supervisor
 
         record = partial(self._record_answer, pending)
-        dispatched = readers.dispatch(request, beginning=(started,), ending=record, attends=attends)
+        dispatched = readers.dispatch(request, beginning=(started,), ending=record, attends=create_supervisor)
         answer = _read_answer(request, dispatched)
         if isinstance(answer, Fault):
             raise_if_fatal(answer, request.occasion.agent)
@@ -245,7 +247,7 @@ class PipelineAgents:
         self, pending: _PendingDispatch, dispatched: DispatchResult, write: RowWriter | None = None
     ) -> Mapping[str, JsonValue]:
         """Record the answer as a step of the run and of the telemetry."""
-        request, started = pending.one, pending.begun
+        request, started = pending.request, pending.started_row
         answer = _read_answer(request, dispatched)
         is_fault = isinstance(answer, Fault)
         ended = started.model_copy(
@@ -264,7 +266,7 @@ class PipelineAgents:
         if isinstance(answer, Fault):
             payload |= {"why": answer.why, "once": _was_dispatched_once(dispatched)}
         else:
-            payload |= {"output": answer.model_dump(mode="json"), "unsure": pending.unsure}
+            payload |= {"output": answer.model_dump(mode="json"), "unsure": pending.uncertainties}
         verdict = self._verdict_rows(request, answer, pending.tree)
         return self.journal.record(request.occasion.id, request.text, payload, ended, *verdict, write=write)
 
@@ -286,7 +288,7 @@ class PipelineAgents:
         self._stack.close()
 
     def _verdict_rows(self, request: ReadOnlyRequest, answer: FrozenModel | Fault, tree: str) -> tuple[CheckRow, ...]:
-        """Return the verdict of a reviewer as evidence of its own: by run, scope, round and focus."""
+        """Return the ledger row of a reviewer's verdict, or no row for other roles."""
         if not isinstance(answer, PanelOutput) or answer.completion.status is CompletionStatus.ERROR:
             return ()  # a reviewer that reports an error gives no verdict
         worst = [severity for severity in Severity if answer.findings_count[severity]]
@@ -329,9 +331,7 @@ def _to_reply(output: FrozenModel, payload: Mapping[str, JsonValue]) -> AgentRep
 
 
 def _was_dispatched_once(dispatched: DispatchResult) -> bool:
-    """Return whether the agent was dispatched once. After a possibly random fault, the engine dispatches again by
-    itself.
-    """
+    """Return whether the agent was dispatched once. False if the dispatcher has already repeated it."""
     return dispatched.occasion.dispatch == 1
 
 

@@ -53,6 +53,11 @@ class PipelineJournal:
         self.record_event(PIPELINE_NOTE_EVENT, kind=kind, text=text, data=payload)
         return True
 
+    def read_notes(self) -> tuple[str, ...]:
+        """Return the decisions of the loop so far. A resumed run gets the same ones at the same point."""
+        rows = self.ledger.read(EventRow, run_id=self.run_id, type=PIPELINE_NOTE_EVENT, limit=self._note_count)
+        return tuple(f"{stored.row.payload['kind']}: {stored.row.payload['text']}" for stored in rows)
+
     def record_child(self, run_id: str, kind: str, iteration: int) -> None:
         self.record_event(CHILD_RUN_EVENT, run_id=run_id, kind=kind, iteration=iteration)
 

@@ -221,6 +221,7 @@ class PipelineRun:
             request=self.setup.request,
             diff=merged.build_diff() if concerns_code and merged.tip != self.context.base_commit else "",
             checks=self._checks if concerns_code else (),
+            events=self.journal.read_notes() if isinstance(effect, AskKnowledge) else (),
             learnt=self.memory.recall_lessons(self.setup.request) if isinstance(effect, AskPlan) else (),
             added=self._read_additions(f"{PLANNING_POINT_PREFIX}{effect.iteration}")
             if isinstance(effect, AskPlan)

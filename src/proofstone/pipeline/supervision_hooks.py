@@ -50,10 +50,10 @@ class PipelineSupervision:
     board: ContextBoard
     limits: SupervisionLimits
 
-    def attendant_for(
+    def supervisor_for(
         self, request: ReadOnlyRequest, place: ReadOnlyAgents, occasion: DispatchKey
     ) -> AgentSupervisor | None:
-        """Return the attendant of an agent; None if the agent answers only once, or cannot be asked."""
+        """Return the supervisor of an agent; None if the agent answers only once, or cannot be asked."""
         role, backend = request.role.name, _backend_of(place, occasion)
         tier = find_tier(role)
         if tier is SupervisionTier.EXEMPT or explain_not_supervised(role, backend):

@@ -37,7 +37,7 @@ class AgentObserver(Protocol):
     """Observes the agents of a run. Agents work in parallel, so it is called from several threads."""
 
     def on_agent_started(self, agent: str, about: str) -> None:
-        """An agent starts: `planner`, about `round 2`; `researcher:impact`."""
+        """An agent starts. `agent` is its name, such as `researcher:impact`; `about` says what it works on."""
         ...
 
     def on_activity(self, agent: str, line: str) -> None:
@@ -77,17 +77,19 @@ class Operation(Generic[ResultT]):
     input: str = ""
     """Everything that the result depends on. The journal refuses another input under the same name."""
     encode: Callable[[ResultT], Mapping[str, JsonValue] | None] = encode_result
-    """Returns the journal entry of a result, or None for a result that is not final: it is asked for again."""
+    """Returns the journal entry of a result. None for a result that is not final: it is not recorded, and a resumed run
+    performs the effect again."""
     decode: Callable[[Mapping[str, JsonValue]], ResultT] = decode_result
     build_rows: Callable[[ResultT], tuple[LedgerRow, ...]] = lambda _: ()
     """Returns further rows, which are written in one transaction with the journal entry."""
     on_result: Callable[[ResultT], object] = lambda _: None
     """Called with every result before the workflow receives it, whether it was performed or looked up."""
     in_thread: bool = False
-    """Whether it runs in a thread of its own, so that it can be cancelled and run in parallel with others."""
+    """Whether it needs a thread. Then all effects that are yielded with it run in threads, if `drive` has `cancel`."""
     agent: str = ""
     """The agent that performs the effect, for the observer."""
     about: str = ""
+    """What the agent works on, for the observer."""
     describe: Callable[[ResultT], tuple[str, bool]] = lambda _: ("", False)
     """Returns the result in one line, and whether the agent failed."""
 
@@ -156,7 +158,7 @@ def _perform(operation: Operation[ResultT], journal: Journal | None, observer: A
     if observer is not None and operation.agent:
         observer.on_agent_started(operation.agent, operation.about)
     result = operation.perform()
-    # An agent's answer is recorded in one transaction with its last message, by the operation itself.
+    # The operation may have recorded its result itself, as agents do: in one transaction with the last message.
     if journal is not None and operation.step and journal.lookup(operation.step, operation.input) is None:
         payload = operation.encode(result)
         if payload is not None:
@@ -169,14 +171,16 @@ def _perform(operation: Operation[ResultT], journal: Journal | None, observer: A
 
 
 def run_parallel(
-    jobs: Sequence[Callable[[], JobResult]], at_once: int, cancel: threading.Event
+    jobs: Sequence[Callable[[], JobResult]], max_parallel: int, cancel: threading.Event
 ) -> tuple[JobResult, ...]:
-    """Return the results of the jobs, in their order. Whatever ends this call early, such as an interruption, ends all
-    jobs: running jobs check `cancel`, and waiting jobs never start. Only when a provider is unavailable do the other
-    jobs run to their end, because they may use other providers and are paid for. Even a single job gets a thread of its
-    own, so that an interruption never hits it in the middle.
+    """Run the jobs in threads and return their results, in order.
+
+    - Whatever ends this call early, such as an interruption, ends all jobs: running jobs check `cancel`, and waiting
+      jobs never start.
+    - If a provider is unavailable, the other jobs run to their end: they may use other providers, and are paid for.
+    - Even a single job gets a thread, so that an interruption never hits it in the middle.
     """
-    with ThreadPoolExecutor(max_workers=at_once) as pool:
+    with ThreadPoolExecutor(max_workers=max_parallel) as pool:
         try:
             futures = [pool.submit(job) for job in jobs]
             pending = set(futures)

@@ -1,4 +1,4 @@
-"""The attendant of one agent: questions it before and during its work, and stops it in time.
+"""The supervisor of one agent: questions it before and during its work, and stops it in time.
 
 At each turn boundary, everything that happened since the last boundary becomes events. The rules in `supervision.rules`
 decide, and their decisions become a message to the agent.
@@ -128,7 +128,7 @@ _MAX_FILES: Final = 50
 
 
 class AgentSupervisor:
-    """Supervises one agent. Implements `agents.attendant.Attendant`."""
+    """Supervises one agent. Implements `agents.supervisor.Attendant`."""
 
     def __init__(self, agent: AgentSupervision) -> None:
         self._agent = agent

@@ -4,12 +4,12 @@
           └─► an answer? ──► it matches the schema: done; it does not: show why, at most twice ──► think …
           └─► a fault? ──► pause and think again if that may help; else the conversation ends
 
-If the agent is supervised, each turn boundary is passed to the attendant, the first before anything was said. The
-attendant may interject. Until the interjection is settled, the agent's answers belong to it and do not end the
+If the agent is supervised, each turn boundary is passed to the supervisor, the first before anything was said. The
+supervisor may interject. Until the interjection is settled, the agent's answers belong to it and do not end the
 dispatch.
 
 Every loop is bounded: repairs by REPAIRS and tool calls by the allowance. An agent that goes on calling tools without
-any calls left, or makes the same call three times in a row, is stopped. The attendant limits its own questions.
+any calls left, or makes the same call three times in a row, is stopped. The supervisor limits its own questions.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class RecordRepair:
 @serializable("conversation.turn_boundary")
 @dataclass(frozen=True)
 class TurnBoundary:
-    """A turn boundary, where the attendant may interject. The reply is an Aside, None if there is nothing to say, or a
+    """A turn boundary, where the supervisor may interject. The reply is an Aside, None if there is nothing to say, or a
     Fault that ends the dispatch. After an answer to an interjection it must be an Aside: the next question, or the
     message that the work continues."""
 
@@ -104,7 +104,7 @@ class TurnBoundary:
     is_reply: bool = False
     """Whether the turn answers the question of an interjection."""
     output: AnyModel | None = None
-    """The answer that ends the dispatch, unless the attendant interjects."""
+    """The answer that ends the dispatch, unless the supervisor interjects."""
 
 
 @serializable("conversation.interjection")

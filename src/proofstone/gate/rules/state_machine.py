@@ -82,7 +82,7 @@ def find_unfinished_dependencies(task: PlanTask, records: Mapping[str, TaskRecor
 
 
 MAX_ATTEMPTS: Final = 3
-"""Per task, in total."""
+"""The most attempts of one task, unless a person grants more. `RETRY_POLICIES` may end it earlier."""
 MAX_MOVES: Final = 100
 """How often an attempt may be checked again because other tasks were committed first."""
 HALT_FAILURES: Final = 3
@@ -146,10 +146,14 @@ def explain_escalation(record: TaskRecord) -> str:
         return ""
     kinds = [failure.type for failure in record.failures]
     if kinds.count(FailureType.TIMEOUT) > RETRY_POLICIES[FailureType.TIMEOUT].retries:
-        return "it ran out of time twice"
+        return f"it ran out of time {_format_times(kinds.count(FailureType.TIMEOUT))}"
     if kinds.count(FailureType.ARCHITECT_REJECTION) > RETRY_POLICIES[FailureType.ARCHITECT_REJECTION].retries:
-        return "it was rejected twice"
-    return f"it failed {len(kinds)} times"
+        return f"it was rejected {_format_times(kinds.count(FailureType.ARCHITECT_REJECTION))}"
+    return f"it failed {_format_times(len(kinds))}"
+
+
+def _format_times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 S = TaskState
