@@ -89,7 +89,7 @@ def test_a_replaced_row_is_found(filled: SqliteLedger, path: Path) -> None:
         connection.execute(
             "INSERT OR REPLACE INTO checks SELECT id, 'another', task_id, phase, check_name, tool, command, "
             "exit_code, output_snippet, passed, verdict, severity, round, attempt, tree, tier, state, assurance, "
-            "duration_ms, artifact, reused_from, ts, seq, prev_hash, payload_hash, hash, result_digest "
+            "duration_ms, artifact, reused_from, result_digest, ts, seq, prev_hash, payload_hash, hash "
             f"FROM checks WHERE seq = {CHECK}"
         )
     assert problem(filled).seq == CHECK
