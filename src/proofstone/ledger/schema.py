@@ -23,7 +23,6 @@ from proofstone.ledger.models import (
     ApprovalRow,
     ArtifactRow,
     CheckRow,
-    DeliveryRow,
     EventRow,
     MessageRow,
     OverrideRow,
@@ -118,10 +117,6 @@ DATA_TABLES: Final = {
     size INTEGER NOT NULL CHECK(size >= 0),
     media_type TEXT NOT NULL,
     truncated INTEGER NOT NULL CHECK(truncated IN (0, 1)),""",
-    "deliveries": """
-    subscriber TEXT NOT NULL,
-    run_id TEXT,
-    upto INTEGER NOT NULL CHECK(upto >= 0),""",
 }
 
 RUN_TABLES: Final = ("checks", "messages", "events")
@@ -251,7 +246,7 @@ WHEN EXISTS (SELECT 1 FROM messages WHERE run_id = NEW.run_id AND message_id = N
 END"""
 
 
-LedgerRow = CheckRow | TelemetryRow | MessageRow | ApprovalRow | OverrideRow | EventRow | ArtifactRow | DeliveryRow
+LedgerRow = CheckRow | TelemetryRow | MessageRow | ApprovalRow | OverrideRow | EventRow | ArtifactRow
 RowT = TypeVar("RowT", bound=FrozenModel)
 
 JSON_COLUMN: Final = "payload"
@@ -323,7 +318,6 @@ TABLES: Final[Mapping[type[FrozenModel], TableSpec]] = {
         TableSpec("overrides", OverrideRow),
         TableSpec("events", EventRow),
         TableSpec("artifacts", ArtifactRow),
-        TableSpec("deliveries", DeliveryRow),
     )
 }
 
