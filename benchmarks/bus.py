@@ -1,9 +1,9 @@
-"""What the bus costs on top of plain SQLite: saying something, and hearing it.
+"""What the bus costs on top of plain SQLite.
 
 `python -m benchmarks.bus [--quick]`
 
-Plain is a table without chain, ids, routes or cursors, written with the same durability; both take turns in one run.
-Of a message alone the disk takes most of the time; of a hundred at once it is hashing, looking for ids, reading back.
+Plain is a table without chain, ids or routes, written with the same durability; both take turns in one run.
+Of a message alone the disk takes most of the time; of a hundred at once it is hashing and looking for ids.
 """
 
 from __future__ import annotations
@@ -17,20 +17,17 @@ from contextlib import closing
 from pathlib import Path
 
 from benchmarks import Measurement, show, timed
-from proofstone.agents.bus import MessageBus, OutgoingMessage, Subscription
-from proofstone.ledger.models import EventRow
+from proofstone.agents.bus import MessageBus, OutgoingMessage
 from proofstone.ledger.sqlite import SqliteLedger
 
 PLAIN_TABLES = (
     "CREATE TABLE messages (id INTEGER PRIMARY KEY, message_id TEXT, run_id TEXT, sender TEXT, recipient TEXT, "
     "type TEXT, payload TEXT)",
     "CREATE INDEX idx_messages_run ON messages(run_id)",
-    "CREATE TABLE events (id INTEGER PRIMARY KEY, run_id TEXT, type TEXT, payload TEXT)",
 )
 PLAIN_MESSAGE = (
     "INSERT INTO messages (message_id, run_id, sender, recipient, type, payload) VALUES (?, 'bench', ?, ?, ?, ?)"
 )
-PLAIN_EVENT = "INSERT INTO events (run_id, type, payload) VALUES ('bench', 'effect', ?)"
 TEXT = "x" * 500
 
 
@@ -47,27 +44,9 @@ def publishing(directory: Path, batches: int, size: int) -> Measurement:
     ):
         bus = MessageBus(ledger, "bench")
         work = [letters(number * size, size) for number in range(batches)]
-        times = [(timed(lambda w=w: bus.publish_all(w)), timed(lambda w=w: _say(db, w))) for w in work]  # type: ignore[misc]
+        times = [(timed(lambda w=w: bus.write(w)), timed(lambda w=w: _say(db, w))) for w in work]  # type: ignore[misc]
     what = "one message" if size == 1 else f"{size} messages at once"
     return _measured(f"saying {what}, against plain inserts", times, aim=3.0 if size == 1 else 12.0)
-
-
-def delivering(directory: Path, batches: int, size: int) -> Measurement:
-    """A batch is read, each message has one row as its effect, and the cursor moves: against as many plain inserts."""
-    with SqliteLedger(directory / "heard.db") as ledger, closing(_plain(directory / "plain-heard.db")) as db:
-        bus = MessageBus(ledger, "bench")
-        for number in range(batches):
-            bus.publish_all(letters(number * size, size))
-        hearing = Subscription(ledger, "bench", run_id="bench")
-
-        def heard() -> None:
-            pending = hearing.read_pending(size)
-            effects = [EventRow(run_id="bench", type="effect", payload={"seq": one.seq}) for one in pending]
-            assert hearing.commit(pending[-1], effects)
-
-        times = [(timed(heard), timed(lambda: _effects(db, size))) for _ in range(batches)]
-        assert hearing.read_pending() == []
-    return _measured(f"hearing {size} messages with an effect each, against plain inserts", times, aim=20.0)
 
 
 def run(quick: bool = False) -> list[Measurement]:
@@ -76,7 +55,6 @@ def run(quick: bool = False) -> list[Measurement]:
         return [
             publishing(directory, batches=200 if quick else 1000, size=1),
             publishing(directory, batches=30 if quick else 100, size=100),
-            delivering(directory, batches=30 if quick else 100, size=100),
         ]
 
 
@@ -97,14 +75,6 @@ def _say(db: sqlite3.Connection, said: list[OutgoingMessage]) -> None:
         for one in said:
             row = (one.message_id, one.sender, one.recipient, one.type, json.dumps(dict(one.payload)))
             db.execute(PLAIN_MESSAGE, row)
-
-    _transaction(db, insert)
-
-
-def _effects(db: sqlite3.Connection, count: int) -> None:
-    def insert() -> None:
-        for seq in range(count):
-            db.execute(PLAIN_EVENT, (json.dumps({"seq": seq}),))
 
     _transaction(db, insert)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.agents.memory.models import MemoryEntry, MemoryStore, MemoryType
+from proofstone.agents.memory.models import MemoryEntry, MemoryRevision, MemoryStore, MemoryType
 from proofstone.agents.memory.store import FileMemory, memory_path
 from proofstone.errors import InputError, MachineError
 
@@ -82,8 +82,7 @@ def test_an_id_is_there_once_as_it_was_written_last(memory: FileMemory) -> None:
 def test_what_is_forgotten_is_gone_from_the_file(memory: FileMemory, path: Path) -> None:
     for one in (entry("a", "secret"), entry("b"), entry("a", "secret again")):
         memory.write(one)
-    assert memory.forget("a")
-    assert not memory.forget("a")
+    memory.revise(lambda _: MemoryRevision(superseded=("a",)))
     assert ids(memory) == ["b"]
     assert b"secret" not in path.read_bytes()
     assert sorted(file.name for file in path.parent.iterdir()) == ["entries.jsonl", "lock"]

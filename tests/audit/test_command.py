@@ -36,11 +36,12 @@ def filled(ledger: SqliteLedger, home: Path, monkeypatch: pytest.MonkeyPatch, tm
     ledger.append(started("gate-1"))
     bus = MessageBus(ledger, "gate-1")
     with pytest.raises(NoRouteError):
-        bus.publish("executor", "planner", "evil\x1b[2J", {"task": "task-01"})
+        bus.publish("executor", "planner", "evil\x1b[2J", {"task": "task-01"}, message_id="m1")
     result: JsonValue = {"call_id": "c", "name": "read", "text": "no", "ok": False, "refused": "secret"}
-    bus.publish("engine", "executor", "ToolResult", {"task": "task-01", "dispatch": "d", "result": result})
+    payload: dict[str, JsonValue] = {"task": "task-01", "dispatch": "d", "result": result}
+    bus.publish("engine", "executor", "ToolResult", payload, message_id="m2")
     ledger.append(started("check-2"), build_check_row("check-2"), EventRow(run_id="check-2", type="run.finished"))
-    MessageBus(ledger, "said-3").publish("engine", "planner", "Dispatch", {"task": None})
+    MessageBus(ledger, "said-3").publish("engine", "planner", "Dispatch", {"task": None}, message_id="m1")
     return ledger
 
 
@@ -70,7 +71,8 @@ def test_what_an_agent_called_by_any_name_stays_readable(
     for name in ("n" * 1_000_000, "two\nlines", "read", *(f"a{number}" for number in range(100))):
         refused = None if name == "read" else "unlisted"
         result: JsonValue = {"call_id": "c", "name": name, "text": name, "ok": not refused, "refused": refused}
-        bus.publish("engine", "executor", "ToolResult", {"task": "task-01", "dispatch": "d", "result": result})
+        payload: dict[str, JsonValue] = {"task": "task-01", "dispatch": "d", "result": result}
+        bus.publish("engine", "executor", "ToolResult", payload, message_id=f"result of {name[:9]}")
     code, out = proofstone(capsys, "gate-1")
     assert code == 1 and len(out) < 10_000
     assert "read      1       0        0" in out and "… and 83 more" in out
@@ -183,7 +185,7 @@ def test_the_auditor_cannot_write(filled: SqliteLedger, path: Path) -> None:
 
 def test_what_is_said_while_it_looks_belongs_to_the_next_audit(filled: SqliteLedger, path: Path) -> None:
     with LedgerTap(path) as tap:
-        MessageBus(filled, "said-3").publish("engine", "planner", "Dispatch", {"task": None})
+        MessageBus(filled, "said-3").publish("engine", "planner", "Dispatch", {"task": None}, message_id="m2")
         assert len(tap.read_run("said-3").envelopes) == 1
     with LedgerTap(path) as tap:
         assert len(tap.read_run("said-3").envelopes) == 2

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from proofstone.agents.backends.api import api_backend
 from proofstone.agents.backends.api.backend import ApiBackend
 from proofstone.agents.executors.context import ExecutionContext, ShellCommand
 from proofstone.agents.models import (
-    CONVERSATION_ENTRY,
     Conversation,
     ConversationEntry,
     DispatchKey,
@@ -135,4 +136,5 @@ def results(turn: Turn, *texts: str) -> ToolResults:
 
 def kept(entry: ConversationEntry) -> ConversationEntry:
     """As it is after it has been in the ledger."""
-    return CONVERSATION_ENTRY.validate_json(CONVERSATION_ENTRY.dump_json(entry))
+    adapter: TypeAdapter[ConversationEntry] = TypeAdapter(ConversationEntry)
+    return adapter.validate_json(adapter.dump_json(entry))

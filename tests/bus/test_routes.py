@@ -6,9 +6,7 @@ from itertools import product
 
 import pytest
 
-from proofstone.agents.memory.models import MemoryEntry, MemoryType
 from proofstone.agents.rules.routes import AGENT_ROLES, BUS_ROLES, ROUTES, explain_refusal, is_allowed
-from proofstone.agents.rules.tool_rules import can_search_memory, can_write_memory
 
 LOOP = {
     ("perceiver", "planner", "TaskSpec"),
@@ -85,29 +83,21 @@ def test_why_a_message_may_not_be_sent_is_said_in_words(route: tuple[str, str, s
 
 
 @pytest.mark.parametrize(
-    ("role", "searches", "writes_met", "writes_unmet"),
+    ("role", "searches", "writes"),
     [
-        ("planner", True, True, True),
-        ("meta_validator", False, True, False),
-        ("knowledge", False, True, True),
-        ("researcher", True, False, False),
-        ("researcher:surface", True, False, False),
-        ("perceiver", False, False, False),
-        ("executor", False, False, False),
-        ("agent_validator", False, False, False),
-        ("controller", False, False, False),
-        ("auditor", False, False, False),
-        ("nobody", False, False, False),
+        ("planner", True, True),
+        ("meta_validator", False, True),
+        ("knowledge", False, True),
+        ("researcher", True, False),
+        ("researcher:surface", True, False),
+        ("perceiver", False, False),
+        ("executor", False, False),
+        ("agent_validator", False, False),
+        ("controller", False, False),
+        ("auditor", False, False),
+        ("nobody", False, False),
     ],
 )
-def test_who_may_use_the_memory(role: str, searches: bool, writes_met: bool, writes_unmet: bool) -> None:
-    def entry(met: bool) -> MemoryEntry:
-        return MemoryEntry(
-            entry_id="e", task_id="t", type=MemoryType.EPISODIC, content="c", criteria_met=met, timestamp="now"
-        )
-
-    assert (can_search_memory(role), can_write_memory(role, entry(True)), can_write_memory(role, entry(False))) == (
-        searches,
-        writes_met,
-        writes_unmet,
-    )
+def test_who_may_use_the_memory(role: str, searches: bool, writes: bool) -> None:
+    assert is_allowed(role, "memory", "MemoryQuery") is searches
+    assert is_allowed(role, "memory", "MemoryEntry") is writes

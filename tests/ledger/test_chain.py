@@ -19,11 +19,11 @@ from proofstone.ledger.rules.chain import (
     ChainLink,
     RowPayload,
     canonical_json,
-    earliest_break,
     find_first_break,
     genesis_hash,
     next_link,
     payload_hash,
+    sort_breaks,
 )
 
 LEDGER = "a-ledger"
@@ -165,9 +165,6 @@ def test_a_row_without_a_place_in_the_chain_is_found() -> None:
     )
 
 
-def test_the_earliest_break_is_the_lowest_number_and_one_without_a_number_comes_last() -> None:
-    assert earliest_break(ChainBreak(None, "schema"), ChainBreak(5, "b"), None, ChainBreak(2, "a")) == ChainBreak(
-        2, "a"
-    )
-    assert earliest_break(None, ChainBreak(None, "schema")) == ChainBreak(None, "schema")
-    assert earliest_break(None) is None
+def test_breaks_are_sorted_by_number_and_those_without_a_number_come_last() -> None:
+    schema, second, fifth = ChainBreak(None, "schema"), ChainBreak(2, "a"), ChainBreak(5, "b")
+    assert sort_breaks([schema, fifth, second]) == (second, fifth, schema)

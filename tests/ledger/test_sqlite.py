@@ -15,7 +15,7 @@ import pytest
 
 from proofstone.errors import LedgerBusyError, LedgerError
 from proofstone.ledger.connection import find_file_system, refuse_network_file_system
-from proofstone.ledger.migrations import CURRENT_VERSION
+from proofstone.ledger.migrations import MIGRATIONS
 from proofstone.ledger.models import CheckRow, EventRow
 from proofstone.ledger.schema import TABLES
 from proofstone.ledger.sqlite import OpenMode, SqliteLedger
@@ -132,8 +132,8 @@ def test_the_seeds_columns_and_indexes_are_there(filled: sqlite3.Connection) -> 
     columns = [row[0] for row in filled.execute("SELECT name FROM pragma_table_info('checks')")]
     assert " ".join(columns) == (
         "id run_id task_id phase check_name tool command exit_code output_snippet passed verdict severity round "
-        "attempt tree tier state assurance duration_ms artifact reused_from ts seq prev_hash payload_hash hash "
-        "result_digest"
+        "attempt tree tier state assurance duration_ms artifact reused_from result_digest ts seq prev_hash "
+        "payload_hash hash"
     )
     indexes = {row[0] for row in filled.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
     assert {"idx_checks_task_phase", "idx_checks_run_round", "idx_telemetry_step"} <= indexes
@@ -257,8 +257,8 @@ def test_a_database_of_somebody_else_is_named_and_left_alone(tmp_path: Path, mod
 def test_a_ledger_of_a_newer_version_is_refused(path: Path, mode: OpenMode) -> None:
     SqliteLedger(path).close()
     with closing(raw(path)) as connection:
-        connection.execute("INSERT INTO migrations VALUES (?, 'future', '2030-01-01')", (CURRENT_VERSION + 1,))
-    with pytest.raises(LedgerError, match=f"schema version {CURRENT_VERSION + 1}; this Proofstone supports"):
+        connection.execute("INSERT INTO migrations VALUES (?, 'future', '2030-01-01')", (len(MIGRATIONS) + 1,))
+    with pytest.raises(LedgerError, match=f"schema version {len(MIGRATIONS) + 1}; this Proofstone supports"):
         SqliteLedger(path, mode)
 
 

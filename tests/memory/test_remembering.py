@@ -25,7 +25,7 @@ from proofstone.agents.roles.models.solve_messages import (
     SubTaskOutcome,
     TaskSpec,
 )
-from proofstone.agents.rules.tool_rules import can_write_memory
+from proofstone.agents.rules.routes import is_allowed
 from proofstone.solve.rules.memory_entries import MAX_FAILURES, FinishedTask, build_memory_entries
 from tests.memory.making import EPISODIC, PROCEDURAL, moment
 
@@ -227,7 +227,8 @@ def test_whoever_is_named_as_the_writer_may_write_it() -> None:
     lost = finished(replan(outcome("s1", LOGICAL)), status=FinalStatus.ABANDONED)
     entries = (*build_memory_entries(won), *build_memory_entries(lost))
     assert {one.role for one in entries} == {"planner", "meta_validator"}
-    assert all(can_write_memory(one.role, one) for one in entries)
+    assert all(is_allowed(one.role, "memory", "MemoryEntry") for one in entries)
+    assert all(one.criteria_met for one in entries if one.role == "meta_validator")
 
 
 def test_the_next_task_like_it_is_told_and_after_a_second_run_held_to_it() -> None:

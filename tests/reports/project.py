@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from proofstone.check.models import ReportFormat, TestReport
-from proofstone.check.reports import PROBES, read_report
+from proofstone.check.reports import read_report
 from proofstone.check.reports.rerun import merge_variables, report_variables
+from proofstone.sandbox.bubblewrap import PROBES_FOLDER
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "reports"
 
@@ -56,7 +57,7 @@ class Project:
         )
 
     def filled(self, text: str) -> str:
-        return text.replace("{report}", str(self.report_dir)).replace("{probes}", str(PROBES))
+        return text.replace("{report}", str(self.report_dir)).replace("{probes}", str(PROBES_FOLDER))
 
 
 def statuses(report: TestReport) -> dict[str, str]:

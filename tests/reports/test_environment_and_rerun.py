@@ -10,7 +10,7 @@ import pytest
 
 from proofstone.check.models import ReportFormat
 from proofstone.check.reports.rerun import build_rerun_command, merge_variables, report_variables
-from proofstone.check.reports.sniff import sniff_format
+from proofstone.check.reports.sniff import sniff_formats
 from tests.reports.project import Project, statuses
 
 
@@ -41,12 +41,12 @@ SNIFFED = {
 
 @pytest.mark.parametrize(("output", "format"), SNIFFED.values(), ids=SNIFFED.keys())
 def test_the_output_is_recognised(tmp_path: Path, output: bytes, format: ReportFormat | None) -> None:
-    assert sniff_format(tmp_path, output) is format
+    assert sniff_formats(tmp_path, output) == ((format,) if format else ())
 
 
 def test_a_report_file_stands_before_the_output(tmp_path: Path) -> None:
     (tmp_path / "pytest-7.jsonl").touch()
-    assert sniff_format(tmp_path, b"TAP version 13\n") is ReportFormat.PYTEST
+    assert sniff_formats(tmp_path, b"TAP version 13\n") == (ReportFormat.PYTEST,)
 
 
 PYTEST_IDS = ["packages/a/tests/test_x.py::test_y[a::b]"]

@@ -9,7 +9,7 @@ import pytest
 from proofstone.check.models import ReportFormat, TestReport
 from proofstone.check.reports import read_report
 from proofstone.check.reports.rerun import build_rerun_command
-from proofstone.check.reports.sniff import sniff_format
+from proofstone.check.reports.sniff import sniff_formats
 from tests.needs import needs
 from tests.reports.project import FIXTURES, Project, read_fixture, statuses
 
@@ -41,7 +41,7 @@ def test_recorded_go_output_is_read(tmp_path: Path) -> None:
     assert statuses(report) == GO_EXPECTED
     assert report.complete
     assert "cannot use" in report.by_id["example.com/m/broken"].message
-    assert sniff_format(tmp_path / "none", (FIXTURES / "go-1.19.txt").read_bytes()) is ReportFormat.GO
+    assert sniff_formats(tmp_path / "none", (FIXTURES / "go-1.19.txt").read_bytes()) == (ReportFormat.GO,)
 
 
 def test_go_output_that_was_cut_is_incomplete(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_recorded_cargo_output_is_read(tmp_path: Path) -> None:
     assert report.complete
     assert "assertion `left == right` failed: sum" in report.by_id["my_crate::tests::bad"].message
     assert report.by_id["my_crate::tests::ign"].message == "slow"
-    assert sniff_format(tmp_path / "none", (FIXTURES / "cargo.txt").read_bytes()) is ReportFormat.CARGO
+    assert sniff_formats(tmp_path / "none", (FIXTURES / "cargo.txt").read_bytes()) == (ReportFormat.CARGO,)
 
 
 CARGO_BROKEN = {

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from proofstone.check.models import ReportFormat, TestReport, TestStatus
 from proofstone.check.reports import read_report
-from proofstone.check.reports.sniff import sniff_format
+from proofstone.check.reports.sniff import sniff_formats
 from proofstone.check.reports.source import FILE_LIMIT, ID_LIMIT, MESSAGE_LIMIT, RESULT_LIMIT, ReportBuilder
 
 FILES = {
@@ -79,7 +79,7 @@ def test_no_bytes_raise_and_bounds_hold(format: ReportFormat, content: bytes, ou
         if format in FILES:
             (directory / FILES[format]).write_bytes(content)
         report = _read(format, directory, output)
-        sniff_format(directory, output)
+        sniff_formats(directory, output)
     assert TestReport.model_validate_json(report.model_dump_json()) == report
     assert all(0 < len(result.id) <= ID_LIMIT for result in report.results)
     assert all(len(result.message) <= MESSAGE_LIMIT for result in report.results)
@@ -149,7 +149,7 @@ def test_directories_that_are_deep_on_purpose_are_refused(tmp_path: Path) -> Non
     os.close(here)
     try:
         assert not _read(ReportFormat.JUNIT, tmp_path, b"").complete
-        assert sniff_format(tmp_path, b"") is None
+        assert sniff_formats(tmp_path, b"") == ()
     finally:  # pytest's own removal would recurse too deep
         subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
 
@@ -166,7 +166,7 @@ SLOW = {
 def test_long_lines_cost_time_in_proportion_only(tmp_path: Path, format: ReportFormat) -> None:
     """A pattern that backtracks over a line of a million would not come back at all."""
     assert not _read(format, tmp_path, SLOW[format]).complete
-    sniff_format(tmp_path, SLOW[format])
+    sniff_formats(tmp_path, SLOW[format])
 
 
 def test_deep_json_is_refused(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from proofstone.check.models import ReportFormat
 from proofstone.check.reports import read_report
 from proofstone.check.reports.rerun import build_rerun_command
-from proofstone.check.reports.sniff import sniff_format
+from proofstone.check.reports.sniff import sniff_formats
 from tests.needs import needs
 from tests.reports.project import FIXTURES, Project, read_fixture, statuses
 
@@ -69,7 +69,7 @@ def test_recorded_reports_are_read(tmp_path: Path, format: ReportFormat, expecte
     assert statuses(report) == expected
     assert report.complete
     assert all(result.message for result in report.results if result.status.is_failure)
-    assert sniff_format(tmp_path, b"") is format
+    assert sniff_formats(tmp_path, b"") == (format,)
 
 
 @pytest.mark.parametrize("format", [ReportFormat.JEST, ReportFormat.VITEST])

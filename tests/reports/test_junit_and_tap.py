@@ -8,7 +8,7 @@ import pytest
 
 from proofstone.check.models import ReportFormat, TestReport
 from proofstone.check.reports import read_report
-from proofstone.check.reports.sniff import sniff_format
+from proofstone.check.reports.sniff import sniff_formats
 from tests.reports.project import read_fixture, statuses
 
 JUNIT = {
@@ -34,7 +34,7 @@ def test_recorded_junit_reports_are_read(tmp_path: Path, name: str, expected: di
     report = read_fixture(ReportFormat.JUNIT, name, tmp_path)
     assert statuses(report) == expected
     assert report.complete
-    assert sniff_format(tmp_path, b"") is ReportFormat.JUNIT
+    assert sniff_formats(tmp_path, b"") == (ReportFormat.JUNIT,)
 
 
 def test_junit_times_with_thousands_and_messages_are_kept(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import subprocess
 import pytest
 
 from proofstone.check.models import ReportFormat
-from proofstone.check.reports import PROBES
 from proofstone.check.reports.rerun import build_rerun_command
-from proofstone.check.reports.sniff import sniff_format
+from proofstone.check.reports.sniff import sniff_formats
+from proofstone.sandbox.bubblewrap import PROBES_FOLDER
 from tests.needs import needs
 from tests.reports.project import Project, statuses
 
@@ -74,7 +74,7 @@ def test_a_verbatim_command_yields_every_result(project: Project, command: str) 
     assert report.complete
     assert project.exit_code == 1
     assert "1 == 2" in report.by_id["test/all.test.js > group > fails"].message
-    assert sniff_format(project.report_dir, project.output.encode()) is ReportFormat.NODE
+    assert sniff_formats(project.report_dir, project.output.encode()) == (ReportFormat.NODE,)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -95,7 +95,7 @@ def _stable(output: str) -> list[str]:
 def test_the_reporter_can_also_be_named_in_the_command(project: Project) -> None:
     _fill(project)
     project.env = {"PROOFSTONE_REPORT": str(project.root.parent / "report-1")}
-    reporter = f"--test-reporter={PROBES}/proofstone_node_reporter.mjs --test-reporter-destination=stderr"
+    reporter = f"--test-reporter={PROBES_FOLDER}/proofstone_node_reporter.mjs --test-reporter-destination=stderr"
     command = f"node --test --test-reporter=spec --test-reporter-destination=stdout {reporter}"
     report = project.run(ReportFormat.NODE, command, probed=False)
     assert report.by_id["test/all.test.js > group > fails"].status.is_failure
@@ -104,7 +104,7 @@ def test_the_reporter_can_also_be_named_in_the_command(project: Project) -> None
 def test_probes_that_are_reached_through_a_link_report_once(project: Project) -> None:
     project.file("test/a.test.js", "require('node:test')('passes', () => {});\n")
     link = project.root.parent / "probes"
-    link.symlink_to(PROBES)
+    link.symlink_to(PROBES_FOLDER)
     project.env = {
         "NODE_OPTIONS": f"--require={link}/proofstone_node.cjs",
         "PROOFSTONE_REPORT": f"{project.root.parent}/report-1",
@@ -155,5 +155,5 @@ def test_single_tests_run_again_by_id(project: Project) -> None:
 
 
 def test_the_probes_are_valid_for_this_node() -> None:
-    for probe in (*PROBES.glob("*.cjs"), *PROBES.glob("*.mjs")):
+    for probe in (*PROBES_FOLDER.glob("*.cjs"), *PROBES_FOLDER.glob("*.mjs")):
         subprocess.run(["node", "--check", str(probe)], check=True)

@@ -10,8 +10,9 @@ import sys
 import pytest
 
 from proofstone.check.models import ReportFormat
-from proofstone.check.reports import PROBES, read_report
-from proofstone.check.reports.sniff import sniff_format
+from proofstone.check.reports import read_report
+from proofstone.check.reports.sniff import sniff_formats
+from proofstone.sandbox.bubblewrap import PROBES_FOLDER
 from tests.person import programs
 from tests.reports.project import Project, statuses
 
@@ -80,7 +81,7 @@ def test_every_outcome_has_its_status(project: Project, command: list[str]) -> N
     assert {result.path for result in report.results} == {"tests/test_all.py"}
     assert "one is not two" in report.by_id["tests/test_all.py::test_fails"].message
     assert report.by_id["tests/test_all.py::test_passes"].message == ""
-    assert sniff_format(project.report_dir, b"") is ReportFormat.PYTEST
+    assert sniff_formats(project.report_dir, b"") == (ReportFormat.PYTEST,)
 
 
 def test_the_output_and_the_exit_code_are_as_without_it(project: Project) -> None:
@@ -270,5 +271,5 @@ def test_an_unreadable_line_makes_the_report_incomplete_and_names_it(project: Pr
 
 
 def test_the_probes_hold_no_syntax_that_python_3_8_lacks() -> None:
-    for probe in PROBES.glob("*.py"):
+    for probe in PROBES_FOLDER.glob("*.py"):
         ast.parse(probe.read_text(), feature_version=(3, 8))

@@ -166,10 +166,10 @@ def test_whoever_was_asked_and_never_answered_is_silent(stage: Stage) -> None:
     lost = DispatchKey(run_id=run_id, role="executor", step="lost", task="lost")
     with bus_of(stage, run_id) as bus:
         payload: dict[str, JsonValue] = {"dispatch": lost.id, "occasion": lost.model_dump(mode="json"), "task": "lost"}
-        bus.publish("engine", "executor", "Dispatch", payload)
+        bus.publish("engine", "executor", "Dispatch", payload, message_id="lost/1")
         result = {"subtask_id": f"{run_id}-lost", "status": "completed"}
-        bus.publish("executor", "agent_validator", "ExecutionResult", result)
-        bus.publish("meta_validator", "controller", "ReplanRequest", {"task_id": "another"})
+        bus.publish("executor", "agent_validator", "ExecutionResult", result, message_id="lost/2")
+        bus.publish("meta_validator", "controller", "ReplanRequest", {"task_id": "another"}, message_id="lost/3")
     assert seen(audited(stage)[1]) == [], "while the run waits, anybody may still answer"
     assert stage.resume("last", "--answer", "those of today").status == "accepted"
     code, report = audited(stage)
@@ -190,7 +190,7 @@ def test_a_message_off_the_routes_is_refused_and_reported(
 ) -> None:
     run_id = stage.solve(*ASKS).report.run_id
     with bus_of(stage, run_id) as bus, pytest.raises(NoRouteError):
-        bus.publish(sender, recipient, type, {"task_id": run_id, "status": "accepted"})
+        bus.publish(sender, recipient, type, {"task_id": run_id, "status": "accepted"}, message_id="m")
     came = stage.resume("last", "--answer", "those of today")
     assert came.status == "accepted"
     assert stage.said(run_id).count((sender, recipient, type)) == 0

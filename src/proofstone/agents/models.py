@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
+from pydantic import ConfigDict, Field, JsonValue
 
 from proofstone.common.models import ChangeKind, FrozenModel, Usage
 from proofstone.common.serialization import serializable
@@ -165,7 +165,6 @@ class EngineMessage(FrozenModel):
 
 
 ConversationEntry = Annotated[EngineMessage | Turn | ToolResults, Field(discriminator="kind")]
-CONVERSATION_ENTRY: TypeAdapter[ConversationEntry] = TypeAdapter(ConversationEntry)
 
 
 class Conversation(FrozenModel):

@@ -86,7 +86,7 @@ def verify_ledger(
             collected = _AnchorCollection()
             collected.add(anchors)
             head = ledger.head()
-            _collect_named(collected, opened, head)
+            _collect_named(collected, opened)
             _collect_kept(collected, ledger, home, head)
             if full:
                 _collect_recorded(collected, home, head, {repository.root for repository in opened})
@@ -112,7 +112,7 @@ def reanchor_repository(
         return reanchor(ledger, home, repository, new_run_id(), " ".join(reason.split()), by)
 
 
-def _collect_named(known: _AnchorCollection, repositories: Sequence[Repository], head: Anchor) -> None:
+def _collect_named(known: _AnchorCollection, repositories: Sequence[Repository]) -> None:
     """Add the anchors of the repositories that the person names."""
     for repository in repositories:
         known.add(_read_anchors_at(repository.git, str(repository.root)))

@@ -62,7 +62,6 @@ RoleName = Literal[
     "agent_validator",
     "meta_validator",
 ]
-REVIEW_FOCUSES: Final = ("security", "architecture", "correctness")
 """The focuses of the three reviewers."""
 DEFAULT_KEY: Final = "default"
 RULES_ONLY: Final = "rules"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
@@ -24,11 +24,7 @@ from proofstone.faults import fault_point
 from proofstone.ledger.rules.anchors import Anchor, StoredAnchor
 from proofstone.ledger.rules.chain import ChainBreak, canonical_json
 
-__all__ = ["Anchor", "check_anchors", "parse_anchors", "serialize_anchors"]
-
-
-def serialize_anchors(anchors: Iterable[Anchor]) -> bytes:
-    return b"".join(anchor.to_bytes() for anchor in anchors)
+__all__ = ["Anchor", "check_anchors", "parse_anchors"]
 
 
 def parse_anchors(data: bytes, *, source: str) -> tuple[Anchor, ...]:

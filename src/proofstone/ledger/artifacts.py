@@ -31,8 +31,6 @@ class ArtifactRef:
     size: int
     """The number of stored bytes, which the hash covers."""
     truncated: bool
-    written_size: int
-    """The number of bytes written, stored or not."""
 
     def to_row(self, media_type: str = "text/plain; charset=utf-8") -> ArtifactRow:
         return ArtifactRow(artifact=self.hash, size=self.size, media_type=media_type, truncated=self.truncated)
@@ -138,7 +136,7 @@ class ArtifactWriter:
             fault_point("artifact.after-rename")
             _sync_directory(target.parent)
         self._published = True
-        return ArtifactRef(digest, self._stored_bytes, self._written_bytes > self._stored_bytes, self._written_bytes)
+        return ArtifactRef(digest, self._stored_bytes, self._written_bytes > self._stored_bytes)
 
     def __enter__(self) -> Self:
         return self

@@ -97,16 +97,6 @@ class MessageRow(FrozenModel):
     payload: Mapping[str, JsonValue] = {}
 
 
-class DeliveryRow(FrozenModel):
-    """The progress of a subscriber of the bus; the last row of a subscriber is its cursor."""
-
-    subscriber: str
-    run_id: str | None = None
-    """The run that the subscriber listens to; None means all runs."""
-    upto: int = Field(ge=0)
-    """The sequence number of the last message that the subscriber has handled."""
-
-
 class ApprovalRow(FrozenModel):
     """A person, or a rule in place of a person, chose an option at a gate."""
 

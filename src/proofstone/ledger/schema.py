@@ -1,8 +1,8 @@
 """The SQLite schema of version 1, and the mapping between contracts and tables.
 
-Later versions are migrations; the text of version 1 never changes. Triggers keep the tables append-only. `INSERT OR
-REPLACE` deletes without firing delete triggers, so the insert triggers refuse every key that already exists. A data row
-must agree with the chain entry that was written just before it.
+From the first release on, the text of version 1 does not change, and later versions are migrations. Triggers keep the
+tables append-only. `INSERT OR REPLACE` deletes without firing delete triggers, so the insert triggers refuse every key
+that already exists. A data row must agree with the chain entry that was written just before it.
 
 Text is stored as UTF-8 without NUL, which not every database can hold: each lone surrogate and each NUL becomes U+FFFD.
 Inside JSON columns they stay exact, as escapes.
@@ -23,7 +23,6 @@ from proofstone.ledger.models import (
     ApprovalRow,
     ArtifactRow,
     CheckRow,
-    DeliveryRow,
     EventRow,
     MessageRow,
     OverrideRow,
@@ -45,7 +44,8 @@ CHAIN_TABLE: Final = """CREATE TABLE chain (
     tbl TEXT NOT NULL,
     payload_hash TEXT NOT NULL CHECK(LENGTH(payload_hash) = 64),
     prev_hash TEXT NOT NULL CHECK(LENGTH(prev_hash) = 64),
-    hash TEXT NOT NULL UNIQUE CHECK(LENGTH(hash) = 64)
+    hash TEXT NOT NULL UNIQUE CHECK(LENGTH(hash) = 64),
+    mac TEXT NOT NULL CHECK(LENGTH(mac) = 64)
 )"""
 
 META_TABLE: Final = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
@@ -71,7 +71,8 @@ DATA_TABLES: Final = {
     assurance TEXT,
     duration_ms INTEGER,
     artifact TEXT,
-    reused_from INTEGER,""",
+    reused_from INTEGER,
+    result_digest TEXT CHECK(LENGTH(result_digest) = 64),""",
     "pipeline_telemetry": """
     run_id TEXT NOT NULL,
     step TEXT NOT NULL,
@@ -118,13 +119,41 @@ DATA_TABLES: Final = {
     truncated INTEGER NOT NULL CHECK(truncated IN (0, 1)),""",
 }
 
+RUN_TABLES: Final = ("checks", "messages", "events")
+"""The tables whose rows enter a run into the index of runs."""
+RUN_INDEX_TABLE: Final = """CREATE TABLE run_index (
+    run_id TEXT PRIMARY KEY,
+    first_seq INTEGER NOT NULL UNIQUE
+) WITHOUT ROWID"""
+
+
+def json_field(column: str, path: str) -> str:
+    """Return SQL for a value of a JSON column, NULL where the text is not valid JSON. Indexes and queries must use the
+    same expression.
+    """
+    return f"CASE WHEN json_valid({column}) THEN json_extract({column}, '{path}') END"
+
+
+# With `seq` as its last column, an index gives the rows of a run or a type in order, without sorting them.
 INDEXES: Final = (
     "CREATE INDEX idx_checks_task_phase ON checks(task_id, phase)",
     "CREATE INDEX idx_checks_run_round ON checks(run_id, round)",
-    "CREATE INDEX idx_telemetry_step ON pipeline_telemetry(step)",
     "CREATE INDEX idx_checks_gate ON checks(run_id, task_id, phase, passed)",
-    "CREATE INDEX idx_messages_run ON messages(run_id)",
-    "CREATE INDEX idx_events_run ON events(run_id, task_id)",
+    "CREATE INDEX idx_checks_order ON checks(run_id, seq)",
+    "CREATE INDEX idx_telemetry_step ON pipeline_telemetry(step)",
+    "CREATE INDEX idx_telemetry_order ON pipeline_telemetry(run_id, seq)",
+    "CREATE UNIQUE INDEX idx_messages_id ON messages(run_id, message_id)",
+    "CREATE INDEX idx_messages_order ON messages(run_id, seq)",
+    "CREATE INDEX idx_approvals_order ON approvals(run_id, seq)",
+    "CREATE INDEX idx_overrides_order ON overrides(run_id, seq)",
+    "CREATE INDEX idx_events_order ON events(run_id, seq)",
+    "CREATE INDEX idx_events_run_type ON events(run_id, type, seq)",
+    "CREATE INDEX idx_events_type ON events(type, seq)",
+    f"CREATE INDEX idx_events_started ON events({json_field('payload', '$.command')}, seq) WHERE type = 'run.started'",
+    f"CREATE INDEX idx_events_started_tree ON events({json_field('payload', '$.tree')}, seq) "
+    "WHERE type = 'run.started'",
+    f"CREATE INDEX idx_events_committed_tree ON events({json_field('payload', '$.event.tree')}, seq) "
+    "WHERE type = 'task.committed'",
 )
 
 VIEWS: Final = (
@@ -150,13 +179,6 @@ LEFT JOIN events AS state ON state.seq = span.state""",
 )
 
 
-def json_field(column: str, path: str) -> str:
-    """Return SQL for a value of a JSON column, NULL where the text is not valid JSON. Indexes and queries must use the
-    same expression.
-    """
-    return f"CASE WHEN json_valid({column}) THEN json_extract({column}, '{path}') END"
-
-
 def schema_statements() -> Iterator[str]:
     """Yield all statements of version 1 except the `migrations` table, in order."""
     yield META_TABLE
@@ -166,6 +188,10 @@ def schema_statements() -> Iterator[str]:
     yield _CHAIN_ORDER_TRIGGER
     for table, columns in DATA_TABLES.items():
         yield from data_table_statements(table, columns)
+    yield RUN_INDEX_TABLE
+    yield from append_only_triggers("run_index", "run_id = NEW.run_id OR first_seq = NEW.first_seq")
+    yield from map(_run_index_trigger, RUN_TABLES)
+    yield _MESSAGE_ID_TRIGGER
     yield from INDEXES
     yield from VIEWS
 
@@ -205,7 +231,22 @@ WHEN NOT EXISTS (SELECT 1 FROM chain WHERE seq = NEW.seq AND tbl = '{table}' AND
 END"""  # noqa: S608  our own names
 
 
-LedgerRow = CheckRow | TelemetryRow | MessageRow | ApprovalRow | OverrideRow | EventRow | ArtifactRow | DeliveryRow
+def _run_index_trigger(table: str) -> str:
+    """Return a trigger that enters a run into the index with its first row."""
+    return f"""CREATE TRIGGER {table}_begins_run AFTER INSERT ON {table}
+WHEN NOT EXISTS (SELECT 1 FROM run_index WHERE run_id = NEW.run_id) BEGIN
+    INSERT INTO run_index (run_id, first_seq) VALUES (NEW.run_id, NEW.seq);
+END"""  # noqa: S608  our own names
+
+
+# A unique index alone would let `INSERT OR REPLACE` remove the first message.
+_MESSAGE_ID_TRIGGER: Final = """CREATE TRIGGER messages_once BEFORE INSERT ON messages
+WHEN EXISTS (SELECT 1 FROM messages WHERE run_id = NEW.run_id AND message_id = NEW.message_id) BEGIN
+    SELECT RAISE(ABORT, 'messages: the run has a message of this id already');
+END"""
+
+
+LedgerRow = CheckRow | TelemetryRow | MessageRow | ApprovalRow | OverrideRow | EventRow | ArtifactRow
 RowT = TypeVar("RowT", bound=FrozenModel)
 
 JSON_COLUMN: Final = "payload"
@@ -277,7 +318,6 @@ TABLES: Final[Mapping[type[FrozenModel], TableSpec]] = {
         TableSpec("overrides", OverrideRow),
         TableSpec("events", EventRow),
         TableSpec("artifacts", ArtifactRow),
-        TableSpec("deliveries", DeliveryRow, since=2),
     )
 }
 

@@ -25,7 +25,7 @@ from proofstone.ledger.connection import (
     translate_sqlite_errors,
 )
 from proofstone.ledger.keys import LedgerKey, create_key, key_path, read_key
-from proofstone.ledger.migrations import CURRENT_VERSION, OLDEST_VERSION, migrate, read_schema_version
+from proofstone.ledger.migrations import migrate, read_schema_version
 from proofstone.ledger.rules.anchors import Anchor
 from proofstone.ledger.rules.chain import (
     AuthenticationLevel,
@@ -202,20 +202,11 @@ class SqliteLedger:
 
     def _prepare(self, mode: OpenMode) -> str:
         with translate_sqlite_errors(self.path):
-            if mode == "create":
-                migrate(self._connection, self.path)
             self._version = read_schema_version(self._connection, self.path)
-            if self._version == 0:
+            if self._version == 0 and mode != "create":
                 raise LedgerError(f"{self.path}: is empty and contains no ledger")
-            if self._version < CURRENT_VERSION and self._writable:
-                migrate(self._connection, self.path)
-                self._version = CURRENT_VERSION
-            if self._version < OLDEST_VERSION:
-                raise LedgerError(
-                    f"{self.path}: has schema version {self._version}; versions before {OLDEST_VERSION} were "
-                    f"never released",
-                    hint="move it away; the next run starts a new ledger",
-                )
+            if self._writable:
+                self._version = migrate(self._connection, self.path)
             row = self._connection.execute("SELECT value FROM meta WHERE key = 'ledger_id'").fetchone()
         if row is None:
             raise LedgerError(f"{self.path}: has no ledger_id", hint="restore it from a backup")

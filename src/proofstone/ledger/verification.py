@@ -27,7 +27,7 @@ from proofstone.faults import fault_point
 from proofstone.ledger import Ledger, Verification, read_all_rows
 from proofstone.ledger.anchors import check_anchors
 from proofstone.ledger.artifacts import ArtifactStore
-from proofstone.ledger.migrations import RUN_TABLES, build_expected_schema, read_schema
+from proofstone.ledger.migrations import build_expected_schema, read_schema
 from proofstone.ledger.rules.anchors import Anchor
 from proofstone.ledger.rules.chain import (
     ChainBreak,
@@ -41,7 +41,7 @@ from proofstone.ledger.rules.chain import (
     genesis_hash,
     row_code,
 )
-from proofstone.ledger.schema import TABLES, TableSpec
+from proofstone.ledger.schema import RUN_TABLES, TABLES, TableSpec
 
 
 def verify_with_artifacts(

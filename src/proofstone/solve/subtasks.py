@@ -162,8 +162,3 @@ class SubtaskRunner:
             return replace(executed, result=failed, may_correct=False)
         paths = (change.path for change in workspace.list_changes(before))
         return replace(executed, targets=tuple(dict.fromkeys((*executed.targets, *paths))))
-
-
-def _describe(executed: ExecutionRecord) -> tuple[str, bool]:
-    error = executed.result.crashed
-    return error or executed.result.status, bool(error)

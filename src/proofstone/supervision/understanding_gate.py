@@ -208,7 +208,7 @@ class UnderstandingGate:
             risk=answer.risk,
             interface_impact=answer.interface_impact,
         )
-        return "; ".join(check_plan(work_plan, expectations).reasons)
+        return "; ".join(check_plan(work_plan, expectations))
 
     @property
     def _gate(self) -> GateAttempts:

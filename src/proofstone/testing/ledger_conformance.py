@@ -23,7 +23,6 @@ from proofstone.ledger.models import (
     ApprovalRow,
     ArtifactRow,
     CheckRow,
-    DeliveryRow,
     EventRow,
     MessageRow,
     OverrideRow,
@@ -97,7 +96,6 @@ SAMPLE_ROWS: tuple[LedgerRow, ...] = (
     ),
     EventRow(run_id="run-1", type="run.started", payload={"text": 'quote " \ud800 \x00', "ratio": 0.1}),
     ArtifactRow(artifact="b" * 64, size=12, media_type="text/plain", truncated=True),
-    DeliveryRow(subscriber="auditor", run_id="run-1", upto=3),
 )
 
 

@@ -71,7 +71,7 @@ class MemoryRevision(FrozenModel):
 
 
 class MemoryStore(Protocol):
-    """A store of entries. `agents.rules.tool_rules` decides who may use it."""
+    """A store of entries. `agents.rules.routes` decides who may use it."""
 
     def write(self, entry: MemoryEntry) -> None: ...
 
@@ -81,10 +81,6 @@ class MemoryStore(Protocol):
 
     def search(self, words: tuple[str, ...], limit: int = 10) -> tuple[MemoryEntry, ...]:
         """Return the entries that share the most words with these, the newest first among equals."""
-        ...
-
-    def forget(self, entry_id: str) -> bool:
-        """Remove an entry. Return whether it existed."""
         ...
 
     def revise(self, rule: Callable[[tuple[MemoryEntry, ...]], MemoryRevision]) -> MemoryRevision:

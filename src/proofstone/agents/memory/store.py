@@ -74,12 +74,6 @@ class FileMemory:
             scored = [(shared, entry) for shared, entry in scored if shared]
         return tuple(entry for _, entry in sorted(scored, key=lambda pair: -pair[0])[:limit])
 
-    def forget(self, entry_id: str) -> bool:
-        def build_revision(entries: tuple[MemoryEntry, ...]) -> MemoryRevision:
-            return MemoryRevision(superseded=tuple(entry.entry_id for entry in entries if entry.entry_id == entry_id))
-
-        return bool(self.revise(build_revision).superseded)
-
     def revise(self, rule: Callable[[tuple[MemoryEntry, ...]], MemoryRevision]) -> MemoryRevision:
         with self._lock():
             entries = self.entries()

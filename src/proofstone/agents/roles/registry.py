@@ -28,9 +28,8 @@ from proofstone.agents.roles.solve import (
     SOLVE_FAILURE,
     SOLVE_PLANNER,
 )
-from proofstone.errors import InputError
 
-__all__ = ["LOOP_ROLES", "PLAN_GATE_ROLES", "ROLES", "Role", "format_request", "lookup_role"]
+__all__ = ["LOOP_ROLES", "PLAN_GATE_ROLES", "ROLES", "Role", "format_request"]
 
 ROLES: Final[Mapping[str, Role]] = MappingProxyType(
     {
@@ -71,11 +70,3 @@ LOOP_ROLES: Final[Mapping[str, Role]] = MappingProxyType(
     }
 )
 """The roles of the control loop, by purpose. Its planner and its executor have other requests elsewhere."""
-
-
-def lookup_role(name: str) -> Role:
-    """Return the role with this name; `reviewer:security` is a reviewer."""
-    named_role = PLAN_GATE_ROLES.get(name) or ROLES.get(name.partition(":")[0])
-    if named_role is None:
-        raise InputError(f"{name!r} is not a role", hint=f"the roles are {', '.join(ROLES)}")
-    return named_role

@@ -13,9 +13,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from proofstone.agents.memory.models import MemoryEntry
 from proofstone.agents.models import RefusalRule
-from proofstone.agents.rules.routes import get_role, is_allowed
 from proofstone.agents.tools.models import Tool
 from proofstone.common.globs import matches
 
@@ -146,17 +144,3 @@ def shorten_text(text: str, most: int) -> str:
 def append_notes(lines: Iterable[str], notes: Iterable[str]) -> str:
     """Return the lines, followed by the notes in square brackets."""
     return "\n".join((*lines, *(f"[{note}]" for note in notes if note)))
-
-
-ACCEPTED_ONLY_ROLES: Final = frozenset({"meta_validator"})
-"""Roles that may store only accepted results."""
-
-
-def can_search_memory(role: str) -> bool:
-    return is_allowed(role, "memory", "MemoryQuery")
-
-
-def can_write_memory(role: str, entry: MemoryEntry) -> bool:
-    return is_allowed(role, "memory", "MemoryEntry") and (
-        entry.criteria_met or get_role(role) not in ACCEPTED_ONLY_ROLES
-    )

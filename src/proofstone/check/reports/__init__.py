@@ -1,8 +1,7 @@
 """Read test results by id from what a runner wrote.
 
-`read_report` reads a report, `environment` sets the variables that make a runner write one, `sniff_format` finds out
-what a
-user's own command wrote, and `rerun` builds the command that runs single tests again.
+`read_report` reads a report, `environment` sets the variables that make a runner write one, `sniff_formats` finds out
+what a user's own command wrote, and `rerun` builds the command that runs single tests again.
 
 The checked project controls every byte that is read here, so nothing of it may raise. What cannot be read is described
 in the report's `problems`, and the report is then incomplete.
@@ -25,24 +24,19 @@ from proofstone.check.reports.rerun import (
     merge_variables,
     report_variables,
 )
-from proofstone.check.reports.sniff import sniff_format, sniff_formats
+from proofstone.check.reports.sniff import sniff_formats
 from proofstone.check.reports.source import ReportBuilder, ReportSource, UnreadableError
 from proofstone.check.reports.tap import read_tap
 
 __all__ = [
     "PATH_LIKE",
-    "PROBES",
     "SPACE_SEPARATED",
     "build_rerun_command",
     "merge_variables",
     "read_report",
     "report_variables",
-    "sniff_format",
     "sniff_formats",
 ]
-
-PROBES = Path(__file__).resolve().parent.parent / "probes"
-"""The value of `{probes}` outside of a sandbox."""
 
 
 def read_report(

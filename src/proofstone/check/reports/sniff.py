@@ -29,15 +29,9 @@ _PLAN = re.compile(rb"^1\.\.\d+", re.MULTILINE)
 _POINT = re.compile(rb"^(?:not )?ok \d+", re.MULTILINE)
 
 
-def sniff_format(report_dir: Path, output: bytes) -> ReportFormat | None:
-    """Return the first report format that is found. Report files come before the output, where any program may print
-    anything."""
-    return next(iter(sniff_formats(report_dir, output)), None)
-
-
 def sniff_formats(report_dir: Path, output: bytes) -> tuple[ReportFormat, ...]:
-    """Return every report format that is found, because one command may start several runners. The output is examined
-    only if there are no files."""
+    """Return every report format that is found, because one command may start several runners. The output, where any
+    program may print anything, is examined only if there are no files."""
     source = ReportSource(report_dir, output, "/", ".", None)
     try:
         formats = tuple(format for pattern, format in _FILES if source.list_files(pattern))

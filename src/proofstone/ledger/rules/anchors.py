@@ -106,10 +106,6 @@ def describe_fault(fault: AnchorFault) -> str:
     }[fault]
 
 
-def newest_anchor(anchors: Iterable[Anchor]) -> Anchor | None:
-    return max(anchors, key=lambda anchor: anchor.seq, default=None)
-
-
 def _check_anchor(anchor: Anchor, where: str, head: Anchor, hash_at: HashAt) -> AnchorFinding | None:
     if anchor.seq > head.seq:
         return AnchorFinding(

@@ -156,11 +156,6 @@ def find_breaks(
             accepted |= {link_hash(link.prev_hash, link.seq, link.table, link.payload_hash)}
 
 
-def earliest_break(*breaks: ChainBreak | None) -> ChainBreak | None:
-    """Return the break with the lowest sequence number; breaks that concern no row come last."""
-    return next(iter(sort_breaks(problem for problem in breaks if problem is not None)), None)
-
-
 def sort_breaks(breaks: Iterable[ChainBreak]) -> tuple[ChainBreak, ...]:
     """Sort breaks by sequence number; breaks that concern no row come last."""
     return tuple(sorted(breaks, key=lambda problem: (problem.seq is None, problem.seq or 0)))

@@ -3,7 +3,7 @@
 A finding is formatted as one line: `[VERIFIED: source | finding | impact]`. Only Proofstone writes VERIFIED: if there
 are claims to look up and all of them hold. The source is then what Proofstone itself saw, and that is all it vouches
 for. Anything else is `[UNVERIFIED: …]` with the source that the agent names. Text of an agent can neither break the
-line nor look like another one: brackets, bars and line breaks are escaped, and `parse_finding` restores them exactly.
+line nor look like another one: brackets, bars and line breaks are escaped.
 
     | what was looked up                 | resolution                                                       |
     |------------------------------------|------------------------------------------------------------------|
@@ -21,7 +21,6 @@ Rules:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -63,10 +62,6 @@ _ESCAPES: Final = {
     **{sign: f"\\u{ord(sign):04x}" for sign in "\v\f\x1c\x1d\x1e\x85\u2028\u2029"},
 }
 """Characters that would end the line, the part or the form."""
-_UNESCAPES: Final = {written: sign for sign, written in _ESCAPES.items()}
-_ESCAPE: Final = re.compile(r"\\(?:u[0-9a-f]{4}|.)")
-_PART: Final = r"((?:[^\\|\[\]\n]|\\.)*)"
-_FORM: Final = re.compile(rf"\[(UN)?VERIFIED: {_PART} \| {_PART} \| {_PART}\]")
 
 _CLAIM_TEXTS: Final = {
     ClaimKind.FILE: ("{path} is there", "{path} is not there"),
@@ -79,16 +74,6 @@ _CLAIM_TEXTS: Final = {
     ClaimKind.MEMORY: ("the memory's entry {entry} holds “{text}”", "no entry {entry} of the memory holds “{text}”"),
     ClaimKind.WEB: ("{url} says “{text}”", "{url} does not say “{text}”"),
 }
-
-
-@dataclass(frozen=True)
-class ParsedFinding:
-    """The parts of a finding."""
-
-    is_verified: bool
-    source: str
-    finding: str
-    impact: str
 
 
 def are_claims_verified(lookups: Sequence[LookupResult]) -> bool:
@@ -120,15 +105,6 @@ def format_unverified(draft: UnknownDraft) -> str:
     return _format_line("UNVERIFIED", draft.source, draft)
 
 
-def parse_finding(text: str) -> ParsedFinding | None:
-    """Parse a finding line. Return None if it does not have this form."""
-    match = _FORM.fullmatch(text)
-    if match is None:
-        return None
-    unverified_prefix, source, finding, impact = match.groups()
-    return ParsedFinding(unverified_prefix is None, _unescape(source), _unescape(finding), _unescape(impact))
-
-
 def describe_claim(claim: RepositoryClaim) -> str:
     """Describe a claim: `src/app.py is there`. On one line, and short enough to read."""
     fields = ("path", "name", "revision", "entry", "url")
@@ -158,10 +134,6 @@ def _format_line(word: str, source: str, draft: UnknownDraft) -> str:
 
 def _escape(part: str) -> str:
     return "".join(_ESCAPES.get(sign, sign) for sign in part)
-
-
-def _unescape(part: str) -> str:
-    return _ESCAPE.sub(lambda escape: _UNESCAPES.get(escape[0], escape[0]), part)
 
 
 @dataclass(frozen=True)

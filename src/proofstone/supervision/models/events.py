@@ -290,4 +290,3 @@ MonitorDecision = Annotated[
     | RespawnAgent,
     Field(discriminator="kind"),
 ]
-FinalDecision = ResumeWork | UpdateContext | RespawnAgent

@@ -97,10 +97,6 @@ class VerifyDecision(FrozenModel):
     unverifiable: tuple[AnalysisItem, ...] = ()
     """Items that nobody could verify. They cap the confidence at Medium."""
 
-    @property
-    def is_confidence_capped(self) -> bool:
-        return bool(self.unverifiable)
-
 
 class QuestionDecision(FrozenModel):
     """One or two items failed: the agent is asked about them before it is judged again."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from proofstone.agents.models import SignatureChange, WorkFile
@@ -27,8 +27,7 @@ from proofstone.common.globs import find_undeclared
 from proofstone.common.models import ChangeKind
 from proofstone.common.risk import PathChange, Risk, assess_risk
 from proofstone.plans.mentions import find_paths_in_prose
-from proofstone.supervision.models.context import truncate_line
-from proofstone.supervision.models.messages import PlanApproved, PlanRejected, WorkPlan
+from proofstone.supervision.models.messages import WorkPlan
 
 _TOKEN: Final = re.compile(r"[^\s()<>\[\]{}\"'`,;|“”„‘’«»*—–→]+")
 _MAX_TOKEN_CHARACTERS: Final = 300
@@ -184,32 +183,17 @@ class PlanExpectations:
     """The minimum risk of the task, whatever its files are."""
 
 
-@dataclass(frozen=True)
-class PlanCheck:
-    message: PlanApproved | PlanRejected
-    reasons: tuple[str, ...] = ()
-    """Why the plan is rejected. Empty if it is approved."""
-    granted: tuple[str, ...] = field(default=())
-    """Undeclared files that a rule allows it to change."""
-
-    @property
-    def is_approved(self) -> bool:
-        return not self.reasons
-
-
-def check_plan(plan: WorkPlan, against: PlanExpectations) -> PlanCheck:
+def check_plan(plan: WorkPlan, against: PlanExpectations) -> tuple[str, ...]:
+    """Return why the plan is rejected; nothing if it is approved."""
     files = tuple(dict.fromkeys(path.removeprefix("./") for path in plan.files))
     undeclared_paths = find_undeclared(files, against.declared)
     allowed = grant_files(undeclared_paths, against.declared)
-    reasons = (
+    return (
         *_find_undeclared(undeclared_paths, allowed),
         *_find_omitted(files, against),
         *_check_risk(plan, files, against),
         *_check_interface_impact(plan, against),
     )
-    if reasons:
-        return PlanCheck(PlanRejected(phase=plan.phase, reason=truncate_line("; ".join(reasons))), reasons)
-    return PlanCheck(PlanApproved(phase=plan.phase), granted=allowed)
 
 
 def compute_plan_risk(files: tuple[str, ...], against: PlanExpectations) -> Risk:

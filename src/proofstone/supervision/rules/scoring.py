@@ -36,7 +36,6 @@ from proofstone.supervision.models.ladder import AnalysisScore, AnswerResult, De
 from proofstone.supervision.models.understanding import AnalysisItem, ItemVerdict
 from proofstone.supervision.rules.mentions import find_mentioned_files, mentions_symbol, mentions_words
 
-MINI_ANALYSIS_ITEMS: Final = (AnalysisItem.TASK, AnalysisItem.FILES, AnalysisItem.DOWNSTREAM)
 """The items of the abbreviated analysis."""
 _AS_BEFORE: Final = re.compile(
     r"\b(?:same|unchanged|no (?:new|further|other|additional|more) files?|no changes?"

@@ -64,7 +64,6 @@ _MODIFIERS: Final = frozenset(
 _MODIFIERS_BEFORE_TYPE: Final = _MODIFIERS | {
     "static", "abstract", "synchronized", "native", "default", "strictfp", "sealed", "async",
 }  # fmt: skip
-_PREFIXES: Final = frozenset({"*", "**", "...", "…", "&"})
 _TYPES_BY_KEYWORD: Final = frozenset({"func", "map", "chan", "interface", "struct"})
 _RETURN_TERMINATORS: Final = frozenset({"{", ";", "where", "throws", "=>", ":"})
 _KEYWORDS_BEFORE_PARAMETERS: Final = frozenset({"def", "fn", "func", "function", "async", "fun", "lambda", "new"})

@@ -11,7 +11,7 @@ from pathlib import Path
 from proofstone.agents.backends.programs.discovery import InstalledProgram, find_program, is_older, read_version
 from proofstone.agents.backends.programs.known import PRESETS
 from proofstone.agents.backends.programs.launch import list_allowed_hosts, read_user_variables
-from proofstone.agents.backends.programs.preset import EditLimit, Preset, is_key
+from proofstone.agents.backends.programs.preset import Preset, is_key
 from proofstone.config.user import ProgramSettings
 from proofstone.errors import InputError
 from proofstone.sandbox.gateway import parse_hosts
@@ -31,11 +31,8 @@ class ProgramStatus:
     minimum: str
     login: str
     """Where a login or a key was found. Empty: none was found, but there may still be one."""
-    limit: EditLimit
     limit_description: str
-    has_schema_option: bool
     install: str
-    known_problems: tuple[str, ...]
     missing_adapter: str = ""
     """The program that `acp:` needs in addition, if it is missing."""
 
@@ -86,11 +83,8 @@ def _build_status(preset: Preset, settings: ProgramSettings, outside: Path) -> P
         version=read_version(path, outside) if path else "",
         minimum=preset.minimum,
         login=find_login(preset, settings),
-        limit=preset.limit,
         limit_description=preset.limit_description,
-        has_schema_option=preset.has_schema_option,
         install=preset.install,
-        known_problems=preset.known_problems,
         missing_adapter=adapter if adapter and not _find_path(adapter, ProgramSettings(), outside) else "",
     )
 
