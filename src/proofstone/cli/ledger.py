@@ -75,10 +75,6 @@ _MESSAGES = """
 SELECT seq, SUBSTR(ts, 12, 8) AS time, sender AS "from", recipient AS "to", type, message_id AS id
 FROM messages WHERE run_id = ? ORDER BY seq
 """
-_DELIVERIES = """
-SELECT MAX(seq) AS seq, SUBSTR(ts, 12, 8) AS time, subscriber, upto
-FROM deliveries WHERE run_id = ? GROUP BY subscriber ORDER BY subscriber
-"""
 
 
 @app.command()
@@ -245,7 +241,7 @@ def show(
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
-    """Show recent runs, or the checks, events and messages of one run and the progress of its subscribers."""
+    """Show recent runs, or the checks, events and messages of one run."""
     path = ledger_path(home or find_proofstone_home())
     output = Output(json=as_json, no_color=no_color)
     if run is None:
@@ -257,7 +253,6 @@ def show(
         "events": run_query(path, _EVENTS, (run_id,), limit=limit),
         "messages": run_query(path, _MESSAGES, (run_id,), limit=limit),
     }
-    answers["deliveries"] = run_query(path, _DELIVERIES, (run_id,), limit=limit)
     _print_answers(output, answers)
 
 
@@ -285,7 +280,7 @@ def query_(
 ) -> None:
     """Query the ledger with SQL. It is read only.
 
-    Tables: checks, pipeline_telemetry, messages, deliveries, approvals, overrides, events, artifacts, chain;
+    Tables: checks, pipeline_telemetry, messages, approvals, overrides, events, artifacts, chain;
     and the views runs, tasks and anvil_checks (the evidence protocol's name for checks).
     """
     answer = run_query(ledger_path(home or find_proofstone_home()), sql, limit=limit, seconds=seconds)
