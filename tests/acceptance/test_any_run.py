@@ -54,7 +54,7 @@ def test_a_check_is_found_like_any_run(stage: solve_stage.Stage) -> None:
     assert run["repository"] == str(stage.root)
     assert json.loads(succeed(stage, "status", "--json")) == report
     assert "has ended already" in refuse(stage, "cancel", run["run_id"])
-    assert "there is no run yet of `proofstone gate`" in refuse(stage, "resume", "last")
+    assert "there is no run that can be continued yet" in refuse(stage, "resume", "last")
 
 
 @needs("git", "bwrap")
@@ -77,7 +77,7 @@ def test_a_task_of_a_person_is_answered_and_cancelled(stage: solve_stage.Stage) 
     plan.write_text(PLAN)
     assert stage.proofstone("gate", str(plan), "--executor", "human", "--no-wait", "--quiet").returncode == 3
     assert "answers none of the open questions" in refuse(stage, "answer", "last", "task-09=done")
-    assert "say done" in refuse(stage, "answer", "last", "perhaps")
+    assert "answer with done" in refuse(stage, "answer", "last", "perhaps")
     assert "task-01: done" in succeed(stage, "answer", "last", "task-01=done")
     succeed(stage, "cancel", "last", "--reason", "no notes are needed")
     assert "was cancelled by" in refuse(stage, "resume", "last")
@@ -120,7 +120,7 @@ def test_an_approval_of_the_pipeline_is_answered(tmp_path: Path) -> None:
     assert done.returncode == 3, done.stderr
     (question,) = json.loads(succeed(stage, "answer", "last", "--json"))["questions"]
     assert question["question"].startswith("gate-")
-    assert "say " in refuse(stage, "answer", "last", f"{question['question']}=perhaps")
+    assert "answer with proceed" in refuse(stage, "answer", "last", f"{question['question']}=perhaps")
     assert "needs a note" in refuse(stage, "answer", "last", "expand")
     succeed(stage, "answer", "last", "abort")
     assert stage.proofstone("resume", "last", "--quiet").returncode == 1
@@ -129,6 +129,6 @@ def test_an_approval_of_the_pipeline_is_answered(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_named(stage: solve_stage.Stage) -> None:
-    assert "there is no run yet of `proofstone gate`" in refuse(stage, "resume", "last")
+    assert "there is no run that can be continued yet" in refuse(stage, "resume", "last")
     assert "--kind nothing: no such kind of run" in refuse(stage, "runs", "--kind", "nothing")
     assert "no runs yet" in succeed(stage, "runs")

@@ -102,4 +102,4 @@ def test_a_read_only_file_system_can_be_read(home: Path, path: Path, log: bool) 
         if command == ("ledger", "verify"):
             assert done.stdout.startswith("verified: 2 rows")
         if command == ("status",):
-            assert "there is no run of `proofstone gate` yet" in done.stderr
+            assert "there is no run yet" in done.stderr

@@ -18,7 +18,7 @@ QUESTIONS = {
     "recent runs": (ledger_command._RUNS, (51,)),
     "checks of a run": (ledger_command._CHECKS, ("r",)),
     "events of a run": (ledger_command._EVENTS, ("r",)),
-    "runs of a command": (ledger_runs._STARTED_QUERY, ("gate",)),
+    "runs that were started": (ledger_runs._STARTED_QUERY, ()),
     "the last run": (ledger_runs._LAST_QUERY, ()),
     "the last run here": (ledger_runs._LAST_HERE_QUERY, ("/repo",)),
     "evidence of a tree": (

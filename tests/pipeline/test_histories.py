@@ -162,7 +162,7 @@ def test_a_stored_history_is_replayed_to_the_same_end(name: str) -> None:
 def test_every_history_is_told_and_every_end_is_among_them() -> None:
     assert {path.stem for path in FOLDER.glob("*.jsonl")} == set(STORIES)
     ends = {str(read(FOLDER / f"{name}.jsonl").delivered["outcome"]) for name in STORIES}
-    assert ends == {outcome.value for outcome in RunOutcome}
+    assert ends == {outcome.value for outcome in RunOutcome} - {"cancelled"}  # a person cancels, not the loop
 
 
 # A replay that could not fail would show nothing: whichever bound or row is another one, some history goes another way.

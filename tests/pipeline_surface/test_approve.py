@@ -58,7 +58,7 @@ def test_an_approval_is_a_persons_word(waiting: tuple[Stage, str]) -> None:
 
 def test_every_command_knows_the_run(waiting: tuple[Stage, str]) -> None:
     stage, run_id = waiting
-    assert stage.proofstone("runs").stdout.endswith(f'waiting  run  ("{REQUEST}")\n')
+    assert stage.proofstone("runs").stdout.endswith(f'run  waiting  project  "{REQUEST}"\n')
     (row,) = json.loads(stage.proofstone("runs", "--json").stdout)["runs"]
     assert (row["run_id"], row["command"], row["request"]) == (run_id, "run", REQUEST)
     for named in ("last", run_id, run_id[-6:], run_id[:12]):

@@ -101,7 +101,7 @@ def test_other_commands_know_its_runs(stage: Stage) -> None:
     assert code == 0, stderr
     report = json.loads(stdout)
     run_id = report["run_id"]
-    assert stage.proofstone("runs")[1].endswith(f'accepted  solve  ("{GOAL} please")\n')
+    assert stage.proofstone("runs")[1].endswith(f'solve  accepted  project  "{GOAL} please"\n')
     (row,) = json.loads(stage.proofstone("runs", "--json")[1])["runs"]
     assert (row["run_id"], row["command"], row["goal"]) == (run_id, "solve", f"{GOAL}\n\nplease")
     for named in ("last", run_id, run_id[-6:]):
@@ -179,7 +179,7 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.S
     assert "Traceback" not in stderr
     (told,) = [line for line in stderr.splitlines() if "resume with" in line]
     run_id = told.split()[-1]
-    assert f"{run_id}  interrupted; `proofstone solve --resume {run_id}` continues it" in stage.proofstone("status")[1]
+    assert f"{run_id}  interrupted; `proofstone resume {run_id}` continues it" in stage.proofstone("status")[1]
     code, _, stderr = stage.proofstone("solve", "--show", run_id)
     assert code == 2 and "has no result and no question yet" in stderr
     stage.cast(ALL)

@@ -145,8 +145,8 @@ def find_started_run(text: str, commands: Collection[str], home: Path | None = N
     path = ledger_path(ensure_private_home(home))
     runs: Sequence[RunReference] = list_started_runs(path, commands) if path.is_file() else ()
     if not runs:
-        kinds = ", ".join(f"`proofstone {command}`" for command in commands)
-        raise InputError(f"there is no run yet of {kinds}", hint="`proofstone COMMAND --help` shows how to start one")
+        what = "run" if "check" in commands else "run that can be continued"
+        raise InputError(f"there is no {what} yet", hint="`proofstone gate PLAN.md` starts one, for instance")
     by_id = {run.run_id: run for run in runs}
     if text != _LAST:
         matches = match_ids(text, by_id)
