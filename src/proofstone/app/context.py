@@ -32,7 +32,7 @@ from proofstone.config.trust import (
 )
 from proofstone.config.user import UserConfig, load_user_config
 from proofstone.errors import MachineError, TrustError
-from proofstone.git.objects import read_file_at
+from proofstone.git.objects import read_files_at
 from proofstone.git.pending_commit import find_main_work_tree, find_work_tree_roots
 from proofstone.git.program import GitCommandError
 from proofstone.git.repository import Repository, open_repository
@@ -98,10 +98,7 @@ def _clean_up(home: Path, store: Store, settings: Settings) -> str:
 
 def read_settings_at(repository: Repository, commit: str) -> Settings:
     """Return the settings that a commit holds."""
-    files = {
-        name: content for name in SETTINGS_FILES if (content := read_file_at(repository.git, commit, name)) is not None
-    }
-    return load_settings_files(files)
+    return load_settings_files(read_files_at(repository.git, commit, SETTINGS_FILES))
 
 
 def choose_settings(repository: Repository, commit: str, request: CheckRequest) -> tuple[Settings, str]:

@@ -16,7 +16,7 @@ import os
 import re
 import subprocess
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -145,6 +145,21 @@ def read_file_at(git: Git, commit: str, path: str) -> bytes | None:
     """Return a file's bytes in a commit, or None if the commit has no such file."""
     result = git.run("cat-file", "blob", f"{commit}:{path}", accept=range(256))
     return result.stdout if result.returncode == 0 else None
+
+
+def read_files_at(git: Git, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
+    """Return the bytes of those files that a commit has, by one call of git."""
+    output = git.run_output("cat-file", "--batch", stdin="".join(f"{commit}:{path}\n" for path in paths).encode())
+    files: dict[str, bytes] = {}
+    for path in paths:
+        header, _, output = output.partition(b"\n")
+        words = header.split()
+        if len(words) == 3 and words[0] != f"{commit}:{path}".encode():
+            size = _parse_size(words[2])
+            if words[1] == b"blob":
+                files[path] = output[:size]
+            output = output[size + 1 :]
+    return files
 
 
 def list_tree_files(git: Git, tree: str) -> dict[bytes, str]:

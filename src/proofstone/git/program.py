@@ -197,6 +197,15 @@ class Git:
 
     # Cached calls about objects.
 
+    def find_objects(self, *names: str) -> list[str] | None:
+        """Return the ids of objects, by one call of git; None if one of them does not exist."""
+        if any("\n" in name for name in names):
+            return None
+        lines = "".join(f"{name}\n" for name in names)
+        output = self.run_output("cat-file", "--batch-check=%(objectname)", stdin=os.fsencode(lines))
+        ids = output.decode("utf-8", "replace").splitlines()
+        return ids if len(ids) == len(names) and all(map(is_object_id, ids)) else None
+
     def find_tree(self, commit: str) -> str:
         return self._run_cached("rev-parse", f"{commit}^{{tree}}").decode("ascii").strip()
 

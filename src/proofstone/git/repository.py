@@ -88,8 +88,8 @@ class Repository:
         """Return the commit and the tree of the base. A repository without a commit has nothing to compare with."""
         if revision.startswith("-"):
             raise InputError(f"--base {revision}: a revision does not start with a dash")
-        commit = self.git.try_line("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-        if commit is None:
+        found = self.git.find_objects(f"{revision}^{{commit}}", f"{revision}^{{tree}}")
+        if found is None:
             if self.git.try_line("rev-parse", "--verify", "--quiet", "HEAD") is None:
                 raise RepositoryError(
                     f"{self.root}: the repository has no commit yet, so there is no baseline to compare with",
@@ -99,7 +99,8 @@ class Repository:
                 f"--base {revision}: there is no such revision in {self.root}",
                 hint="use a branch, tag or commit; `git log --oneline` lists commits",
             )
-        return commit, self.git.find_tree(commit)
+        commit, tree = found
+        return commit, tree
 
 
 def find_repository_root(directory: Path) -> Path | None:
@@ -133,7 +134,7 @@ def open_repository(directory: Path) -> Repository:
     search = path_outside_work_tree(directory)
     git = Git(directory, variables={"PATH": search})
     try:
-        root = git.run_line("rev-parse", "--show-toplevel")
+        root, git_dir, common_dir = _locate(git)
     except GitCommandError as error:
         if "must be run in a work tree" in error.stderr:
             raise RepositoryError(
@@ -155,9 +156,20 @@ def open_repository(directory: Path) -> Repository:
     return Repository(
         search=search,
         root=Path(root).resolve(),
-        git_dir=Path(git.run_line("rev-parse", "--absolute-git-dir")),
-        common_dir=(directory / git.run_line("rev-parse", "--git-common-dir")).resolve(),
+        git_dir=Path(git_dir),
+        common_dir=(directory / common_dir).resolve(),
     )
+
+
+def _locate(git: Git) -> tuple[str, str, str]:
+    """Return the top of the work tree, the git directory and the common git directory, by one call of git if no path
+    contains a line end."""
+    questions = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
+    lines = git.run_line("rev-parse", *questions).split("\n")
+    root, git_dir, common_dir = (
+        lines if len(lines) == len(questions) else (git.run_line("rev-parse", question) for question in questions)
+    )
+    return root, git_dir, common_dir
 
 
 LEDGER_REF = "refs/proofstone/ledger"
