@@ -7,6 +7,13 @@ import threading
 
 import pytest
 
+from proofstone.agents.tools.definitions import check_definition
+from proofstone.agents.tools.files import find_files
+from proofstone.agents.tools.grep import grep
+from proofstone.agents.tools.models import GlobArguments, GrepArguments, SymbolsArguments
+from proofstone.agents.tools.symbols import show_symbols
+from proofstone.agents.tools.tool_context import ToolContext, ToolDeadline
+from proofstone.agents.tools.tree import FileTree
 from tests.tools.desk import Desk
 
 
@@ -175,10 +182,11 @@ def test_matches_are_bounded_and_long_lines_shown_around_them(desk: Desk) -> Non
     assert len(line) < 400 and "…xxx" in line and "xneedley" in line and line.endswith("yyy…")
 
 
-def test_more_than_one_batch_is_searched(desk: Desk) -> None:
+def test_more_than_one_batch_is_searched(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proofstone.agents.tools.grep._BATCH_BYTES", 1000)
     for number in range(4):
-        desk.put(f"{number}.txt", ("x" * 99 + "\n") * 40_000 + f"needle {number}\n")
-    assert desk.ok("grep", pattern="needle").splitlines() == [f"{n}.txt:40001: needle {n}" for n in range(4)]
+        desk.put(f"{number}.txt", ("x" * 99 + "\n") * 8 + f"needle {number}\n")
+    assert desk.ok("grep", pattern="needle").splitlines() == [f"{n}.txt:9: needle {n}" for n in range(4)]
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*)*b$"])
@@ -186,6 +194,20 @@ def test_a_pathological_pattern_is_ended_in_time(desk: Desk, pattern: str) -> No
     desk.put("a.txt", "a" * 5000 + "!\n")
     result = desk.call("grep", 1.0, pattern=pattern)
     assert result.ok and "matching takes too long" in result.text
+
+
+def test_a_search_that_runs_out_of_time_never_says_that_there_is_nothing(desk: Desk) -> None:
+    desk.put("a.py", "y = 1\n")
+    tree, over = FileTree(ToolContext(files=desk.files)), ToolDeadline(0.0, threading.Event())
+    answers = [
+        grep(tree, GrepArguments(pattern="x"), over),
+        find_files(tree, GlobArguments(pattern="*.md"), over),
+        show_symbols(tree, SymbolsArguments(name="gone"), over),
+    ]
+    for answer in answers:
+        assert answer.startswith("The search was stopped before it had seen everything.")
+        assert "stopped after time, at" in answer
+    assert check_definition(tree, "gone", "", over).holds is None
 
 
 def test_a_search_that_is_stopped_ends(desk: Desk) -> None:

@@ -21,7 +21,7 @@ from proofstone.agents.tools.files import is_binary
 from proofstone.agents.tools.models import SymbolsArguments
 from proofstone.agents.tools.symbols import parse_definitions, show_symbols
 from proofstone.agents.tools.tool_context import ToolDeadline
-from proofstone.agents.tools.tree import FileTooLargeError, FileTree, TreeEntry, TreeWalk
+from proofstone.agents.tools.tree import UNFINISHED, FileTooLargeError, FileTree, TreeEntry, TreeWalk
 from proofstone.check.variants.views import split_views
 from proofstone.sources.syntax import detect_language, find_syntax_errors
 
@@ -68,7 +68,7 @@ def check_definition(tree: FileTree, name: str, path: str, deadline: ToolDeadlin
     """Check whether a name is defined. `path` limits the search to a file or folder; empty: no limit."""
     parts = name.replace("::", ".").split(".")
     if location := _find_definition(tree, ".".join(parts), path, deadline):
-        return DefinitionCheck(True, location)
+        return DefinitionCheck(None if location == UNFINISHED else True, location)
     if len(parts) > 1 and (other_location := _find_definition(tree, parts[-1], path, deadline)):
         return DefinitionCheck(
             None, f"{format_path(parts[-1])} is defined, though not as {format_path(name)}: {other_location}"
@@ -80,7 +80,7 @@ def check_definition(tree: FileTree, name: str, path: str, deadline: ToolDeadlin
 
 
 def _find_definition(tree: FileTree, name: str, path: str, deadline: ToolDeadline) -> str:
-    """Return the first location, or an empty text."""
+    """Return the first location, an empty text, or UNFINISHED if there was no time to look everywhere."""
     first = show_symbols(tree, SymbolsArguments(path=path, name=name), deadline).partition("\n")[0]
     return "" if first == f"Nothing called {format_path(name)} is defined." else first
 

@@ -19,7 +19,7 @@ from proofstone.agents.tools.models import (
     WriteArguments,
 )
 from proofstone.agents.tools.tool_context import ToolDeadline
-from proofstone.agents.tools.tree import FileTree, PathNames, TreeEntry, TreeWalk
+from proofstone.agents.tools.tree import UNFINISHED, FileTree, PathNames, TreeEntry, TreeWalk
 from proofstone.common.globs import matches
 from proofstone.common.text import pluralize
 
@@ -120,7 +120,7 @@ def find_files(tree: FileTree, wanted: GlobArguments, deadline: ToolDeadline) ->
             paths.append(format_path(entry.path))
     if not paths:
         hint = f" `**/{wanted.pattern}` looks in all folders." if "/" not in wanted.pattern else ""
-        paths = [f"No file matches {format_path(wanted.pattern)}.{hint}"]
+        paths = [UNFINISHED if walk.is_stopped else f"No file matches {format_path(wanted.pattern)}.{hint}"]
     return append_notes(paths, walk.skipped)
 
 

@@ -21,7 +21,7 @@ from proofstone.agents.rules.tool_rules import (
 from proofstone.agents.tools.files import is_binary
 from proofstone.agents.tools.models import GrepArguments, Tool
 from proofstone.agents.tools.tool_context import ToolDeadline
-from proofstone.agents.tools.tree import FileTooLargeError, FileTree, TreeWalk
+from proofstone.agents.tools.tree import UNFINISHED, FileTooLargeError, FileTree, TreeWalk
 from proofstone.common.globs import matches
 from proofstone.common.text import pluralize
 
@@ -37,10 +37,12 @@ def grep(tree: FileTree, wanted: GrepArguments, deadline: ToolDeadline) -> str:
     matches_found: list[str] = []
     searched = 0
     notes: list[str] = []
+    is_stopped = False
     for batch in texts.batches():
         batch_matches = _search_batch(wanted, batch, wanted.limit + 1 - len(matches_found), deadline)
         if batch_matches is None:
             notes.append("stopped: matching takes too long; use a simpler pattern, or narrow it with `path` or `glob`")
+            is_stopped = True
             break
         matches_found += batch_matches
         searched += len(batch)
@@ -48,8 +50,13 @@ def grep(tree: FileTree, wanted: GrepArguments, deadline: ToolDeadline) -> str:
             matches_found.pop()
             notes.append(f"more than {wanted.limit} lines match: narrow the pattern, or use `path` or `glob`")
             break
-    lines = matches_found or [f"Nothing matches in {pluralize(searched, 'file')}."]
+    lines = matches_found or [_describe_no_match(searched, is_stopped=is_stopped or texts.walk.is_stopped)]
     return append_notes(lines, (*notes, *texts.notes()))
+
+
+def _describe_no_match(searched: int, *, is_stopped: bool) -> str:
+    files = pluralize(searched, "file")
+    return f"{UNFINISHED} Nothing matches in the first {files}." if is_stopped else f"Nothing matches in {files}."
 
 
 def find_first_line(name: str, content: bytes, pattern: str, deadline: ToolDeadline) -> str:

@@ -20,7 +20,7 @@ from proofstone.agents.rules.tool_rules import (
 from proofstone.agents.tools.files import is_binary
 from proofstone.agents.tools.models import MAX_MATCHES, SymbolsArguments, Tool
 from proofstone.agents.tools.tool_context import ToolDeadline
-from proofstone.agents.tools.tree import FileTooLargeError, FileTree, PathNames, TreeWalk
+from proofstone.agents.tools.tree import UNFINISHED, FileTooLargeError, FileTree, PathNames, TreeWalk
 from proofstone.common.text import pluralize
 from proofstone.sources.syntax import detect_language
 from proofstone.sources.text import parse_source
@@ -148,9 +148,8 @@ def _find_definitions(tree: FileTree, wanted: SymbolsArguments, deadline: ToolDe
         if len(places) > MAX_MATCHES:
             walk.skipped.append(f"more than {MAX_MATCHES} definitions: use `path`, or a name such as `Class.method`")
             break
-    return append_notes(
-        places[:MAX_MATCHES] or [f"Nothing called {format_path(wanted.name)} is defined."], walk.skipped
-    )
+    nothing = UNFINISHED if walk.is_stopped else f"Nothing called {format_path(wanted.name)} is defined."
+    return append_notes(places[:MAX_MATCHES] or [nothing], walk.skipped)
 
 
 def _find_sources(tree: FileTree, walk: TreeWalk, name: bytes) -> Iterator[tuple[str, bytes]]:

@@ -63,6 +63,10 @@ class TreeEntry:
         return "/".join(self.names)
 
 
+UNFINISHED: Final = "The search was stopped before it had seen everything."
+"""The answer of a search that found nothing and did not see everything. It never says that there is nothing."""
+
+
 @dataclass
 class TreeWalk:
     """Everything below a folder, in the order of the paths, as far as the limits allow."""
@@ -72,6 +76,8 @@ class TreeWalk:
     deadline: ToolDeadline
     skipped: list[str] = field(default_factory=list)
     """What was skipped, and why. Complete when the walk has ended."""
+    is_stopped: bool = False
+    """Whether the walk was stopped before it had seen everything, by time or by the number of files."""
 
     def __iter__(self) -> Iterator[TreeEntry]:
         first = self.tree.get_entry(self.start)
@@ -82,6 +88,7 @@ class TreeWalk:
             if visited > _MAX_ENTRIES or self.deadline.is_over:
                 why = "time" if visited <= _MAX_ENTRIES else f"{_MAX_ENTRIES:,} files and folders"
                 self.skipped.append(f"stopped after {why}, at {format_path(entry.path)}: narrow it with `path`")
+                self.is_stopped = True
                 return
             if not entry.is_folder:
                 yield entry
