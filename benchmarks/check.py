@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+import math
 import os
+import resource
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import Measurement, show, timed
+from benchmarks import NO_AIM, Measurement, show, timed
 from proofstone.git.repository import open_repository
 from proofstone.git.snapshot import take_snapshot
 from proofstone.git.store import open_store
@@ -133,6 +136,54 @@ def many_files(folder: Path, count: int) -> list[Measurement]:
     ]
 
 
+SMALL = {
+    ".gitignore": "__pycache__/\n",
+    "calc.py": "def add(a, b):\n    return a + b\n",
+    "test_calc.py": (
+        "import unittest\n\nfrom calc import add\n\n\nclass Test(unittest.TestCase):\n"
+        "    def test_ints(self):\n        self.assertEqual(add(1, 2), 3)\n\n"
+        "    def test_texts(self):\n        self.assertEqual(add('a', 'b'), 'ab')\n"
+    ),
+}
+"""A project with two tests."""
+
+
+def smallest(folder: Path) -> list[Measurement]:
+    """What the smallest check costs: the programs that it starts, and its processor time against the bare tests."""
+    place = Place(folder)
+    root = place.repository(SMALL)
+    (root / "calc.py").write_text("def add(a, b):\n    return (a + b)\n")
+    bare = min(processor_time(lambda: place.run(root, sys.executable, "-m", "unittest", "-q")) for _ in range(5))
+    check = [*PROOFSTONE, "check", "--quiet"]
+    cold_count = count_programs(place, root, check)
+    warm_count = count_programs(place, root, check)
+    warm = min(processor_time(lambda: place.run(root, *check)) for _ in range(5))
+    cold = min(processor_time(lambda: place.run(root, *check, "--no-cache")) for _ in range(5))
+    return [
+        Measurement("two tests: programs started by a first check", cold_count, "", "≤ 100", cold_count <= 100),
+        Measurement("two tests: programs started by a second check", warm_count, "", "≤ 50", warm_count <= 50),
+        Measurement("two tests: processor time without the cache, against bare", cold / bare, "×", NO_AIM, True),
+        Measurement("two tests: processor time of a second check, against bare", warm / bare, "×", NO_AIM, True),
+    ]
+
+
+def processor_time(action: Callable[[], object]) -> float:
+    """Seconds of processor time that the programs use which it starts and waits for."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    action()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def count_programs(place: Place, root: Path, words: Sequence[str]) -> float:
+    """The number of programs that are started, as strace sees them; infinite without strace, so that no aim is met."""
+    log = place.folder / "programs.log"
+    if shutil.which("strace") is None:
+        return math.inf
+    place.run(root, "strace", "-f", "-qq", "-e", "trace=execve", "-e", "status=successful", "-o", str(log), *words)
+    return sum("execve(" in line for line in log.read_text().splitlines())
+
+
 def help_page() -> list[Measurement]:
     """`proofstone --help` against a bare interpreter: what a person waits for before anything happens."""
     environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
@@ -154,10 +205,11 @@ def help_page() -> list[Measurement]:
 def run(quick: bool = False) -> list[Measurement]:
     with tempfile.TemporaryDirectory(prefix="proofstone-bench-") as place:
         folder = Path(place)
-        for name in ("suite", "files"):
+        for name in ("small", "suite", "files"):
             (folder / name).mkdir()
         return [
             *help_page(),
+            *smallest(folder / "small"),
             *many_files(folder / "files", 2_000 if quick else 20_000),
             *suite(folder / "suite", QUICK if quick else WHOLE),
         ]

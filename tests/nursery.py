@@ -22,6 +22,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
+from pydantic import BaseModel
+
 from proofstone.cli.main import COMMANDS, load_app, main
 
 MOST = 1 << 17
@@ -48,6 +50,7 @@ def serve(requests: socket.socket, door: socket.socket) -> None:
         load_app(command)  # what is imported here need not be imported by each of them
     for module in LATER:
         import_module(module)
+    _build_schemas(BaseModel)
     # Python itself sets this variable where there is no locale, and every fork would have found it so.
     locale = {name: os.environ[name] for name in ("LC_CTYPE",) if name in os.environ}
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -74,6 +77,14 @@ def serve(requests: socket.socket, door: socket.socket) -> None:
     _settle(request["cwd"], request["env"] | locale)
     sys.argv[:] = [request["program"], *request["args"]]
     _end(main())
+
+
+def _build_schemas(base: type[BaseModel]) -> None:
+    """Build what models build when they are first used: each fork would have to build it again."""
+    for model in base.__subclasses__():
+        if model.__module__.startswith("proofstone."):
+            model.model_rebuild()
+        _build_schemas(model)
 
 
 def _take_leave(_number: int, _frame: object) -> None:

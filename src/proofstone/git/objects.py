@@ -148,8 +148,9 @@ def read_file_at(git: Git, commit: str, path: str) -> bytes | None:
 
 
 def read_files_at(git: Git, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
-    """Return the bytes of those files that a commit has, by one call of git."""
-    output = git.run_output("cat-file", "--batch", stdin="".join(f"{commit}:{path}\n" for path in paths).encode())
+    """Return the bytes of those files that a commit, named by its id, has; by one call of git."""
+    names = "".join(f"{commit}:{path}\n" for path in paths)
+    output = git.run_cached_input("cat-file", "--batch", stdin=names.encode())
     files: dict[str, bytes] = {}
     for path in paths:
         header, _, output = output.partition(b"\n")

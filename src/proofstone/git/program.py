@@ -220,8 +220,17 @@ class Git:
         revisions = [word for word in args[1:] if not word.startswith("-")]
         if not all(map(is_object_id, revisions)):
             return self.run_output(*args)
-        place = (self.directory, self.git_dir, self.settings, tuple(sorted(self.variables.items())))
-        return _CACHE.lookup((place, args), lambda: self.run_output(*args))
+        return _CACHE.lookup((self._object_place, args), lambda: self.run_output(*args))
+
+    def run_cached_input(self, *args: str, stdin: bytes) -> bytes:
+        """Run the command once and cache the output. Every line of the input begins with the id of an object."""
+        return _CACHE.lookup((self._object_place, args, stdin), lambda: self.run_output(*args, stdin=stdin))
+
+    @cached_property
+    def _object_place(self) -> Hashable:
+        """Everything that decides which objects git finds. A git directory of its own does not depend on the folder."""
+        place = self.directory if self.git_dir is None else self.git_dir
+        return place, self.settings, tuple(sorted(self.variables.items()))
 
 
 _CACHE: Final = AnswerCache()
