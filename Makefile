@@ -5,13 +5,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 3
 
-.PHONY: demo test test-sweep fuzz lint bench catalogue catalogue-check clean system-tools docs lock release
+.PHONY: demo test test-fast test-sweep fuzz lint bench catalogue catalogue-check clean system-tools docs lock release
 
 demo: $(VENV)/.installed
 	@$(BIN)/proofstone demo
 
 test: $(VENV)/.installed-dev system-tools
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not sweep"
+
+# The pure tests only, for the inner loop: no programs, no databases, few examples.
+test-fast: $(VENV)/.installed-dev
+	PROOFSTONE_TEST_FAST=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not sweep" $$($(BIN)/python -m tests.tiers)
 
 test-sweep: $(VENV)/.installed-dev system-tools
 	PROOFSTONE_TEST_SWEEP=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import tiers
+
 # A suite that a script starts in the background inherits "ignore interrupts", and so would every `proofstone` it
 # starts:
 # the tests of Ctrl-C would wait for ever.
@@ -23,8 +25,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("proofstone", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("proofstone")
 
+# `make test-fast`: fewer examples, and no test may start a program.
+GUARD = tiers.Guard() if os.environ.get("PROOFSTONE_TEST_FAST") == "1" else None
+if GUARD is not None:
+    settings.register_profile("fast", settings.get_profile("proofstone"), max_examples=10)
+    settings.load_profile("fast")
+
 SEED = os.environ.get("PROOFSTONE_TEST_SEED", "1")
 """Which variants of a test that is marked `few`: another seed, another sample."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    if GUARD is None:
+        return (yield)
+    GUARD.is_on = True
+    try:
+        return (yield)
+    finally:
+        GUARD.is_on = False
 
 
 @pytest.hookimpl(wrapper=True)

@@ -40,7 +40,7 @@ class Limit(NamedTuple):
 
 LIMITS: Mapping[str, Limit] = {
     "files": Limit("files", 518),
-    "lines": Limit("lines", 102_100),
+    "lines": Limit("lines", 102_200),
     "participles": Limit("functions, methods and classes whose name begins with a participle", 3, " %"),
     "ones": Limit("loop variables called `one`", 0),
     "classes": Limit("class names that exist more than once", 7),

@@ -156,8 +156,14 @@ def _begin_task(course: MonitorStep, event: TaskStarted) -> None:
     is_first = course.monitor.task is None
     if not is_first:
         _close_task(course)
+    # An analysis that is still open is answered in the new task, and so is the one analysis of that task.
     course.update_monitor(
-        task=event.task, declared=event.files, analysed=False, research=0, low_use_seen=False, stale=0
+        task=event.task,
+        declared=event.files,
+        analysed=course.monitor.is_analysing,
+        research=0,
+        low_use_seen=False,
+        stale=0,
     )
     if not is_first and course.monitor.limits.milestones:
         course.notice(ReverifyTrigger.MILESTONE, f"the agent continues with task {event.number}/{event.total}")
