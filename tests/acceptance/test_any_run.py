@@ -58,6 +58,24 @@ def test_a_check_is_found_like_any_run(stage: solve_stage.Stage) -> None:
 
 
 @needs("git", "bwrap")
+def test_a_check_that_is_under_way_is_shown_as_running_and_can_be_stopped(stage: solve_stage.Stage) -> None:
+    (stage.root / "notes.txt").write_text("one\n")
+    program = str(Path(sys.executable).parent / "proofstone")
+    command = [program, "check", "--quiet", "--verify", "sleep 300; grep -q one notes.txt"]
+    with subprocess.Popen(
+        command, cwd=stage.root, env=stage.workshop.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as running:
+        while not (runs := json.loads(stage.proofstone("runs", "--json").stdout or '{"runs": []}')["runs"]):
+            assert running.poll() is None
+            time.sleep(0.1)
+        assert runs[0]["state"] == "running"
+        assert "stopped and cancelled" in succeed(stage, "cancel", runs[0]["run_id"])
+        running.communicate()
+    assert json.loads(succeed(stage, "runs", "--json"))["runs"][0]["state"] == "cancelled"
+    assert list((stage.workshop.proofstone_home / "runs").glob("*.lock")) == []
+
+
+@needs("git", "bwrap")
 def test_the_question_of_a_goal_is_answered_and_the_run_resumed(stage: solve_stage.Stage) -> None:
     asks = solve_stage.perceiver(question="Which notes?", step="perceive")
     first = stage.solve(asks)

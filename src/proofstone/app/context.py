@@ -43,7 +43,7 @@ from proofstone.ledger.connection import artifacts_path, ledger_path
 from proofstone.ledger.opening import open_ledger
 from proofstone.ledger.repository_anchors import demand_valid_anchors
 from proofstone.machine.files import repair_state, scratch_folder
-from proofstone.machine.locks import CheckSlots
+from proofstone.machine.locks import CheckSlots, lock_run
 from proofstone.sandbox.probe import choose_sandbox, load_sandbox_facts
 from proofstone.sandbox.supervised import SupervisedSandbox
 
@@ -278,17 +278,20 @@ def build_check_run(
     repository = open_repository(directory)
     base = resolve_base(repository, request)
     settings, note = choose_settings(repository, base[0], request)
-    home = require_outside_home(repository, home)
-    with open_run_context(
-        repository,
-        base,
-        settings,
-        progress,
-        home=home,
-        run_id=new_run_id(),
-        require_sandbox=require_sandbox,
-        compare_bare=request.rerun_unsandboxed,
-        note=note,
-        own_settings=request.use_worktree_config,
-    ) as world:
+    home, run_id = require_outside_home(repository, home), new_run_id()
+    with (
+        lock_run(home, run_id, keep=False),
+        open_run_context(
+            repository,
+            base,
+            settings,
+            progress,
+            home=home,
+            run_id=run_id,
+            require_sandbox=require_sandbox,
+            compare_bare=request.rerun_unsandboxed,
+            note=note,
+            own_settings=request.use_worktree_config,
+        ) as world,
+    ):
         yield CheckRun(world, request)

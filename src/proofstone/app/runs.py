@@ -190,7 +190,7 @@ def cancel_run(run: RunReference, by: str, reason: str, home: Path | None = None
     holder = find_lock_holder(home, run.run_id)
     if holder is not None:
         _stop_process(holder, run.run_id, home)
-    with open_writable_ledger(home) as ledger, lock_run(home, run.run_id):
+    with open_writable_ledger(home) as ledger, lock_run(home, run.run_id, keep=False):
         outcome, _ = read_run_end(ledger, run.run_id)
         if outcome in _FINAL_OUTCOMES:
             raise InputError(f"{run.run_id} has ended already: {outcome}", hint=f"see `proofstone status {run.run_id}`")

@@ -29,10 +29,11 @@ class RunLockedError(InputError):
 
 
 @contextmanager
-def lock_run(home: Path, run_id: str) -> Iterator[None]:
+def lock_run(home: Path, run_id: str, *, keep: bool = True) -> Iterator[None]:
     """Hold the lock of a run. Raise `RunLockedError` if another process holds it.
 
-    The lock file holds the process id, so that another process can ask this one to stop.
+    The lock file holds the process id, so that another process can ask this one to stop. Without `keep` the file is
+    removed afterwards, for a run that is never resumed.
     """
     folder = home / "runs"
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -55,6 +56,8 @@ def lock_run(home: Path, run_id: str) -> Iterator[None]:
             yield
         finally:
             lock.truncate(0)
+            if not keep:
+                (folder / f"{run_id}.lock").unlink(missing_ok=True)
 
 
 def find_lock_holder(home: Path, run_id: str) -> int | None:
