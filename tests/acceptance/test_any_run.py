@@ -90,6 +90,17 @@ def test_the_question_of_a_goal_is_answered_and_the_run_resumed(stage: solve_sta
 
 
 @needs("git", "bwrap")
+def test_a_cancelled_run_asks_nothing_and_says_nowhere_how_to_continue(stage: solve_stage.Stage) -> None:
+    stage.solve(solve_stage.perceiver(question="Which notes?", step="perceive"))
+    succeed(stage, "cancel", "last", "--reason", "nobody needs the number")
+    assert "asks nothing" in succeed(stage, "answer", "last")
+    assert "asks nothing" in refuse(stage, "answer", "last", "all of them")
+    shown = succeed(stage, "status", "last")
+    assert "nobody needs the number" in shown and "Which notes?" not in shown and "resume" not in shown
+    assert json.loads(succeed(stage, "status", "last", "--json"))["state"] == "cancelled"
+
+
+@needs("git", "bwrap")
 def test_a_task_of_a_person_is_answered_and_cancelled(stage: solve_stage.Stage) -> None:
     plan = stage.workshop.folder / "PLAN.md"
     plan.write_text(PLAN)

@@ -16,7 +16,6 @@ from proofstone.app.context import ensure_private_home, open_writable_ledger
 from proofstone.app.gate import read_run_view, record_command
 from proofstone.app.pipeline import PIPELINE_RUNS, record_approval
 from proofstone.app.plan_gate import PLAN_GATE_RUNS
-from proofstone.app.runs import refuse_cancelled
 from proofstone.app.solve import SOLVE_RUNS
 from proofstone.errors import InputError
 from proofstone.gate.request import UserCommand, UserCommandKind
@@ -25,15 +24,15 @@ from proofstone.ledger.models import EventRow
 from proofstone.ledger.opening import open_ledger
 from proofstone.ledger.query import RunReference
 from proofstone.machine.locks import lock_run
+from proofstone.pipeline.rules.approvals import OPTIONS_WITH_NOTE
 from proofstone.plan_gate.journal import PlanJournal
 from proofstone.plan_gate.run import resolve_option
-from proofstone.runtime.run_index import CHILD_RUN_EVENT
+from proofstone.runtime.run_index import CANCELLED_OUTCOME, CHILD_RUN_EVENT, read_run_end
 from proofstone.solve.journal import SolveJournal
 
 GOAL_QUESTION: Final = "goal"
 """The id of the question that a run of `proofstone solve` asks about its goal."""
-OPTIONS_REQUIRING_NOTE: Final = frozenset(("expand", "modify", "rejected", "revise"))
-"""Options that require a note: without it the agents would not know what to change."""
+_OPTIONS_REQUIRING_NOTE: Final = OPTIONS_WITH_NOTE | {"rejected"}
 _TASK_ANSWERS: Final[Mapping[QuestionKind, tuple[str, ...]]] = {
     QuestionKind.CHECKPOINT: ("done",),
     QuestionKind.WORK: ("done",),
@@ -60,10 +59,13 @@ class RunQuestion:
 
 
 def list_questions(run: RunReference, home: Path | None = None) -> tuple[RunQuestion, ...]:
-    """Return the open questions of a run; if it has none, those of its latest child run."""
+    """Return the open questions of a run; if it has none, those of its latest child run. A cancelled run asks
+    nothing."""
     home = ensure_private_home(home)
     own = _QUESTION_READERS[run.command](run.run_id, home) if run.command in _QUESTION_READERS else ()
     with closing(open_ledger(home, "read")) as ledger:
+        if read_run_end(ledger, run.parent or run.run_id)[0] == CANCELLED_OUTCOME:
+            return ()
         children = [stored.row.payload for stored in ledger.read(EventRow, run_id=run.run_id, type=CHILD_RUN_EVENT)]
     if own or not children:
         return own
@@ -119,14 +121,13 @@ _QUESTION_READERS: Final[Mapping[str, Callable[[str, Path], tuple[RunQuestion, .
 def answer_question(question: RunQuestion, answer: str, note: str, by: str, home: Path | None = None) -> None:
     """Record the answer of a person. Raise an InputError if it is not an answer to this question."""
     home = ensure_private_home(home)
-    refuse_cancelled(question.run_id, home)
     if not answer.strip():
         raise InputError(f"{question.id}: the answer is empty")
     if not question.takes_any_text and answer not in question.options:
         raise InputError(
             f"{question.id}: {answer!r} is not one of the options", hint=f"answer with {' or '.join(question.options)}"
         )
-    if answer in OPTIONS_REQUIRING_NOTE and answer in question.options and not note.strip():
+    if answer in _OPTIONS_REQUIRING_NOTE and answer in question.options and not note.strip():
         raise InputError(
             f"{question.id}: `{answer}` needs a note that tells the agents what to change",
             hint='for instance --note "an empty list is not handled"',

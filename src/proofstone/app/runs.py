@@ -116,7 +116,7 @@ class RunCatalog(Generic[RunConfigT, Report]):
         setup = self.read_setup(run_id, home)
         with closing(open_ledger(home, "read")) as ledger:
             return summarize_run(
-                ledger, run_id, setup, running=is_run_locked(home, run_id), came=self._describe_outcome
+                ledger, run_id, setup, running=is_run_locked(home, run_id), read_outcome=self._describe_outcome
             )
 
     def read_report(self, run_id: str, home: Path | None = None) -> Report | None:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from proofstone.cli.gate_session import LineReader, read_typed_line
-from proofstone.cli.render.pipeline import OPTIONS_WITH_NOTE, format_option
+from proofstone.cli.render.pipeline import format_option
 from proofstone.cli.task_commands import require_text
 from proofstone.common.text import escape_control
 from proofstone.errors import InputError
 from proofstone.pipeline.models.run import ApprovalOption, ApprovalRequest
+from proofstone.pipeline.rules.approvals import OPTIONS_WITH_NOTE
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,11 +9,11 @@ import typer
 
 from proofstone.app.pipeline import PIPELINE_RUNS, record_approval
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.cli.render.pipeline import OPTIONS_WITH_NOTE
 from proofstone.cli.task_commands import RunArgument, login_name, refuse_executors, require_text, send_command
 from proofstone.common.text import escape_control
 from proofstone.errors import InputError
 from proofstone.gate.request import UserCommandKind
+from proofstone.pipeline.rules.approvals import OPTIONS_WITH_NOTE
 
 app = typer.Typer(add_completion=False)
 

@@ -203,16 +203,14 @@ def show_run(output: Output, match: RunMatch, agents: Sequence[AgentPosition] = 
     """Show the report of the run, or its state if it has none, and the state of its agents."""
     kind = match.kind
     report = kind.runs.read_report(match.run_id)
-    if report is None:
-        _show_state(output, match, agents)
-    elif kind.show is not None:
+    if report is not None and kind.show is not None:
         kind.show(output, report, agents)
+    elif report is None or kind.runs.read_view(match.run_id).state == CANCELLED_OUTCOME:
+        _show_state(output, match, agents)  # the last report of a cancelled run would say how to continue it
     elif output.json:
         output.print_document({**report.model_dump(mode="json"), **build_positions_document(agents)})
     else:
         kind.print_report(output.result_console(), report)
-        if kind.runs.read_view(match.run_id).state == CANCELLED_OUTCOME:
-            _show_state(output, match, ())
         print_positions(output.result_console(), agents)
 
 

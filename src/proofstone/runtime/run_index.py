@@ -59,22 +59,22 @@ def read_run_config(ledger: Ledger, contract: type[RunConfigT], run_id: str) -> 
 
 
 def read_run_end(ledger: Ledger, run_id: str) -> tuple[str, str]:
-    """Return the outcome of a run and its reason. Both are empty while it is under way or can be resumed."""
+    """Return the outcome of a run and its reason. Both are empty while it is under way or was interrupted."""
     events = [stored.row for stored in ledger.read(EventRow, run_id=run_id) if stored.row.type in _LIFE_CYCLE]
     payload = events[-1].payload if events and events[-1].type == "run.finished" else {}
     return str(payload.get("outcome", "")), str(payload.get("reason", ""))
 
 
 def summarize_run(
-    ledger: Ledger, run_id: str, setup: RunConfigT, *, running: bool, came: Callable[[Ledger, str], str]
+    ledger: Ledger, run_id: str, setup: RunConfigT, *, running: bool, read_outcome: Callable[[Ledger, str], str]
 ) -> RunSummary[RunConfigT]:
-    """Summarise a run. `came` returns the outcome from the report of the run, or an empty string without a report."""
+    """Summarise a run. `read_outcome` returns the outcome in the report of the run; empty if there is no report."""
     events = [row for row in ledger.read(EventRow, run_id=run_id) if row.row.type.startswith("run.")]
     last = [event for event in events if event.row.type != CHILD_RUN_EVENT][-1]
     outcome, reason = (str(last.row.payload.get(key, "")) for key in ("outcome", "reason"))
     state = "running" if running else outcome or "interrupted"
     if not running and outcome in _OUTCOMES_WITH_REPORT:
-        state = came(ledger, run_id) or state
+        state = read_outcome(ledger, run_id) or state
     return RunSummary(run_id, setup, state, reason, events[0].ts, last.ts)
 
 

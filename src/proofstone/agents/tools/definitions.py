@@ -70,6 +70,8 @@ def check_definition(tree: FileTree, name: str, path: str, deadline: ToolDeadlin
     if location := _find_definition(tree, ".".join(parts), path, deadline):
         return DefinitionCheck(None if location == UNFINISHED else True, location)
     if len(parts) > 1 and (other_location := _find_definition(tree, parts[-1], path, deadline)):
+        if other_location == UNFINISHED:
+            return DefinitionCheck(None, UNFINISHED)
         return DefinitionCheck(
             None, f"{format_path(parts[-1])} is defined, though not as {format_path(name)}: {other_location}"
         )

@@ -31,13 +31,12 @@ from proofstone.pipeline.models.run import (
     ReviewerVerdict,
     RunReport,
 )
+from proofstone.pipeline.rules.approvals import OPTIONS_WITH_NOTE
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-OPTIONS_WITH_NOTE: Final = frozenset(("expand", "modify", "revise"))
-"""Options that need a note, because the agents would not know what the person wants."""
 _HASH_LENGTH: Final = 12
 _MAX_TEXT: Final = 400
 

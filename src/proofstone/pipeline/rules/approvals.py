@@ -30,6 +30,8 @@ from proofstone.plans.fields import shorten_text
 PUSHBACK_GATE: Final = "gate-pushback"
 POST_RESEARCH_GATE: Final = "gate-post-research"
 POST_PLANNING_GATE: Final = "gate-post-planning"
+OPTIONS_WITH_NOTE: Final = frozenset(("expand", "modify", "revise"))
+"""Options that need a note: without it the agents would not know what to change."""
 
 _RISK_MARKS: Final = ("🟢", "🟡", "🔴")
 
