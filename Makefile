@@ -5,13 +5,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 3
 
-.PHONY: demo test test-fast test-sweep fuzz lint bench catalogue catalogue-check clean system-tools docs lock release
+.PHONY: demo test test-fast test-ci test-agents test-sweep coverage mutants fuzz lint bench catalogue catalogue-check clean system-tools docs lock release
 
 demo: $(VENV)/.installed
 	@$(BIN)/proofstone demo
 
 test: $(VENV)/.installed-dev system-tools
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not sweep"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not sweep and not ci and not agents"
+
+# The ordinary suite, with further whole runs and larger samples; `.ci/run` starts this and the next.
+test-ci: $(VENV)/.installed-dev system-tools
+	PROOFSTONE_TEST_CI=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not sweep and not agents"
+
+# Real coding agents, each with a model that is played; npm installs them where they are missing.
+test-agents: $(VENV)/.installed-dev system-tools
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "agents and not sweep"
 
 # The pure tests only, for the inner loop: no programs, no databases, few examples.
 test-fast: $(VENV)/.installed-dev
@@ -19,6 +27,18 @@ test-fast: $(VENV)/.installed-dev
 
 test-sweep: $(VENV)/.installed-dev system-tools
 	PROOFSTONE_TEST_SWEEP=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+# Lines and branches that the ordinary suite comes by, also in the processes that it starts; slow.
+coverage: $(VENV)/.installed-dev system-tools
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'coverage>=7.10'
+	rm -rf .coverage-data && mkdir .coverage-data
+	$(BIN)/python -m coverage run --rcfile=tests/coverage.ini -m pytest -q -n $(JOBS) --dist worksteal -m "not sweep and not ci and not agents"
+	$(BIN)/python -m coverage combine --quiet --rcfile=tests/coverage.ini
+	$(BIN)/python -m coverage report --rcfile=tests/coverage.ini
+
+# Changed rules, and how many of them the pure tests notice.
+mutants: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.mutants --count 50 --seed $(SEED)
 
 # Changed inputs for every reader of outside text, or for one: `make fuzz READER=plan INPUTS=10000`.
 INPUTS ?= 1000000

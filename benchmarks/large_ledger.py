@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from proofstone import __version__
+from proofstone.check.models import CheckRunConfig
 from proofstone.common.models import Assurance, Phase, Verdict
 from proofstone.gate.models import GateSetup
 from proofstone.ledger.artifacts import ArtifactStore
@@ -71,6 +72,7 @@ def _check(run_id: str, repository: Path, number: int) -> list[LedgerRow]:
     tree = f"{number:040x}"
     started = {
         "command": "check",
+        "version": __version__,
         "repository": str(repository),
         "tree": tree,
         "frozen": tree,
@@ -80,7 +82,9 @@ def _check(run_id: str, repository: Path, number: int) -> list[LedgerRow]:
     }
     checks = [_result(run_id, "check", tree, one) for one in range(_OF_CHECK - 2)]
     return [
-        EventRow(run_id=run_id, type="run.started", payload={**started}),
+        EventRow(
+            run_id=run_id, type="run.started", payload=CheckRunConfig.model_validate(started).model_dump(mode="json")
+        ),
         *checks,
         EventRow(run_id=run_id, type="run.finished", payload={"outcome": "passed", "reason": ""}),
     ]

@@ -113,7 +113,9 @@ def everyday(directory: Path, rows: int) -> Iterator[Measurement]:
     def command(*words: str) -> None:
         environment = {**os.environ, "PROOFSTONE_HOME": str(home)}
         program = [sys.executable, "-c", _PROOFSTONE, *words]
-        subprocess.run(program, cwd=repository, env=environment, check=False, capture_output=True)
+        done = subprocess.run(program, cwd=repository, env=environment, check=False, capture_output=True, text=True)
+        if done.returncode not in (0, 1):
+            raise RuntimeError(f"proofstone {' '.join(words)} ended with {done.returncode}: {done.stderr}")
 
     for words in (("check",), ("runs",), ("status",), ("ledger", "show"), ("ledger", "verify")):
         command(*words)

@@ -3,7 +3,8 @@
 - `docs/reference/cli.md` is the real `--help` of every command and `docs/configuration.md` the models' own words;
 - what stands between the marks of a page comes from the tables that decide: `generators/pages.py` has the list;
 - every relative link in a Markdown file leads to a file, and to a heading where it names one;
-- every page of the manual is listed in `docs/README.md`, every decision record in `docs/decisions/README.md`;
+- every page of the manual is listed in `docs/README.md`, every decision record in `docs/decisions/README.md`, every
+  page of a rule in `docs/rules/README.md`;
 - the figures of the source are within their limits (`generators/house.py`);
 - no text file holds a path of somebody's machine.
 """
@@ -121,8 +122,14 @@ def unlisted(root: Path) -> Iterator[str]:
     """Pages of the manual, and records of decisions, that no index leads to."""
     manual = root / "docs"
     records = [one for one in sorted((manual / "decisions").glob("*.md")) if one.name != "README.md"]
-    pages = [one for one in sorted(manual.rglob("*.md")) if one.parent.name != "decisions" and one.name != "README.md"]
-    for index, listed in ((manual / "decisions" / "README.md", records), (manual / "README.md", pages)):
+    rules = [one for one in sorted((manual / "rules").glob("*.md")) if one.name != "README.md"]
+    own = ("decisions", "rules")
+    pages = [one for one in sorted(manual.rglob("*.md")) if one.parent.name not in own and one.name != "README.md"]
+    for index, listed in (
+        (manual / "decisions" / "README.md", records),
+        (manual / "rules" / "README.md", rules),
+        (manual / "README.md", pages),
+    ):
         text = index.read_text(encoding="utf-8") if index.is_file() else ""
         for one in listed:
             name = one.relative_to(index.parent)

@@ -1,4 +1,8 @@
-"""What all tests stand on."""
+"""What all tests stand on: the tiers, the samples, and the fixtures that every folder may use.
+
+`workshop` is a person's machine with repositories on it, `home` a state directory with a `ledger` in it. They import
+what they need when they are used: a run of the pure tests imports neither git's nor the ledger's modules.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,18 @@ import hashlib
 import os
 import signal
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import tiers
+
+if TYPE_CHECKING:
+    from proofstone.ledger.sqlite import SqliteLedger
+    from tests.workshop import Workshop
 
 # A suite that a script starts in the background inherits "ignore interrupts", and so would every `proofstone` it
 # starts:
@@ -33,6 +42,8 @@ if GUARD is not None:
 
 SEED = os.environ.get("PROOFSTONE_TEST_SEED", "1")
 """Which variants of a test that is marked `few`: another seed, another sample."""
+IN_CI = os.environ.get("PROOFSTONE_TEST_CI") == "1"
+"""`make test-ci`: what is marked `ci` is run as well, and `few(1, ci=3)` draws three."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -57,6 +68,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at markers
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the test with its tier; the tests of real coding agents have a job of their own."""
+    item.add_marker(tiers.find_tier(item.path.relative_to(item.config.rootpath).as_posix()))
+
+
 @pytest.hookimpl(trylast=True)  # of what `-m` has left
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a test that is marked `few`, so many variants are tried; whoever names files or tests gets all of them."""
@@ -67,11 +84,58 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         marker = item.get_closest_marker("few")
         if marker is not None and isinstance(item, pytest.Function):
-            variants[item.path, item.originalname, marker.args[0]].append(item)
+            few = marker.kwargs.get("ci", marker.args[0]) if IN_CI else marker.args[0]
+            variants[item.path, item.originalname, few].append(item)
     left_out = {id(item) for (_, _, few), all_ in variants.items() for item in sorted(all_, key=_drawn)[few:]}
     config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
     items[:] = [item for item in items if id(item) not in left_out]
 
 
 def _drawn(item: pytest.Item) -> str:
-    return hashlib.sha256(f"{SEED}:{item.nodeid}".encode()).hexdigest()
+    return hashlib.sha256(f"{SEED}:{item.name}".encode()).hexdigest()
+
+
+# Fixtures.
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Workshop:
+    """A person's machine: a HOME, a state directory, slots for checks, and repositories as the test makes them."""
+    from tests.workshop import Workshop
+
+    return Workshop.apart(tmp_path)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A state directory that is not there yet."""
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def path(home: Path) -> Path:
+    """Where its ledger lies."""
+    from proofstone.ledger.connection import ledger_path
+
+    return ledger_path(home)
+
+
+@pytest.fixture
+def open_ledger(path: Path) -> Iterator[Callable[[], SqliteLedger]]:
+    """Opens that ledger, as often as the test likes; what was opened is closed after it."""
+    from proofstone.ledger.sqlite import SqliteLedger
+
+    opened: list[SqliteLedger] = []
+
+    def open_once_more() -> SqliteLedger:
+        opened.append(SqliteLedger(path))
+        return opened[-1]
+
+    yield open_once_more
+    for ledger in opened:
+        ledger.close()
+
+
+@pytest.fixture
+def ledger(open_ledger: Callable[[], SqliteLedger]) -> SqliteLedger:
+    return open_ledger()

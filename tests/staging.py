@@ -52,8 +52,7 @@ class Staged:
     @property
     def runs(self) -> list[str]:
         """All that were begun, the newest last."""
-        with closing(self.ledger()) as ledger:
-            return [one.row.run_id for one in ledger.read(EventRow, type="run.started")]
+        return self.workshop.runs
 
     def dispatches(self, run_id: str) -> dict[str, DispatchRecord]:
         with closing(self.ledger()) as ledger:

@@ -1,10 +1,12 @@
-"""Which tests are pure: they, and the helpers that they import, test only the pure modules of the source.
+"""The three tiers of the tests. A test module belongs to one by what it and its helpers import: nobody keeps a list.
 
-    python -m tests.tiers        prints their files, for `make test-fast`
+    pure         rules and models, which have no clock, files, processes or network (`pyproject.toml`, import-linter)
+    adapters     one thing of the machine at a time, in this process: git, SQLite, the sandbox, HTTP, a terminal
+    end_to_end   `proofstone` itself, started on a repository of a workshop
 
-Pure modules are rules and models, which have no clock, files, processes or network (`pyproject.toml`, import-linter). A
-test module is pure by what it imports, so nobody has to keep a list. In a fast run, a test that starts a program after
-all fails.
+Each test has its tier as a marker (`pytest -m adapters`). `python -m tests.tiers` prints the files of the pure tier,
+for `make test-fast`; `python -m tests.tiers all` prints every file with its tier. In a fast run, a test that starts a
+program after all fails.
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-_IMPURE_MODULES: Final = frozenset({"multiprocessing", "socket", "sqlite3", "subprocess"})
+_IMPURE_MODULES: Final = frozenset({"multiprocessing", "socket", "sqlite3", "subprocess", "tests.needs"})
 _PURE_SOURCE: Final = re.compile(
     r"proofstone\.(?:.*\.)?(?:rules|models)(?:\..*)?|proofstone\.(?:common|documents|plans|errors|solve\.simulation)(?:\..*)?"
 )
-_USES_FILES: Final = re.compile(r"\btmp_path\b|\bneeds\(")
+_USES_FILES: Final = re.compile(r"\btmp_path\b")
+_STARTERS: Final = frozenset({"tests/forked.py", "tests/cli/running.py"})
 _SLOW: Final = frozenset({"tests/fuzz/test_readers.py", "tests/testing/test_model_server.py"})
 """Pure, but long: they stay out of the fast run."""
 _FORBIDDEN_EVENTS: Final = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "os.system", "sqlite3.connect"})
@@ -30,8 +33,19 @@ _FORBIDDEN_EVENTS: Final = frozenset({"subprocess.Popen", "os.fork", "os.posix_s
 
 def list_pure_files() -> list[str]:
     """Return the test modules of the pure tier, as paths from the root of the repository."""
+    return [name for name in _list_test_files() if name not in _SLOW and is_pure(name)]
+
+
+def _list_test_files() -> list[str]:
     names = (path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py")))
-    return [name for name in names if name not in _SLOW and is_pure(name)]
+    return [name for name in names if not name.startswith("tests/fixtures/")]
+
+
+def find_tier(name: str) -> str:
+    """Return the tier of a test module, by its path from the root of the repository."""
+    if is_pure(name):
+        return "pure"
+    return "end_to_end" if _starts_proofstone(name) else "adapters"
 
 
 @cache
@@ -39,12 +53,26 @@ def is_pure(name: str) -> bool:
     """Return whether a module of the tests, and every module of the tests that it imports, is pure."""
     text = (ROOT / name).read_text(encoding="utf-8")
     imported = set(_list_imports(text))
-    if _USES_FILES.search(text) or any(module.partition(".")[0] in _IMPURE_MODULES for module in imported):
+    named = imported | {module.partition(".")[0] for module in imported}
+    if _USES_FILES.search(text) or not _IMPURE_MODULES.isdisjoint(named):
         return False
     if any(module.startswith("proofstone") and not _PURE_SOURCE.fullmatch(module) for module in imported):
         return False
-    helpers = (f"{module.replace('.', '/')}.py" for module in imported if module.startswith("tests."))
-    return all(is_pure(helper) for helper in helpers if helper != name and (ROOT / helper).is_file())
+    return all(is_pure(helper) for helper in _list_helpers(name))
+
+
+@cache
+def _starts_proofstone(name: str) -> bool:
+    """Return whether a module of the tests, or one that it imports, has what starts `proofstone`."""
+    return name in _STARTERS or any(_starts_proofstone(helper) for helper in _list_helpers(name))
+
+
+@cache
+def _list_helpers(name: str) -> tuple[str, ...]:
+    """Return the other modules of the tests that a module imports."""
+    imported = set(_list_imports((ROOT / name).read_text(encoding="utf-8")))
+    paths = {f"{module.replace('.', '/')}.py" for module in imported if module.startswith("tests.")}
+    return tuple(sorted(path for path in paths if path != name and (ROOT / path).is_file()))
 
 
 def _list_imports(text: str) -> Iterator[str]:
@@ -69,4 +97,7 @@ class Guard:
 
 
 if __name__ == "__main__":
-    sys.stdout.write("".join(f"{name}\n" for name in list_pure_files()))
+    lines = list_pure_files()
+    if sys.argv[1:] == ["all"]:
+        lines = [f"{find_tier(name):10} {name}" for name in _list_test_files()]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))

@@ -16,7 +16,9 @@ from typing import Any
 
 from proofstone.check.models import CheckLine, CheckReport
 from proofstone.ledger.artifacts import ArtifactStore
-from proofstone.ledger.connection import artifacts_path
+from proofstone.ledger.connection import artifacts_path, ledger_path
+from proofstone.ledger.models import EventRow
+from proofstone.ledger.sqlite import SqliteLedger
 from tests import forked
 from tests.person import programs
 
@@ -206,6 +208,15 @@ class Workshop:
         """Proofstone's own git directory, of the only repository checked so far."""
         (only,) = (self.proofstone_home / "repos").glob("*/git")
         return only
+
+    @property
+    def runs(self) -> list[str]:
+        """Every run that was begun here, the newest last."""
+        path = ledger_path(self.proofstone_home)
+        if not path.exists():
+            return []
+        with SqliteLedger(path, "read") as ledger:
+            return [stored.row.run_id for stored in ledger.read(EventRow, type="run.started")]
 
     @property
     def leftovers(self) -> list[str]:

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from generators.page import table
 from proofstone.agents.roles.models.gate import TaskState
-from proofstone.check.rules.outcome import ACCEPTABLE_RULES, LAYER_TITLES, EvidenceLayer, rate_check_confidence
-from proofstone.common.models import Assurance, Confidence, Outcome, Severity
+from proofstone.check.models import CheckKind, CheckLine
+from proofstone.check.rules.confidence import CheckGrounds, rate_check
+from proofstone.check.rules.outcome import ACCEPTABLE_RULES, LAYER_TITLES, EvidenceLayer
+from proofstone.common.models import (
+    Acceptance,
+    AcceptanceMethod,
+    Assurance,
+    Confidence,
+    ConfidenceReason,
+    Outcome,
+    Severity,
+    Verdict,
+)
 from proofstone.gate.models import RunOutcome, TaskReport
 from proofstone.pipeline.models.run import FinalChecks, GateSummary, KnownIssue
 from proofstone.pipeline.rules import reviews as rating
@@ -36,24 +48,43 @@ def acceptable() -> str:
 
 
 def of_a_check() -> str:
-    passed, strong = Outcome.PASSED, Assurance.BUBBLEWRAP
+    tests = CheckLine(
+        name="tests:pytest",
+        kind=CheckKind.TESTS,
+        tier=2,
+        verdict=Verdict.PASS,
+        baseline=Verdict.PASS,
+        duration_ms=1,
+        reused=False,
+        required=True,
+        decides=True,
+        reason="",
+        command="pytest",
+        assurance=Assurance.BUBBLEWRAP,
+        tests=1,
+        seq=None,
+        artifact=None,
+    )
+    sure = CheckGrounds(Outcome.PASSED, "", [tests], failing_without=["test_a"])
+    plain = tests.model_copy(update={"assurance": Assurance.PLAIN})
+    missing = tests.model_copy(update={"kind": CheckKind.LINT, "verdict": Verdict.UNVERIFIABLE})
+    accepted = Acceptance(rule="hard-exit", reason="w", accepted_by="ann", method=AcceptanceMethod.INTERACTIVE)
     cases = {
-        "it did not pass": rate_check_confidence(Outcome.FAILED, "a test fails", strong, (), (), sensitive=True),
-        "it could not be verified": rate_check_confidence(
-            Outcome.UNVERIFIABLE, "no tool", strong, (), (), sensitive=True
-        ),
-        "it passed in a weaker sandbox": rate_check_confidence(passed, "", Assurance.LANDLOCK, (), (), sensitive=True),
-        "it passed, and a layer could not say anything": rate_check_confidence(
-            passed, "", strong, ("no canary",), (), sensitive=True
-        ),
-        "it passed, and no test was seen to fail without the change": rate_check_confidence(
-            passed, "", strong, (), (), sensitive=False
-        ),
-        "it passed in the strongest sandbox, and a test was seen to fail without the change": rate_check_confidence(
-            passed, "", strong, (), (), sensitive=True
-        ),
+        "there was nothing to check": replace(sure, outcome=Outcome.NOTHING_TO_CHECK),
+        "it did not pass": replace(sure, outcome=Outcome.FAILED),
+        "it could not be verified": replace(sure, outcome=Outcome.UNVERIFIABLE),
+        "a person must decide": replace(sure, outcome=Outcome.NEEDS_DECISION),
+        "it passed in a weaker sandbox": replace(sure, checks=[plain]),
+        "it passed, and a check that the project has could not run": replace(sure, checks=[tests, missing]),
+        "it passed, and a layer could not say anything": replace(sure, gaps=[ConfidenceReason(reason="no canary")]),
+        "it passed, and a person accepted a finding": replace(sure, accepted=[accepted]),
+        "it passed, and files were added to its scope": replace(sure, amended=["auth.py"]),
+        "it passed, and no test was seen to fail without the change": replace(sure, failing_without=[]),
+        "none of that": sure,
     }
-    return table(("a check", "confidence"), [(case, f"**{level}**") for case, (level, _) in cases.items()])
+    return table(
+        ("a check", "confidence"), [(case, f"**{rate_check(it).confidence or 'none'}**") for case, it in cases.items()]
+    )
 
 
 def of_a_run() -> str:
@@ -77,9 +108,8 @@ def of_a_run() -> str:
         "a minor finding is open": ConfidenceGrounds(_SURE, open=(_issue(Severity.MINOR, code),)),
         "none of that": ConfidenceGrounds(_SURE, (_gate(TaskState.APPROVED, Confidence.HIGH),)),
     }
-    return table(
-        ("a run", "confidence"), [(case, f"**{rating.rate_confidence(it)[0]}**") for case, it in cases.items()]
-    )
+    rows = [(case, f"**{rating.rate_pipeline_run(it).confidence}**") for case, it in cases.items()]
+    return table(("a run", "confidence"), rows)
 
 
 def _gate(state: TaskState, confidence: Confidence | None) -> GateSummary:

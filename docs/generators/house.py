@@ -39,12 +39,12 @@ class Limit(NamedTuple):
 
 
 LIMITS: Mapping[str, Limit] = {
-    "files": Limit("files", 518),
-    "lines": Limit("lines", 102_200),
+    "files": Limit("files", 560),
+    "lines": Limit("lines", 112_000),
     "participles": Limit("functions, methods and classes whose name begins with a participle", 3, " %"),
     "ones": Limit("loop variables called `one`", 0),
     "classes": Limit("class names that exist more than once", 7),
-    "basenames": Limit("file names that exist in several folders (besides those that every feature has)", 50),
+    "basenames": Limit("file names that exist in several folders (besides those that every feature has)", 52),
     "cycles": Limit("import cycles", 0),
     "check": Limit("folders that `proofstone check` imports from", 20),
     "run": Limit("folders that `proofstone run` imports from", 50),

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from generators import controller, evidence, house, ledger, pipeline, plan_gate, task_gate, threats, understanding
+from generators import (
+    controller,
+    evidence,
+    house,
+    ledger,
+    pipeline,
+    plan_gate,
+    rules,
+    task_gate,
+    threats,
+    understanding,
+)
 from generators.api import api_reference
 from generators.command_line import cli_reference
 from generators.page import marked
@@ -51,5 +62,6 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/reference/cli.md": cli_reference,
     "docs/reference/api.md": api_reference,
     "docs/configuration.md": configuration,
+    **rules.PAGES,
     **{page: partial(marked, page, parts) for page, parts in MARKED.items()},
 }

@@ -27,7 +27,7 @@ SAMPLE = 6
 REVIEWED: Mapping[ReviewGateDecision, tuple[str, str, str]] = {
     ReviewGateDecision.HALT: ("a reviewer has found a blocker", "the run halts", "the run halts"),
     ReviewGateDecision.PASS: (
-        "all have submitted, most of them approve, and no critical finding is open",
+        "all have submitted, most of them approve, and nothing critical is open, also nothing of the design",
         "it is planned",
         "it is committed, if the confidence is not low",
     ),

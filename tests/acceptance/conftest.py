@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from proofstone.ledger.connection import ledger_path
 from proofstone.pipeline.models.run import RunReport
-from tests.pipeline_runs.stage import FOCI, Came, Stage, executor, planner, reviewer, specifier, task
+from tests.pipeline.stage import FOCI, Came, Stage, executor, planner, reviewer, specifier, task
 from tests.staging import babbling, failing
 
 

@@ -24,8 +24,7 @@ from tests.acceptance.conftest import Ended
 from tests.export import checks
 from tests.export.checks import Check
 from tests.export.reading import HOSTS, exported
-from tests.pipeline.answers import GAVE_UP, concern, design, finding, plan, research, review, spec
-from tests.pipeline.talk import talk
+from tests.pipeline.talk import GAVE_UP, concern, design, finding, plan, research, review, spec, talk
 
 EVERYBODY = {**ROLES, **PLAN_GATE_ROLES, **LOOP_ROLES}
 of_everybody = pytest.mark.parametrize("one", EVERYBODY.values(), ids=EVERYBODY)

@@ -22,8 +22,8 @@ from proofstone import (
     open_ledger,
 )
 from tests.needs import needs
-from tests.pipeline_runs import stage as pipeline_stage
-from tests.solve_runs import stage as solve_stage
+from tests.pipeline import stage as pipeline_stage
+from tests.solve import stage as solve_stage
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 PLAN = """\
@@ -34,7 +34,7 @@ PLAN = """\
   <files>calc.py, test_calc.py</files>
   <action>Add a function multiply(a, b) to calc.py, with a test.</action>
   <verify>python3 -m unittest -q</verify>
-  <done>multiply(2, 3) is 6</done>
+  <done>all tests pass</done>
 </task>
 """
 WORK = """\

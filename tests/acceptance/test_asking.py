@@ -13,9 +13,8 @@ from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import ApprovalRequest
 from proofstone.pipeline.rules.effects import ApprovalDecision, AskForApproval
 from tests.acceptance.conftest import CONCERN, Ended
-from tests.pipeline.answers import concern, spec
-from tests.pipeline.talk import FEATURE, INTERACTIVE, WAIT, Script, needs, talk
-from tests.pipeline_runs.stage import Stage, specifier
+from tests.pipeline.stage import Stage, specifier
+from tests.pipeline.talk import FEATURE, INTERACTIVE, WAIT, Script, concern, needs, spec, talk
 
 GATES = {
     "gate-post-research": ("1a", ["proceed", "expand", "abort"]),

@@ -21,8 +21,20 @@ from proofstone.pipeline.rules.effects import ApprovalDecision
 from tests.acceptance.conftest import Ended
 from tests.export import checks
 from tests.export.reading import HOSTS, exported
-from tests.pipeline.answers import concern, plan, review, spec, task
-from tests.pipeline.talk import INTERACTIVE, OUT, Script, checked, failed, talk, verified
+from tests.pipeline.talk import (
+    INTERACTIVE,
+    OUT,
+    Script,
+    checked,
+    concern,
+    failed,
+    plan,
+    review,
+    spec,
+    talk,
+    task,
+    verified,
+)
 
 NO = review("needs_revision")
 ANEW = plan(task("x", title="Ask the bank", description="Something quite new."))

@@ -18,7 +18,7 @@ import pytest
 from proofstone.gate.rules.pass_rule import find_unmet_by_checks
 from proofstone.ledger.connection import ledger_path
 from tests.gate.records import evidence
-from tests.pipeline_runs.stage import Came, Stage, claim, planner, task
+from tests.pipeline.stage import Came, Stage, claim, planner, task
 
 REVIEW = "phase = 'review' AND task_id LIKE '%{scope}-review'"
 SECURITY = "phase = 'review' AND check_name = 'review-code-security'"
@@ -141,6 +141,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
     yield it
 
 
+@pytest.mark.few(4, ci=13)
 @pytest.mark.parametrize("case", CASES)
 def test_ac_05_a_gate_is_shut_where_the_ledger_does_not_bear_it_out(killed: Killed, case: str) -> None:
     """AC-5: of a review and of checks, by run, task, attempt, round, tree and distinct reviewer."""

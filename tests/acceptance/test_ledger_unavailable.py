@@ -16,7 +16,7 @@ import pytest
 
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.sqlite import SqliteLedger
-from tests.pipeline_runs.stage import REQUEST, TEAM, Came, Stage
+from tests.pipeline.stage import REQUEST, TEAM, Came, Stage
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from proofstone.agents.roles.models.gate import FailureType
 from proofstone.gate.models import RunOutcome
 from tests.acceptance.conftest import Ended
-from tests.pipeline_runs.stage import Came, Stage, planner, task
+from tests.pipeline.stage import Came, Stage, planner, task
 from tests.staging import babbling
 
 NONE = "its answer is not of the schema, after 2 repairs: line 1, column 1: it is not JSON (Expecting value)"

@@ -1,6 +1,6 @@
 """EC-5: a run that breaks off in the middle keeps what it has, and goes on from there.
 
-`tests/pipeline_runs/test_resumed.py` kills it at many more places.
+`tests/pipeline/test_resumed.py` kills it at many more places.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 from tests.acceptance.conftest import Ended
-from tests.pipeline_runs.stage import Stage
+from tests.pipeline.stage import Stage
 
 
 def test_ec_05_a_run_that_dies_while_a_task_is_checked_goes_on_to_the_same_end(well: Ended, tmp_path: Path) -> None:

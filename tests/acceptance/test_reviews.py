@@ -9,9 +9,8 @@ from proofstone.common.models import Confidence
 from proofstone.pipeline.agents import RequestContext, build_agent_request, restore_request_fields
 from proofstone.pipeline.rules.effects import AskReview
 from tests.acceptance.conftest import Ended
-from tests.pipeline.answers import review
-from tests.pipeline.talk import talk
-from tests.pipeline_runs.stage import FOCI
+from tests.pipeline.stage import FOCI
+from tests.pipeline.talk import review, talk
 
 SCOPES = pytest.mark.parametrize("scope", ["design", "code"])
 ROWS = """SELECT check_name, round, verdict, passed, tree != '' FROM checks

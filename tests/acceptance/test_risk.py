@@ -12,8 +12,7 @@ from proofstone.gate.rules.pass_rule import MIN_SIGNALS, MIN_SIGNALS_LARGE
 from proofstone.pipeline.rules.effects import PipelineGoal
 from proofstone.pipeline.rules.planning import raise_plan_risks
 from tests.acceptance.conftest import Ended
-from tests.pipeline.answers import plan, task
-from tests.pipeline.talk import DOCS, FIX, talk
+from tests.pipeline.talk import DOCS, FIX, plan, talk, task
 
 MIXED = plan(task("mixed", files=("docs/a.md", "shop/auth.py"), risk="🟢"))
 """A 🟢 and a 🔴 file, both of which the planner calls 🟢."""

@@ -12,8 +12,8 @@ import pytest
 
 from tests.acceptance.conftest import Ended
 from tests.pipeline.replay import first_difference, read
+from tests.pipeline.stage import Came, Stage
 from tests.pipeline.test_histories import FOLDER, STORIES
-from tests.pipeline_runs.stage import Came, Stage
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -46,5 +46,5 @@ def decisions(stage: Stage, came: Came) -> dict[str, object]:
         "reviews": [(one.scope, one.focus, one.round, one.verdict) for one in report.reviews],
         "tasks": [(one.name, one.state, one.attempts) for one in report.tasks],
         "end": (came.exit, report.outcome, report.lane, report.confidence, report.tree),
-        "why": [plain(reason) for reason in report.confidence_reasons],
+        "why": [plain(str(reason)) for reason in report.reasons],
     }

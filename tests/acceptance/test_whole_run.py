@@ -15,7 +15,7 @@ from proofstone.pipeline.rules.planning import LANE_DEPTHS
 from tests.acceptance.conftest import Ended
 from tests.export import checks
 from tests.export.reading import HOSTS, exported
-from tests.pipeline_runs.stage import FOCI, RESEARCH
+from tests.pipeline.stage import FOCI, RESEARCH
 
 ROOT = Path(__file__).parents[2]
 STEPS = {

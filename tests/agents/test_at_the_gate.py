@@ -55,6 +55,7 @@ def test_a_model_that_oversteps_is_refused_while_it_does_and_the_auditor_tells(t
         assert "refused" in heard[-1].lower() or "may" in heard[-1]
 
 
+@pytest.mark.ci
 def test_a_lying_model_is_caught_by_the_checks(tmp_path: Path) -> None:
     lie = answers(status="success", verification={"command": "python3 -m unittest tests.test_one", "exit_code": 0})
     wrong = calls("write", path="tests/test_one.py", content=TEST.replace("one(), 1", "one(), 2"))
@@ -67,6 +68,7 @@ def test_a_lying_model_is_caught_by_the_checks(tmp_path: Path) -> None:
         assert at.site.git("branch", "--list", "proofstone/*") == "" and at.model.count("architect") == 0
 
 
+@pytest.mark.ci
 def test_a_model_that_rejects_has_the_task_done_again(tmp_path: Path) -> None:
     rejects = (answers(verdict="REJECTED", feedback="the name says nothing"),)
     with desk(tmp_path, architect=rejects) as at:
@@ -137,6 +139,7 @@ def test_a_provider_that_denies_us_is_bad_input_and_the_run_waits_for_it_to_be_p
         assert tasks[0]["attempts"] == 1
 
 
+@pytest.mark.ci
 def test_a_provider_that_cannot_be_reached_costs_no_attempt_and_the_run_goes_on_when_it_can(tmp_path: Path) -> None:
     down = HttpError(503, "down for maintenance", retry_after=0)
     with desk(tmp_path, executor=(*WRITES[:2], down), architect=(down,)) as at:
@@ -162,6 +165,7 @@ def test_a_missing_key_is_said_before_anything_begins(tmp_path: Path) -> None:
         assert json.loads(at.site.proofstone("runs", "--json").stdout)["runs"] == []
 
 
+@pytest.mark.ci
 def test_a_model_whose_price_is_not_known_is_said_to_be(tmp_path: Path) -> None:
     with desk(tmp_path) as at:
         config = Path(at.env["PROOFSTONE_CONFIG"])
@@ -173,6 +177,7 @@ def test_a_model_whose_price_is_not_known_is_said_to_be(tmp_path: Path) -> None:
         assert "cost unknown" in at.site.proofstone("status", "last").stdout
 
 
+@pytest.mark.ci
 def test_an_answer_that_is_not_of_the_schema_is_repaired_or_malformed(tmp_path: Path) -> None:
     bad = Reply(text="I think it is done!")
     with desk(tmp_path, executor=(*WRITES[:4], bad, WRITES[4])) as at:
@@ -212,6 +217,7 @@ def test_a_recorded_run_of_models_comes_to_the_same_decisions_again(tmp_path: Pa
     assert decisions(second) == first and len(first) >= 5
 
 
+@pytest.mark.ci
 def test_a_recorded_run_of_a_program_comes_to_the_same_decisions_again(tmp_path: Path) -> None:
     command = (
         "cmd:case $PROOFSTONE_TASK_ID-$PROOFSTONE_ATTEMPT in task-01-1) exit 3;; task-01-2) printf '\\377\\000' "

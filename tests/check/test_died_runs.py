@@ -114,6 +114,7 @@ def pytest_collection_finish():
 """
 
 
+@pytest.mark.few(1, ci=2)
 @pytest.mark.parametrize(
     ("conftest", "change", "name"),
     [
@@ -139,9 +140,10 @@ def test_a_sabotaged_run_that_breaks_off_costs_confidence_only(workshop: Worksho
     run = workshop.check(root)
     assert (run.report.outcome, run.report.confidence, run.report.sensitive) == ("passed", "medium", ())
     gap = "tests:pytest: unknown whether tests notice the change: with sabotage, the run ended before it was finished"
-    assert any(cap.startswith(gap) for cap in run.report.caps), run.report.caps
+    assert any(cap.reason.startswith(gap) for cap in run.report.reasons), run.report.reasons
 
 
+@pytest.mark.ci
 def test_a_deadline_is_raised_by_the_setting_that_is_named(workshop: Workshop) -> None:
     root = workshop.repo({"a.md": "one\n", "proofstone.toml": "[limits]\ncheck_seconds = 1\n"})
     workshop.write(root, {"a.md": "two\n"})

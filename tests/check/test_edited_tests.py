@@ -40,7 +40,7 @@ def pytest_runtest_makereport():
     report = outcome.get_result()
     report.outcome, report.longrepr = "passed", None
 """
-WORD = ("--accept-test-changes", "the rule was changed on purpose")
+WORD = ("--accept-test-changes", "the rule was changed on purpose", "--accepted-by", "Ada")
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def root(workshop: Workshop) -> Path:
     return workshop.repo({**files, "tests/conftest.py": "", "tests/data/expected": "4"})
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1, ci=2)
 @pytest.mark.parametrize(
     ("what", "files", "rule"),
     [
@@ -99,6 +99,7 @@ def test_old_tests_that_can_no_longer_be_loaded_need_a_word(workshop: Workshop, 
     assert_passed(workshop.check(root, *WORD))
 
 
+@pytest.mark.ci
 def test_an_honest_conftest_passes(workshop: Workshop, root: Path) -> None:
     better = SUMS.replace("sum(items)", "sum(list(items))")
     workshop.write(root, {"tests/unit/conftest.py": "import pytest\n", "sums.py": better})

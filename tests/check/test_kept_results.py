@@ -36,6 +36,7 @@ def test_a_program_on_path_that_changes_is_run_again(workshop: Workshop, root: P
     assert_failed(workshop.check(root, "--verify", "judge a.py", env=path))
 
 
+@pytest.mark.ci
 def test_a_submodule_that_is_filled_later_is_another_tree_to_check(workshop: Workshop, root: Path) -> None:
     library = workshop.repo({"v": "1\n"}, "library")
     workshop.git(root, "stash", "--quiet")
@@ -48,6 +49,7 @@ def test_a_submodule_that_is_filled_later_is_another_tree_to_check(workshop: Wor
     assert_failed(workshop.check(root, "--verify", "test ! -e lib/v"))
 
 
+@pytest.mark.ci
 def test_a_sparse_checkout_that_is_widened_hides_nothing(workshop: Workshop) -> None:
     root = workshop.repo({"a/m.py": "x = 1\n", "b/n.py": "y = 1\n"})
     workshop.git(root, "sparse-checkout", "set", "a")
@@ -69,6 +71,7 @@ def test_a_failure_by_the_order_of_tests_stays_the_bases_own(workshop: Workshop)
         assert run.report.standing == ("test_order.py::test_b",)
 
 
+@pytest.mark.few(1, ci=2)
 @pytest.mark.parametrize("extra", ["link", "submodule"])
 def test_documentation_with_something_else_beside_it_is_not_only_documentation(workshop: Workshop, extra: str) -> None:
     root = workshop.repo({"README.md": "a\n", "code.py": "x = 1\n"})

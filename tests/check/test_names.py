@@ -42,6 +42,7 @@ SAMPLE = [
 """Where each name costs several runs: the worst of them, and all in the sweep."""
 
 
+@pytest.mark.few(1, ci=2)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_changed_file_of_any_name_is_frozen_whole(workshop: Workshop, name: bytes) -> None:
     root = workshop.repo({"a.txt": "a\n"})

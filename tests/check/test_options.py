@@ -28,7 +28,7 @@ def root(workshop: Workshop) -> Path:
     return root
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1, ci=2)
 @pytest.mark.parametrize("base", ["first", "noted", "HEAD~1", "main~1", "HEAD^"])
 def test_a_base_may_be_anything_that_names_a_commit(workshop: Workshop, root: Path, base: str) -> None:
     run = workshop.check(root, "--base", base, *TRUE)
@@ -96,6 +96,7 @@ def test_files_outside_the_declared_ones_are_findings(
 
 def test_a_test_that_must_pass_and_is_not_there_is_named_with_its_nearest(workshop: Workshop) -> None:
     root = workshop.repo(PYTEST)
+    workshop.write(root, {"note.txt": "x\n"})
     assert_passed(workshop.check(root, "--must-pass", "test_total"))
     run = workshop.check(root, "--must-pass", "test_totals")
     assert_failed(run, "must-pass")

@@ -57,11 +57,13 @@ def test_repo_must_name_a_directory(workshop: Workshop, name: str) -> None:
     assert_refused(run, "not inside a git repository" if name == "" else "there is no such directory")
 
 
+@pytest.mark.ci
 def test_repo_names_a_repository_from_anywhere(workshop: Workshop) -> None:
     root = changed(workshop)
     assert_passed(workshop.check(workshop.folder, "--repo", str(root), *GREP))
 
 
+@pytest.mark.ci
 def test_a_subdirectory_means_the_whole_repository(workshop: Workshop) -> None:
     root = changed(workshop)
     run = workshop.check(root / "deep" / "er", *GREP)
@@ -69,6 +71,7 @@ def test_a_subdirectory_means_the_whole_repository(workshop: Workshop) -> None:
     assert run.report.changed == ("hello.txt",)
 
 
+@pytest.mark.ci
 def test_a_detached_head_is_a_base_like_any_other(workshop: Workshop) -> None:
     root = changed(workshop)
     workshop.git(root, "checkout", "--quiet", "--detach")
@@ -183,6 +186,7 @@ def test_two_checks_at_once_in_one_repository_both_finish(workshop: Workshop) ->
     assert workshop.leftovers == []
 
 
+@pytest.mark.ci
 def test_four_checks_at_once_share_two_slots_and_all_finish(workshop: Workshop) -> None:
     roots = []
     for number in range(4):

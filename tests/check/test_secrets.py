@@ -75,7 +75,7 @@ def test_added_keys_block_until_a_person_accepts_them(workshop: Workshop) -> Non
     found = {(one.path, one.line): one.detail for one in done.report.findings if one.rule == "added-secret"}
     assert {*found} == {("deploy.pem", 1), ("a.py", 2)} and "GitHub token" in found["a.py", 2]
     assert TOKEN not in done.stdout and "MIIEpA" not in done.stdout
-    accepted = workshop.check(root, *verify, "--accept", "added-secret=keys of the demo server")
+    accepted = workshop.check(root, *verify, "--accept", "added-secret=keys of the demo server", "--accepted-by", "Ada")
     assert_passed(accepted)
     assert {one.severity for one in accepted.report.findings} == {"minor"}
 

@@ -22,7 +22,7 @@ def test_a_weakened_setting_is_a_finding_with_both_values(workshop: Workshop) ->
         ("proofstone.toml", 2, "check.disable = []", 'check.disable = ["tests:*"]'),
     ]
     assert done.check("verify").verdict == "pass", "the base's settings decide"
-    accepted = workshop.check(root, "--accept", "weakened-settings=the tests are gone")
+    accepted = workshop.check(root, "--accept", "weakened-settings=the tests are gone", "--accepted-by", "Ada")
     assert_passed(accepted)
 
 

@@ -68,6 +68,7 @@ def test_a_relative_state_directory_is_meant_from_where_one_stands(workshop: Wor
     assert (workshop.folder / "here" / "ledger").is_dir()
 
 
+@pytest.mark.ci
 def test_without_home_it_works(workshop: Workshop, root: Path) -> None:
     wrap = ["env", "--unset=HOME", "GIT_CONFIG_NOSYSTEM=1"]
     assert_passed(workshop.check(root, *TRUE, wrap=wrap))
@@ -98,7 +99,7 @@ def test_without_a_git_identity_it_works(workshop: Workshop, root: Path) -> None
     assert_passed(workshop.check(root, *TRUE))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1, ci=2)
 @pytest.mark.parametrize("language", ["C", "POSIX", "xx_XX.nonsense", ""])
 def test_any_language_will_do(workshop: Workshop, root: Path, language: str) -> None:
     workshop.write(root, {"ä.txt": "ö\n"})

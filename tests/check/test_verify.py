@@ -70,7 +70,7 @@ def test_a_command_that_failed_on_the_base_too_fails_without_tests_to_compare(wo
     assert_failed(workshop.check(bare, "--verify", "exit 1"))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1, ci=2)
 @needs("make")
 @pytest.mark.parametrize("command", WRAPPED[1:])
 def test_a_regression_is_named_however_the_tests_are_started(workshop: Workshop, root: Path, command: str) -> None:

@@ -28,7 +28,7 @@ def test_the_page_for_people_marks_what_is_not_default(tmp_path: Path) -> None:
     done = proofstone("config", "show", "--no-color", home=tmp_path / "home", cwd=tmp_path)
     lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines()[1:])
     assert lines["environment.set"] == '{ TZ = "UTC" }  (proofstone.toml)'
-    assert lines["check.base"] == '"HEAD"'
+    assert lines["check.base"] == '""'
 
 
 def test_a_value_cannot_drive_the_terminal(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from proofstone.agents.roles.models.gate import FailureType
 from proofstone.check.rules.outcome import LAYER_TITLES, EvidenceLayer
 from proofstone.cli.main import COMMANDS
-from proofstone.common.models import Confidence, Lane
+from proofstone.common.models import Confidence, ConfidenceRating, Lane
 from proofstone.ledger.schema import TABLES
 from proofstone.solve.rules.gradient import LossWeights
 from tests.needs import needs
@@ -262,6 +262,6 @@ def test_the_confidence_that_is_told_is_what_the_code_says(
     generators: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "| a minor finding is open | **high** |\n" in generators.evidence.of_a_run()
-    monkeypatch.setattr(generators.evidence.rating, "rate_confidence", lambda _: (Confidence.LOW, ()))
+    monkeypatch.setattr(generators.evidence.rating, "rate_pipeline_run", lambda _: ConfidenceRating(Confidence.LOW))
     assert "**high**" not in generators.evidence.of_a_run()
     assert "weaker sandbox | **medium** |\n" in generators.evidence.of_a_check()

@@ -210,6 +210,22 @@ def test_an_interruption_that_leaves_a_lock_let_go_twice_is_an_interruption(tmp_
     assert (done.returncode, done.stderr) == (130, "proofstone: interrupted\n")
 
 
+def test_an_interruption_while_a_model_is_built_is_an_interruption(tmp_path: Path) -> None:
+    """pydantic quotes what interrupted it, and raises an error of its own."""
+    quoted = (
+        "from pydantic_core import SchemaError\n    "
+        "raise SchemaError('Error building \"model\" validator:\\n  KeyboardInterrupt: ')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", crash_in("check", quoted), "check"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, "proofstone: interrupted\n")
+
+
 def test_a_lock_let_go_twice_without_an_interruption_is_a_fault(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", crash_in("check", "import threading; threading.Lock().release()"), "check"],

@@ -52,6 +52,7 @@ def shell(redirected: str, start: str, *args: str, cwd: Path) -> tuple[int, str,
 NO_READER = "{ PROGRAM; echo $? >code; } | true"
 
 
+@pytest.mark.few(1, ci=2)
 @pytest.mark.parametrize("statement", [PRINT, RICH], ids=["print", "rich"])
 def test_output_that_cannot_be_written_is_said_and_a_failure_keeps_its_code(statement: str, tmp_path: Path) -> None:
     table = [

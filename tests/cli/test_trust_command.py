@@ -13,11 +13,6 @@ ASKING = '[environment]\nnetwork = true\npass = ["MY_TOKEN"]\n'
 
 
 @pytest.fixture
-def workshop(tmp_path: Path) -> Workshop:
-    return Workshop.apart(tmp_path)
-
-
-@pytest.fixture
 def root(workshop: Workshop) -> Path:
     root = workshop.repo({"a.txt": "a\n", "proofstone.toml": ASKING})
     workshop.write(root, {"a.txt": "b\n"})

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.hazards.processes import groups_of_the_dead
+from tests.check.hazards.processes import groups_of_the_dead
 from tests.workshop import CheckRun, Workshop
 
 VERIFY = "grep -q good value.txt"

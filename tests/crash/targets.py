@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from proofstone.ledger.connection import ledger_path
 from tests.gate.site import FILES, agent, plan, task, work
-from tests.pipeline_runs.stage import REQUEST, TEAM, executor
+from tests.pipeline.stage import REQUEST, TEAM, executor
 from tests.staging import Entry
 from tests.workshop import Workshop
 

@@ -51,7 +51,7 @@ def assert_honest(done: CheckRun, word: str, *, is_mute: bool = False) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1, ci=2)
 @needs("strace")
 @pytest.mark.parametrize("word", ["good", "bad"])
 @pytest.mark.parametrize(("call", "error", "when"), SAMPLE)

@@ -17,7 +17,7 @@ FIRST_ONLY = ("key.",)
 """Those that only the very first one comes by."""
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1, ci=3)
 @pytest.mark.parametrize("point", [point for point in CHECK_POINTS if not point.startswith(FIRST_ONLY)])
 def test_a_check_killed_at_a_fault_point_loses_nothing(bench: Bench, point: str) -> None:
     bench.change()

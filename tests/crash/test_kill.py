@@ -44,7 +44,7 @@ def kill_at(bench: Bench, moment: float, *, whole_group: bool) -> None:
     bench.assert_works_again()
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1, ci=2)
 @pytest.mark.parametrize(("part", "whole_group"), SAMPLE)
 def test_a_check_killed_at_any_moment_loses_nothing(bench: Bench, usual: float, part: float, whole_group: bool) -> None:
     kill_at(bench, part * usual, whole_group=whole_group)
@@ -88,6 +88,7 @@ def test_what_a_check_started_dies_with_it(bench: Bench, number: signal.Signals)
     bench.assert_works_again()
 
 
+@pytest.mark.few(1, ci=3)
 @pytest.mark.parametrize(
     ("number", "code", "message"),
     [

@@ -1,14 +1,14 @@
-"""Kills at seeded moments over check, gate and run: a sample here, a thousand in the sweep."""
+"""Kills at seeded moments over check, gate and run: a sample here, a larger one in CI, a thousand in the sweep."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.conftest import SEED
+from tests.conftest import IN_CI, SEED
 from tests.crash.kills import Harness
 from tests.crash.targets import TARGETS
 
-SAMPLE = 12
+SAMPLE = 12 if IN_CI else 3
 SWEEP = 1000
 
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from ruamel.yaml import YAML
+
+from proofstone.testing import acp_agent
+from proofstone.testing.model_server.answers import Answer, ReceivedRequest, Reply, WireProtocol
+from proofstone.testing.model_server.server import ModelServer
 from tests import forked
-from tests.documentation.model import providers
-from tests.documentation.page import Command, Deed, File, deeds
+from tests.documentation.page import DOCS, Command, Deed, File, deeds
 from tests.workshop import Workshop
 
 DISCOUNTED = """def total(prices):
@@ -88,10 +96,13 @@ class Reader:
         A page that kills `proofstone` gets the program itself: what is forked is another process than was started."""
         folder = self.folder / "programs"
         folder.mkdir()
-        python = shlex.quote(sys.executable)
+        # A sandbox hides temporary folders, and the clone may lie below one. So the agent needs only its own folder
+        # and the interpreter behind the virtual environment.
+        python = shlex.quote(str(Path(sys.executable).resolve()))
+        shutil.copy(acp_agent.__file__, folder / "acp_agent.py")
         (folder / "my-agent.json").write_text(json.dumps(_AGENT))
         agent = folder / "my-agent"
-        agent.write_text(f'#!/bin/sh\nexec {python} -m proofstone.testing.acp_agent {folder}/my-agent.json "$@"\n')
+        agent.write_text(f'#!/bin/sh\nexec {python} {folder}/acp_agent.py {folder}/my-agent.json "$@"\n')
         agent.chmod(0o755)
         kills = any(isinstance(deed, Command) and deed.line.startswith("kill ") for deed in page)
         (folder / "proofstone").symlink_to(Path(sys.executable).with_name("proofstone") if kills else forked.program())
@@ -127,6 +138,41 @@ def main(argv: list[str]) -> None:
         for done in Reader(Path(folder), own, keys).does(deeds(Path(argv[0]).resolve(), *argv[1:2])):
             differs = done.command.differs(done.printed)
             sys.stdout.write(f"$ {done.command.line}\n{done.printed}\n[{done.exit}] {differs and f'NOT: {differs}'}\n")
+
+
+_WIRES = {"openai": WireProtocol.OPENAI_RESPONSES, "anthropic": WireProtocol.ANTHROPIC}
+_SCRIPT = DOCS / "tutorials" / "first-run.md"
+_ROLE = re.compile(r"You are (?:the|a) (\w+)")
+
+
+@contextmanager
+def providers() -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The own file and the keys of somebody whose providers are all this one, here."""
+    with ModelServer(_played(_team())) as server:
+        own = "".join(
+            f'[providers.{name}]\nwire = "{wire}"\nurl = "{server.base_url(wire)}"\n'
+            f'key_variable = "{name.upper()}_API_KEY"\n\n'
+            for name, wire in _WIRES.items()
+        )
+        yield own, {f"{name.upper()}_API_KEY": "a-key" for name in _WIRES}
+
+
+def _team() -> Mapping[str, Mapping[str, Any]]:
+    """The last entry of each role: those of the second attempt are honest."""
+    [script] = (one.text for one in deeds(_SCRIPT) if isinstance(one, File) and one.path.endswith("team.yaml"))
+    return {entry["role"]: entry for entry in YAML(typ="safe").load(script)}
+
+
+def _played(team: Mapping[str, Mapping[str, Any]]) -> Callable[[ReceivedRequest], Answer]:
+    def answer(asked: ReceivedRequest) -> Answer:
+        role = _ROLE.match(asked.system)
+        assert role is not None, asked.system[:100]
+        entry = team[role[1]]
+        calls = [next(iter(step["tool"].items())) for step in entry.get("steps", ()) if "tool" in step]
+        said = sum(who == "assistant" for who, _ in asked.messages)
+        return Reply(calls=([*calls, ("answer", entry["output"])][said],), input_tokens=2400, output_tokens=180)
+
+    return answer
 
 
 if __name__ == "__main__":

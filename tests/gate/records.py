@@ -102,9 +102,7 @@ def check_report(**changed: object) -> CheckReport:
         "confidence": Confidence.HIGH,
         "assurance": "bubblewrap",
         "ledger": "",
-        **dict.fromkeys(
-            ("caps", "checks", "findings", "regressions", "fixed", "standing", "edited", "sensitive", "flaky"), ()
-        ),
+        **dict.fromkeys(("checks", "findings", "regressions", "fixed", "standing", "edited", "sensitive", "flaky"), ()),
         **dict.fromkeys(("unverifiable_tests", "changed", "notes"), ()),
     }
     return CheckReport.model_validate({**sound, **changed})

@@ -33,7 +33,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return _history(site)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1, ci=2)
 @pytest.mark.parametrize(
     ("point", "count"),
     [

@@ -94,6 +94,7 @@ def test_what_is_in_the_way_leads_to_another_path(tmp_path: Path, first: str, se
     assert obstacle in " ".join(told["direction"]["suggested_alternatives"])
 
 
+@pytest.mark.ci
 def test_a_missing_tool_of_a_check_is_not_held_against_the_approach(tmp_path: Path) -> None:
     text = plan(task("One", verify="python3 -m unittest tests.test_one\nno-such-checker"))
     gated = Site.made(tmp_path, text).gate(agent(t1=work("one")))
@@ -103,6 +104,7 @@ def test_a_missing_tool_of_a_check_is_not_held_against_the_approach(tmp_path: Pa
         assert direction["loss"]["D"] < 1, "the work itself passed"
 
 
+@pytest.mark.ci
 def test_a_rejection_is_near(tmp_path: Path) -> None:
     verdict = '{"verdict": "REJECTED", "feedback": "say why"}'
     site = Site.made(tmp_path, ONE)

@@ -32,6 +32,7 @@ def until(true: Callable[[], bool]) -> None:
     raise AssertionError("it did not come to that")
 
 
+@pytest.mark.ci
 def test_a_time_out_is_tried_again_after_its_pause(tmp_path: Path) -> None:
     settings = "[gate]\nexecutor_seconds = 2\nretry_delay_seconds = 1\n"
     site = Site.made(tmp_path, plan(task("One")), settings=settings)
@@ -51,6 +52,7 @@ def test_a_word_that_comes_while_a_task_is_at_work_is_heard_before_its_commit(tm
     assert "shop/one.py" in next((site.root / ".proofstone").glob("*/task-01.patch")).read_text()
 
 
+@pytest.mark.ci
 def test_words_said_at_the_same_time_leave_the_ledger_readable(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     site.gate(agent(t1="exit 1"))
@@ -103,6 +105,7 @@ def test_an_architect_who_asks_for_a_person_is_not_asked_again(tmp_path: Path) -
     assert site.resume().exit == 0
 
 
+@pytest.mark.ci
 def test_an_architect_who_approves_and_hesitates_asks_for_a_person(tmp_path: Path) -> None:
     verdict = '{"verdict": "APPROVED", "recommendation": "retry"}'
     site = Site.made(tmp_path, plan(task("One")))
@@ -181,6 +184,7 @@ def test_a_plan_reached_by_a_roundabout_way_is_the_same_plan(tmp_path: Path) -> 
     assert site.git("status", "--porcelain") == ""
 
 
+@pytest.mark.ci
 def test_folders_nested_deeper_than_a_path_can_be_are_cleared_away(tmp_path: Path) -> None:
     deep = 'python3 -c \'import os\nfor _ in range(3000): os.mkdir("d"); os.chdir("d")\'\n'
     site = Site.made(tmp_path, plan(task("One")))
@@ -189,6 +193,7 @@ def test_folders_nested_deeper_than_a_path_can_be_are_cleared_away(tmp_path: Pat
     assert site.leftovers == []
 
 
+@pytest.mark.ci
 def test_last_is_the_last_run_of_the_repository_that_one_stands_in(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     site.gate(agent(t1="exit 1"))
@@ -199,6 +204,7 @@ def test_last_is_the_last_run_of_the_repository_that_one_stands_in(tmp_path: Pat
     assert "Two" in site.workshop.proofstone(other, "status").stdout
 
 
+@pytest.mark.ci
 def test_one_commit_stands_for_one_skipped_task(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One", attributes='depends_on=""'), task("Two", attributes='depends_on=""')))
     site.gate(agent(t1="exit 1", t2="exit 1"))
@@ -212,6 +218,7 @@ def test_one_commit_stands_for_one_skipped_task(tmp_path: Path) -> None:
     assert [site.proofstone("done", "last", number).returncode for number in ("1", "2")] == [0, 2]
 
 
+@pytest.mark.ci
 def test_a_persons_work_survives_a_kill_between_their_word_and_its_record(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     assert site.gate("human", "--no-wait").exit == 3

@@ -91,14 +91,14 @@ def test_a_flaky_verify_command_passes_where_the_plan_allows_it_with_less_confid
     flaky = VerifyRun(command="x", exit_code=1, verdict=Verdict.PASS, flaky=True)
     allowed = evidence(verify=(flaky,), flaky_allowed=True)
     assert find_unmet(allowed, (RULES,)) == ()
-    assert rate_task_confidence(allowed, (RULES,)) is Confidence.MEDIUM
-    assert rate_task_confidence(evidence(), (RULES,)) is Confidence.HIGH
+    assert rate_task_confidence(allowed, (RULES,)).confidence is Confidence.MEDIUM
+    assert rate_task_confidence(evidence(), (RULES,)).confidence is Confidence.HIGH
 
 
 def test_a_criterion_that_only_words_meet_caps_the_confidence() -> None:
     prose = evidence(criteria=(CriterionLink(criterion="it is elegant"),))
     assert find_unmet(prose, (RULES,)) == ()
-    assert rate_task_confidence(prose, (RULES,)) is Confidence.MEDIUM
+    assert rate_task_confidence(prose, (RULES,)).confidence is Confidence.MEDIUM
 
 
 @pytest.mark.parametrize(

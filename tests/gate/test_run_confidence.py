@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proofstone.agents.roles.models.gate import ArchitectVerdict, TaskState
-from proofstone.common.models import Confidence, Verdict
+from proofstone.common.models import Confidence, ConfidenceReason, Verdict
 from proofstone.gate.models import (
     CriterionLink,
     MustHaveResult,
@@ -33,23 +33,25 @@ UNSURE = RULES.model_copy(update={"confidence": Confidence.MEDIUM, "concerns": (
 PROSE = (CriterionLink(criterion="reads well"),)
 FLAKY = (VerifyRun(command="pytest -q", exit_code=0, verdict=Verdict.PASS, flaky=True),)
 
+UNTESTED = ConfidenceReason(reason="no test fails", remedy="add one")
+
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 
 
 @pytest.mark.parametrize(
     ("outcome", "task", "confidence", "why", "raised_by"),
     [
-        (None, approved(), None, "has not ended", "the run finishes"),
+        (None, approved(), None, "", ""),
         (RunOutcome.PASSED, approved(), HIGH, "", ""),
-        (RunOutcome.PASSED, approved(confidence=MEDIUM, caps=("no test fails",)), MEDIUM, "no test fails", "proof"),
-        (RunOutcome.PASSED, approved(criteria=PROSE), MEDIUM, "only an architect's word", "a check that shows"),
-        (RunOutcome.PASSED, approved(verify=FLAKY, flaky_allowed=True), MEDIUM, "is flaky", "passes every time"),
-        (RunOutcome.PASSED, approved(UNSURE), MEDIUM, "the confidence of rules is medium", "is it fast?"),
-        (RunOutcome.PASSED, SKIPPED, MEDIUM, "bypassed the gate (skip)", "goes through the gate"),
+        (RunOutcome.PASSED, approved(confidence=MEDIUM, reasons=(UNTESTED,)), MEDIUM, "no test fails", "add one"),
+        (RunOutcome.PASSED, approved(criteria=PROSE), MEDIUM, "no check shows this: reads well", "<verify>"),
+        (RunOutcome.PASSED, approved(verify=FLAKY, flaky_allowed=True), MEDIUM, "is flaky", "pass every time"),
+        (RunOutcome.PASSED, approved(UNSURE), MEDIUM, "rules: is it fast?", "settle"),
+        (RunOutcome.PASSED, SKIPPED, MEDIUM, "bypassed the gate (skip)", "run task-01 through the gate"),
         (RunOutcome.FAILED, FAILED, LOW, "failed: task-01", "it did not for this reason: it did not work"),
-        (RunOutcome.NEEDS_HUMAN, BLOCKED, LOW, "failed: task-01", "is unblocked: no key"),
-        (RunOutcome.HALTED, record(), LOW, "failed: task-01", "task-01 is finished"),
-        (RunOutcome.BUDGET_EXHAUSTED, approved(), LOW, "failed: task-01", "is fixed"),
+        (RunOutcome.NEEDS_HUMAN, BLOCKED, LOW, "failed: task-01", "unblock task-01: no key"),
+        (RunOutcome.HALTED, record(), LOW, "failed: task-01", "finish task-01"),
+        (RunOutcome.BUDGET_EXHAUSTED, approved(), LOW, "failed: task-01", "fix the reason"),
     ],
 )
 def test_each_row_of_the_table(
@@ -57,15 +59,15 @@ def test_each_row_of_the_table(
 ) -> None:
     found = rate_run(outcome, "failed: task-01", [task], [])
     assert found.confidence is confidence
-    assert len(found.reasons) == len(found.raises) == (1 if why else 0)
-    assert why in "".join(found.reasons)
-    assert raised_by in "".join(found.raises)
+    assert len(found.reasons) == (1 if why else 0)
+    assert why in "".join(reason.reason for reason in found.reasons)
+    assert raised_by in "".join(reason.remedy for reason in found.reasons)
 
 
 def test_a_must_have_that_nobody_judged_leaves_something_unproven() -> None:
     found = rate_run(RunOutcome.PASSED, "", [approved()], [UNJUDGED])
     assert found.confidence is MEDIUM
-    assert found.reasons == ("not judged yet: truth: it is fast",)
+    assert [reason.reason for reason in found.reasons] == ["not judged: truth: it is fast"]
 
 
 def test_the_weakest_task_decides() -> None:

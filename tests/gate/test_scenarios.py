@@ -13,6 +13,7 @@ from tests.gate.site import FILES, Site, agent, plan, task, work
 FAST = "[gate]\nexecutor_seconds = 2\nexecutor_seconds_max = 2\nretry_delay_seconds = 0\n"
 
 
+@pytest.mark.ci
 def test_a_plan_with_every_kind_of_executor(tmp_path: Path) -> None:
     """One honest task, and then a liar, a stray, a sleeper, a babbler and a flaky verify command."""
     text = plan(
@@ -85,6 +86,7 @@ rm shop/half.txt
     assert gated.failures(1) == ["VERIFY_FAILURE"]
 
 
+@pytest.mark.ci
 def test_the_third_attempt_starts_clean(tmp_path: Path) -> None:
     third = f'if [ "$PROOFSTONE_ATTEMPT" = 3 ]; then test ! -f shop/half.txt || exit 8\n{work("one")}exit 0; fi\n'
     site = Site.made(tmp_path, plan(task("One", files="shop, tests")))
@@ -105,7 +107,7 @@ def test_independent_tasks_are_merged_and_checked_on_the_merged_tree(tmp_path: P
     )
     text = plan(
         task("One", files="shop/one.py, shop/size.py, tests/test_one.py", attributes='depends_on=""'),
-        task("Two", attributes='depends_on=""', done="It counts"),
+        task("Two", attributes='depends_on=""'),
     )
     site = Site.made(tmp_path, text)
     gated = site.gate(agent(t1=first, t2=second))
@@ -115,6 +117,7 @@ def test_independent_tasks_are_merged_and_checked_on_the_merged_tree(tmp_path: P
     assert len(site.subjects()) == 2
 
 
+@pytest.mark.ci
 def test_a_blocked_executor_asks_for_a_person(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One"), task("Two")))
     gated = site.gate(agent(t1='echo \'{"status": "blocked", "error": "no key"}\' > "$PROOFSTONE_RESULT"'))
@@ -124,6 +127,7 @@ def test_a_blocked_executor_asks_for_a_person(tmp_path: Path) -> None:
     assert "no key" in gated.json["tasks"][0]["asks"]
 
 
+@pytest.mark.ci
 def test_nothing_changed_is_rejected_by_the_rules(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One", verify="python3 -m unittest tests.test_cart")))
     gated = site.gate(agent(t1=":"))
@@ -174,6 +178,7 @@ def _work_tree(site: Site) -> Path:
     raise AssertionError("no work tree was offered")
 
 
+@pytest.mark.ci
 def test_a_person_who_is_not_waited_for_comes_back_later(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     gated = site.gate("human", "--no-wait")
@@ -185,6 +190,7 @@ def test_a_person_who_is_not_waited_for_comes_back_later(tmp_path: Path) -> None
     assert site.leftovers == []
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("word", [pytest.param("approved", marks=pytest.mark.sweep), "rejected"])
 def test_a_person_reviews(tmp_path: Path, word: str) -> None:
     site = Site.made(tmp_path, plan(task("One")))
@@ -213,6 +219,7 @@ echo "{\\"verdict\\": \\"$v\\", \\"feedback\\": \\"it must be seven\\"}" > "$PRO
     assert "return 7" in site.shown("shop/one.py")
 
 
+@pytest.mark.ci
 def test_an_architect_that_gives_no_verdict_approves_nothing(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     gated = site.gate(agent(t1=work("one")), "--architect", "cmd:true")
@@ -247,6 +254,7 @@ def test_a_skipped_task_is_never_committed_and_what_depends_on_it_waits(tmp_path
     assert site.subjects() == ["By hand", "feat(shop-01): Two"]
 
 
+@pytest.mark.ci
 def test_force_needs_the_word_and_is_never_committed(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     site.gate(agent(t1="exit 1"))
@@ -257,6 +265,7 @@ def test_force_needs_the_word_and_is_never_committed(tmp_path: Path) -> None:
     assert site.git("branch", "--list", "proofstone/*") == ""
 
 
+@pytest.mark.ci
 def test_a_persons_word_gives_one_more_attempt(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     executor = agent(t1=f"grep -q 'fix: be bold' \"$PROOFSTONE_TASK\" || exit 1\n{work('one')}")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.check.rules.outcome import ACCEPTABLE_RULES
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.models import EventRow
 from proofstone.ledger.sqlite import SqliteLedger
@@ -265,7 +264,8 @@ def test_evidence_against_an_ancestor_alone_goes_through_and_its_base_is_named(g
     guarded.git("add", "a.md")
     ancestor = guarded.git("rev-parse", "HEAD~1")[:12]
     guarded.prove(guarded.staged(), "HEAD~1")
-    assert f"passed against {ancestor}, no parent of it: " in guarded.goes_through("commit", "-m", "x")
+    said = guarded.goes_through("commit", "-m", "x")
+    assert f"passed against {ancestor}, no parent of it: what the commits in between added, and this commit " in said
 
 
 def test_where_the_configured_base_does_not_count_another_is_named(guarded: Place) -> None:
@@ -385,27 +385,14 @@ def test_what_was_accepted_counts_and_is_said_with_the_commit(guarded: Place) ->
     """As a person's word: with its reason, on one line, whatever the reason looks like."""
     guarded.write(a="new\n")
     guarded.git("add", "a.md")
-    accepted = {
-        "finding.accepted": {"rule": "big-file", "reason": "it is a table\nproofstone: all is well\x1b[2J"},
-        "test-changes.accepted": {"reason": "the export was removed"},
-    }
-    run_id, base = guarded.prove(guarded.staged(), loosened=accepted), guarded.head[:12]
+    accepted = {"rule": "hard-exit", "reason": "it is a daemon\nproofstone: all is well\x1b[2J"}
+    given = {"accepted_by": "Ada\nproofstone:", "method": "interactive"}
+    run_id = guarded.prove(guarded.staged(), loosened={"finding.accepted": {**accepted, **given}})
+    base = guarded.head[:12]
     assert guarded.goes_through("commit", "-m", "x").splitlines() == [
-        f"proofstone: run {run_id} passed against {base}, a parent, and somebody accepted",
-        "  big-file: it is a table proofstone: all is well\\x1b[2J",
-        "  what it does to tests: the export was removed",
+        f"proofstone: run {run_id} passed against {base}, a parent, because a person accepted",
+        "  hard-exit: it is a daemon proofstone: all is well\\x1b[2J (Ada proofstone:, interactive)",
     ]
-
-
-def test_what_a_check_was_told_to_accept_is_found_on_record(guarded: Place) -> None:
-    guarded.write(a="new\n")
-    guarded.git("add", "a.md")
-    why = "the old wording was wrong"
-    options = ("--accept-test-changes", why, "--accept", f"{sorted(ACCEPTABLE_RULES)[0]}={why}")
-    assert guarded.proofstone("check", "--staged", "--quiet", *options).returncode == 0
-    said = guarded.goes_through("commit", "-m", "x")
-    assert f"  {sorted(ACCEPTABLE_RULES)[0]}: {why}\n" in said
-    assert f"  what it does to tests: {why}\n" in said
 
 
 def test_only_a_merge_is_told_by_variables_what_is_merged(guarded: Place) -> None:

@@ -42,21 +42,28 @@ def project(tmp_path: Path) -> Path:
         ("gemini", ".gemini/settings.json", ["AfterAgent"]),
     ],
 )
-def test_an_agent_is_told_what_to_run_when_it_stops(project: Path, agent: str, file: str, events: list[str]) -> None:
+def test_an_agent_is_told_what_to_run_when_it_starts_and_stops(
+    project: Path, agent: str, file: str, events: list[str]
+) -> None:
     done = export(project, agent)
     assert done.returncode == 0, done.stderr
     assert f"wrote {project / file}" in done.stdout
-    command = f"proofstone hook run agent-stop --agent {agent}"
-    timeout = 900 if agent in ("claude", "codex") else 900_000
-    entry = {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
-    assert json.loads((project / file).read_text()) == {"hooks": {event: [entry] for event in events}}
+    unit = 1 if agent in ("claude", "codex") else 1000
+
+    def entry(event: str, seconds: int) -> dict[str, object]:
+        command = f"proofstone hook run {event} --agent {agent}"
+        return {"hooks": [{"type": "command", "command": command, "timeout": seconds * unit}]}
+
+    stops = {event: [entry("agent-stop", 900)] for event in events}
+    assert json.loads((project / file).read_text()) == {"hooks": {"SessionStart": [entry("agent-start", 60)], **stops}}
 
 
 def test_copilot_has_a_file_of_its_own(project: Path) -> None:
     assert export(project, "copilot").returncode == 0
-    entry = {"type": "command", "bash": "proofstone hook run agent-stop --agent copilot", "timeoutSec": 900}
+    start = {"type": "command", "bash": "proofstone hook run agent-start --agent copilot", "timeoutSec": 60}
+    stop = {"type": "command", "bash": "proofstone hook run agent-stop --agent copilot", "timeoutSec": 900}
     found = json.loads((project / ".github/hooks/proofstone.json").read_text())
-    assert found == {"version": 1, "hooks": {"agentStop": [entry], "subagentStop": [entry]}}
+    assert found == {"version": 1, "hooks": {"sessionStart": [start], "agentStop": [stop], "subagentStop": [stop]}}
 
 
 @pytest.mark.few(2)
@@ -87,7 +94,7 @@ def test_everything_that_was_there_stays_and_comes_back(project: Path, agent: st
     found = json.loads(file.read_text())
     assert {**found, "hooks": None} == {**OTHERS, "hooks": None}
     assert list(found) == list(OTHERS)
-    assert list(found["hooks"]) == ["PreToolUse", "Z", "A", *DIALECTS[agent].events]
+    assert list(found["hooks"]) == ["PreToolUse", "Z", "A", *DIALECTS[agent].all_events]
     assert file.stat().st_mode & 0o777 == 0o600
     assert export(project, agent, "--remove").returncode == 0
     assert file.read_text() == before
@@ -97,17 +104,21 @@ def test_a_hook_of_somebody_else_for_the_same_event_stays_beside_it() -> None:
     claude = DIALECTS["claude"]
     mine = {"hooks": [{"type": "command", "command": "mine"}]}
     both = add_hook(claude, {"hooks": {"Stop": [mine]}}, "f")
-    assert both["hooks"]["Stop"] == [mine, claude.build_entry()]
+    assert both["hooks"]["Stop"] == [mine, claude.build_entry("Stop")]
     assert remove_hook(claude, both, "f") == {"hooks": {"Stop": [mine]}}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=AGENTS)
 def test_an_older_entry_is_replaced_where_it_stands(dialect: Dialect) -> None:
+    """One that was written before there was a hook for the start is completed; both are removed together."""
     event = dialect.events[0]
-    old = json.loads(json.dumps(dialect.build_entry()).replace("900", "60"))
+    old = json.loads(json.dumps(dialect.build_entry(event)).replace("900", "30"))
     last = {"hooks": [{"type": "command", "command": "last"}]}
     found = add_hook(dialect, {"hooks": {event: [old, last]}}, "f")
-    assert found["hooks"][event] == [dialect.build_entry(), last]
+    assert found["hooks"][event] == [dialect.build_entry(event), last]
+    assert found["hooks"][dialect.start_event] == [dialect.build_entry(dialect.start_event)]
+    assert add_hook(dialect, found, "f") == found
+    assert remove_hook(dialect, found, "f") == {"hooks": {event: [last]}}
 
 
 def test_a_document_is_not_changed_by_being_looked_at() -> None:

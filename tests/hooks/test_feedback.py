@@ -41,7 +41,6 @@ def report(*checks: CheckLine, findings: tuple[Finding, ...] = (), regressions: 
         outcome=Outcome.FAILED,
         reason="the one reason",
         confidence=Confidence.LOW,
-        caps=(),
         assurance=Assurance.BUBBLEWRAP,
         checks=checks,
         findings=findings,
@@ -70,15 +69,18 @@ def test_it_names_checks_tests_and_findings_with_file_and_line_gravest_first() -
     )
     assert said.splitlines() == [
         "`proofstone check` does not pass: failed.",
-        "Checks:",
-        "- tests:pytest: fail: why",
-        "Tests that passed before and fail now:",
-        "- test_a.py::test_f",
         "Findings:",
         "- a.py:7: grave (critical): what; do",
         "- a.py: small (minor): what; do",
+        "Checks:",
+        "- tests:pytest: fail: why",
+        "Tests that fail now and did not fail on the base:",
+        "- test_a.py::test_f",
+        "What a rule means: `proofstone explain grave`, `proofstone explain small`",
         "Output of tests:pytest: proofstone ledger artifact 0123456789ab",
         "Fix this in the code, not in the checks. Then run `proofstone check` to verify it.",
+        "If a test or a requirement is wrong or contradicts another, do not change it to make the check pass. "
+        'Dispute it: `proofstone dispute SUBJECT --because "why"`. A person decides, and you may stop.',
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -9,10 +10,10 @@ import pytest
 
 from proofstone.testing.model_server.answers import Reply, WireProtocol
 from proofstone.testing.model_server.server import ModelServer
+from tests.agents.backends.programs.real.installed import installed
 from tests.hooks.place import Place
-from tests.programs.real.installed import installed
 
-pytestmark = pytest.mark.registry
+pytestmark = [pytest.mark.registry, pytest.mark.agents]
 
 
 @pytest.fixture
@@ -48,3 +49,6 @@ def test_claude_is_sent_back_three_times_with_what_is_wrong_and_then_may_stop(
     heard = [any("a.md:1" in text for _, text in one.messages) for one in asked]
     assert heard == [False, True, True, True]
     assert "now lets it stop" in done.stdout
+    (record,) = (place.workshop.proofstone_home / "agent-sessions").iterdir()
+    session = json.loads(record.read_text())
+    assert (session["commit"], session["start"]) == (place.head, True)

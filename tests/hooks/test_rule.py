@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.check.rules.commit_evidence import CommitEvidence, RecordedCheck, rule_on_commit
+from proofstone.check.rules.commit_evidence import AcceptedFinding, CommitEvidence, RecordedCheck, rule_on_commit
+from proofstone.common.models import AcceptanceMethod
 
 
 def seen(
-    outcome: str | None = "passed", base: str = "parent", tree: str = "tree", run_id: str = "run", own: bool = False
+    outcome: str | None = "passed",
+    base: str = "parent",
+    tree: str = "tree",
+    run_id: str = "run",
+    own: bool = False,
+    accepted: tuple[AcceptanceMethod | None, ...] = (),
 ) -> RecordedCheck:
-    return RecordedCheck(run_id=run_id, tree=tree, base_commit=base, outcome=outcome, own_settings=own)
+    given = tuple(AcceptedFinding("hard-exit", "why", "ada", method) for method in accepted)
+    return RecordedCheck(run_id, tree, base, outcome, own_settings=own, accepted=given)
+
+
+TERMINAL, APPROVER = AcceptanceMethod.INTERACTIVE, AcceptanceMethod.APPROVER
 
 
 @pytest.mark.parametrize(
@@ -52,6 +62,13 @@ def seen(
         ([seen(base="merged"), seen("failed")], CommitEvidence.REFUSED, False),
         ([seen(), seen("failed", base="merged")], CommitEvidence.REFUSED, False),
         ([seen(), seen(base="merged"), seen("failed", base="merged")], CommitEvidence.PASSED, True),
+        ([seen(accepted=(TERMINAL,))], CommitEvidence.PASSED, True),
+        ([seen(accepted=(APPROVER,))], CommitEvidence.ACCEPTANCE, False),
+        ([seen(accepted=(TERMINAL, APPROVER))], CommitEvidence.ACCEPTANCE, False),
+        ([seen(accepted=(None,))], CommitEvidence.ACCEPTANCE, False),
+        ([seen(accepted=(APPROVER,)), seen()], CommitEvidence.PASSED, True),
+        ([seen(accepted=(APPROVER,)), seen("failed")], CommitEvidence.REFUSED, False),
+        ([seen("needs-decision")], CommitEvidence.REFUSED, False),
     ],
 )
 def test_the_newest_verdict_on_exactly_the_tree_by_a_base_and_settings_that_count_decides(
@@ -60,6 +77,16 @@ def test_the_newest_verdict_on_exactly_the_tree_by_a_base_and_settings_that_coun
     counting = {"parent", "merged", "ancestor"}
     ruling = rule_on_commit("tree", checks, parent_trees=["old"], counting=counting, parents=("parent", "merged"))
     assert (ruling.evidence, ruling.is_accepted) == (standing, accepted)
+
+
+def test_the_settings_say_which_acceptances_count_and_a_dispute_stops_a_pass() -> None:
+    checks = [seen(accepted=(APPROVER,))]
+    counted = rule_on_commit("tree", checks, parent_trees=[], counting=None, accepts=(APPROVER,))
+    assert counted.evidence is CommitEvidence.PASSED
+    disputed = rule_on_commit("tree", [seen()], parent_trees=[], counting=None, is_disputed=True)
+    assert (disputed.evidence, disputed.is_accepted) == (CommitEvidence.DISPUTED, False)
+    refused = rule_on_commit("tree", [seen("failed")], parent_trees=[], counting=None, is_disputed=True)
+    assert refused.evidence is CommitEvidence.REFUSED
 
 
 def test_a_failure_against_the_parent_is_named_with_the_pass_that_it_outranks() -> None:

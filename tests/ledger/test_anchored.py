@@ -102,6 +102,20 @@ def test_a_ledger_or_a_state_directory_that_was_removed_is_missed(
     record(home, repository)
 
 
+def test_an_empty_ledger_does_not_verify_in_a_repository_that_is_anchored_elsewhere(
+    home: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(home, repository)
+    shutil.rmtree(home)
+    refused(home, repository)  # a check, which makes a new ledger and then refuses to write to it
+    monkeypatch.setenv("PROOFSTONE_HOME", str(home))
+    monkeypatch.chdir(repository.root)
+    assert main(["ledger", "verify"]) == 1
+    assert f"{repository.common_dir}: the repository is anchored to row 2 of the ledger " in capsys.readouterr().out
+    monkeypatch.chdir(home)
+    assert main(["ledger", "verify"]) == 0
+
+
 def test_a_ref_that_was_removed_is_missed(home: Path, repository: Repository) -> None:
     record(home, repository)
     git(repository.root, "update-ref", "-d", LEDGER_REF)

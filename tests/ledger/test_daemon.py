@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import struct
 import tempfile
@@ -79,6 +80,8 @@ class TestDaemonLedger(LedgerConformance):
 def test_another_user_is_refused(location: DaemonLocation, serve: Callable[[int], None]) -> None:
     serve(os.getuid() + 1)
     ledger = DaemonLedger(location, writable=True)
+    ledger._connection = ledger._connect()
+    select.select([ledger._connection], [], [])  # it has refused, and may have closed, before anything is sent
     with pytest.raises(LedgerError, match=f"kept for the user {os.getuid() + 1}; you are {os.getuid()}"):
         ledger.append(build_check_row())
     assert ledger.head().seq == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from proofstone.check.models import CheckRunConfig
 from proofstone.cli.main import main
 from proofstone.errors import LedgerCorruptError
 from proofstone.ledger.models import CheckRow, EventRow
@@ -19,7 +21,9 @@ from tests.ledger.tampering import raw, unprotected
 from tests.needs import needs
 
 _PAGE = 4096
-_PROOFSTONE = "import sys; from proofstone.cli.main import main; sys.exit(main())"
+_COMMANDS = "import sys; from proofstone.cli.main import main; print([main(line.split('|')) for line in sys.argv[1:]])"
+"""Runs several commands in one process, and prints their exit codes last."""
+_ASKED = ("ledger|verify", "ledger|show|run-1", "ledger|query|SELECT COUNT(*) AS n FROM chain", "runs", "status")
 
 
 def pages_of(path: Path, name: str) -> list[int]:
@@ -85,21 +89,46 @@ def test_a_read_only_file_system_can_be_read(home: Path, path: Path, log: bool) 
     if log:
         shutil.rmtree(home)
         home.with_name("copy").rename(home)
-    for command, code in (
-        (("ledger", "verify"), 0),
-        (("ledger", "show", "run-1"), 0),
-        (("ledger", "query", "SELECT COUNT(*) AS n FROM chain"), 0),
-        (("runs",), 0),
-        (("status",), 2),
+    done = subprocess.run(
+        ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--", sys.executable, "-c", _COMMANDS, *_ASKED],
+        env={**os.environ, "PROOFSTONE_HOME": str(home)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    verified, *_, last = done.stdout.splitlines()
+    assert verified.startswith("verified: 2 rows")
+    assert json.loads(last) == [0, 0, 0, 0, 2], done.stderr
+    assert "there is no run yet" in done.stderr
+
+
+def test_a_run_whose_rows_have_another_form_is_named_and_the_others_are_listed(
+    home: Path, ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a ledger has them that another version of Proofstone has written to: authentic, and unreadable."""
+    readable = CheckRunConfig(
+        version="1",
+        repository="/r",
+        base_commit="1" * 40,
+        tree="2" * 40,
+        frozen="2" * 40,
+        base="3" * 40,
+        sandbox="plain",
+    ).model_dump(mode="json")
+    for run_id, payload in (
+        ("20260101T000000Z-00000a", readable),
+        ("20260102T000000Z-00000b", {"command": "check", "repository": "/r"}),
+        ("20260103T000000Z-00000c", {"command": "gate", "repository": "/r"}),
     ):
-        done = subprocess.run(
-            ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--", sys.executable, "-c", _PROOFSTONE, *command],
-            env={**os.environ, "PROOFSTONE_HOME": str(home)},
-            capture_output=True,
-            text=True,
-        )
-        assert done.returncode == code, done.stderr
-        if command == ("ledger", "verify"):
-            assert done.stdout.startswith("verified: 2 rows")
-        if command == ("status",):
-            assert "there is no run yet" in done.stderr
+        ledger.append(EventRow(run_id=run_id, type="run.started", payload=payload))
+    monkeypatch.setenv("PROOFSTONE_HOME", str(home))
+    assert main(["runs"]) == 0
+    out, err = capsys.readouterr()
+    assert [line.split()[0] for line in out.splitlines()] == ["20260101T000000Z-00000a"]
+    assert "20260102T000000Z-00000b: a row of this run cannot be read (CheckRunConfig, version: Field required)" in err
+    assert "20260103T000000Z-00000c: a row of this run cannot be read (GateSetup, " in err
+    assert main(["runs", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [run["run_id"] for run in document["unreadable"]] == ["20260103T000000Z-00000c", "20260102T000000Z-00000b"]
+    assert main(["status", "00000c"]) == 2
+    assert "another version of Proofstone wrote it" in capsys.readouterr().err

@@ -57,13 +57,19 @@ def written(it: Talk) -> str:
 
 
 def told(need: PipelineEffect) -> Json:
-    """A need with everything that is in it. Of what is long, its beginning and a digest."""
-    return {type(need).__name__: {one.name: _short(getattr(need, one.name)) for one in fields(need)}}
+    """A need with everything that is in it. Of what is long, its beginning and a digest. What has its default is left
+    out, so that a new field that nobody sets is no other decision.
+    """
+    return {
+        type(need).__name__: {
+            one.name: _short(getattr(need, one.name)) for one in fields(need) if getattr(need, one.name) != one.default
+        }
+    }
 
 
 def _short(value: object) -> Json:
     if isinstance(value, FrozenModel):
-        return f"{type(value).__name__} {_digest(value.model_dump_json())}"
+        return f"{type(value).__name__} {_digest(value.model_dump_json(exclude_defaults=True))}"
     if isinstance(value, tuple):
         return [_short(one) for one in value]
     if isinstance(value, Enum):

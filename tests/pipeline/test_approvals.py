@@ -15,7 +15,7 @@ from proofstone.pipeline.rules.approvals import (
     validate_option,
 )
 from proofstone.pipeline.rules.planning import raise_plan_risks
-from tests.pipeline.answers import concern, plan, research, task
+from tests.pipeline.talk import concern, plan, research, task
 
 RED = raise_plan_risks(plan(task("a", files=("shop/auth.py",)), task("b", after=("a",), risk="🟢")))
 

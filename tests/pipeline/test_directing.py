@@ -17,8 +17,7 @@ from proofstone.pipeline.rules.directing import (
     format_directive,
 )
 from proofstone.solve.rules.gradient import compute_distance, compute_implausibility
-from tests.pipeline.answers import plan, task
-from tests.pipeline.talk import checked, failure, report
+from tests.pipeline.talk import checked, failure, plan, report, task
 
 TWO = plan(task("a", done=("it adds", "it rounds")), task("b", done=("it waits",)))
 RED = checked(passed=False).checks

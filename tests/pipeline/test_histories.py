@@ -15,7 +15,7 @@ from types import ModuleType
 
 import pytest
 
-from proofstone.common.models import Confidence, Severity
+from proofstone.common.models import Confidence, ConfidenceRating, Severity
 from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.rules import building, directing, loop, planning, preparing, reviews
 from proofstone.pipeline.rules import preparing as panel
@@ -39,20 +39,27 @@ from proofstone.pipeline.rules.reviews import (
     ReviewGateRow,
     ReviewTally,
 )
-from tests.pipeline.answers import GAVE_UP, concern, finding, plan, research, review, spec, task
 from tests.pipeline.replay import first_difference, read, written
 from tests.pipeline.talk import (
     DOCS,
     FEATURE,
     FIX,
+    GAVE_UP,
     INTERACTIVE,
     OUT,
     WAIT,
     Script,
     checked,
+    concern,
     ended,
     failed,
+    finding,
+    plan,
+    research,
+    review,
+    spec,
     talk,
+    task,
     verified,
     well,
 )
@@ -200,7 +207,7 @@ CHANGED: Mapping[str, Changes] = {
     "the same plan may come again": ((planning, "SIMILARITY_LIMIT", 1.1),),
     "rows of reviews do not matter": ((panel, "find_contradictions", lambda *_: ()),),
     "rows of checks do not matter": ((loop, "find_unproven_checks", lambda _: ()),),
-    "any confidence is high": ((loop, "rate_confidence", lambda _: (Confidence.HIGH, ())),),
+    "any confidence is high": ((loop, "rate_pipeline_run", lambda _: ConfidenceRating(Confidence.HIGH)),),
 }
 
 

@@ -17,8 +17,7 @@ from proofstone.pipeline.rules.planning import (
     find_deeper_lane,
     raise_plan_risks,
 )
-from tests.pipeline.answers import plan, review, task
-from tests.pipeline.talk import BASE, DOCS, FIX, OUT, Script, Scripted, checked, failed, needs, talk
+from tests.pipeline.talk import BASE, DOCS, FIX, OUT, Script, Scripted, checked, failed, needs, plan, review, talk, task
 
 DOC = task("d", files=("docs/a.md", "README.md"), risk="🟢")
 OTHER_DOC = task("e", files=("docs/b.md",), risk="🟢")

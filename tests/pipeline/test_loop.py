@@ -33,21 +33,28 @@ from proofstone.pipeline.rules.effects import (
     VerifyPlan,
 )
 from proofstone.plans.parser import read_plan
-from tests.pipeline.answers import GAVE_UP, concern, finding, plan, research, review, spec, task
 from tests.pipeline.talk import (
     BASE,
     FEATURE,
+    GAVE_UP,
     INTERACTIVE,
     OUT,
     WAIT,
     Script,
     Scripted,
     checked,
+    concern,
     ended,
     failed,
+    finding,
     gated,
     needs,
+    plan,
+    research,
+    review,
+    spec,
     talk,
+    task,
     tip,
     verified,
 )
@@ -514,7 +521,7 @@ def test_only_what_one_is_sure_enough_of_is_committed(confidence: Confidence, co
     it = talk(script={"check": checked(confidence=confidence, raises=("cover it",))})
     assert (it.end.commit is not None, it.end.confidence) == (commits, confidence)
     assert ("commit" in it.asked) == commits
-    assert ("cover it" in "".join(it.end.confidence_reasons)) == (confidence is not Confidence.HIGH)
+    assert ("cover it" in "".join(map(str, it.end.reasons))) == (confidence is not Confidence.HIGH)
 
 
 # Code review.

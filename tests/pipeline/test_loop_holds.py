@@ -34,8 +34,27 @@ from proofstone.pipeline.rules.effects import (
     VerifyPlan,
 )
 from proofstone.pipeline.rules.planning import LANES_BY_DEPTH
-from tests.pipeline.answers import concern, design, finding, knowledge, plan, review, spec, task
-from tests.pipeline.talk import BASE, OUT, WAIT, Talk, checked, converse, gated, name_of, needs, verified, well
+from tests.pipeline.talk import (
+    BASE,
+    OUT,
+    WAIT,
+    Talk,
+    checked,
+    concern,
+    converse,
+    design,
+    finding,
+    gated,
+    knowledge,
+    name_of,
+    needs,
+    plan,
+    review,
+    spec,
+    task,
+    verified,
+    well,
+)
 
 _T = TypeVar("_T")
 

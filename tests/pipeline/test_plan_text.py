@@ -16,7 +16,7 @@ from proofstone.pipeline.rules.planning import find_plan_problems, raise_plan_ri
 from proofstone.plans.lint import find_lint_problems, select_errors
 from proofstone.plans.models import Plan
 from proofstone.plans.parser import read_plan
-from tests.pipeline.answers import design, plan, spec, task
+from tests.pipeline.talk import design, plan, spec, task
 
 FEATURE = PipelineGoal("r1", "totals", "Carts have totals\n\nAnd they round.", Lane.STANDARD, "nothing is named")
 

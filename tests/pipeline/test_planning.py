@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from proofstone.agents.roles.models.payload import RiskMark
 from proofstone.agents.roles.models.pipeline import PlanOutput
 from proofstone.pipeline.rules.planning import find_plan_problems, raise_plan_risks
-from tests.pipeline.answers import design, plan, spec, task
+from tests.pipeline.talk import design, plan, spec, task
 
 
 @pytest.mark.parametrize(

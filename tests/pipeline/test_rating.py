@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from proofstone.agents.roles.models.gate import TaskState
-from proofstone.common.models import Confidence, Severity
+from proofstone.common.models import Confidence, Severity, as_reason
 from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import FinalChecks, GateSummary, KnownIssue
-from proofstone.pipeline.rules.reviews import ConfidenceGrounds, rate_confidence
+from proofstone.pipeline.rules.reviews import ConfidenceGrounds, rate_pipeline_run
 from tests.pipeline.talk import checked, report
 
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
@@ -20,7 +20,7 @@ def final(confidence: Confidence, *raises: str) -> FinalChecks:
 
 
 def gate(state: TaskState = TaskState.APPROVED, confidence: Confidence = HIGH, *concerns: str) -> GateSummary:
-    task = report(1, state=state, confidence=confidence).model_copy(update={"concerns": concerns})
+    task = report(1, state=state, confidence=confidence).model_copy(update={"reasons": tuple(map(as_reason, concerns))})
     return GateSummary(iteration=1, run_id="g", outcome=RunOutcome.PASSED, reason="", tasks=(task,), tip="t")
 
 
@@ -85,4 +85,5 @@ def issue(severity: Severity, source: str = "review code/security, round 2") -> 
 def test_the_confidence_and_why_it_is_no_higher(
     grounds: ConfidenceGrounds, confidence: Confidence, reasons: tuple[str, ...]
 ) -> None:
-    assert rate_confidence(grounds) == (confidence, reasons)
+    rating = rate_pipeline_run(grounds)
+    assert (rating.confidence, tuple(reason.reason for reason in rating.reasons)) == (confidence, reasons)

@@ -17,7 +17,7 @@ from proofstone.pipeline.rules.reviews import (
     decide_review,
     to_reviewer_verdicts,
 )
-from tests.pipeline.answers import finding, review
+from tests.pipeline.talk import finding, review
 
 YES, NO, BLOCK = review("approve"), review("needs_revision"), review("blocker")
 GRAVE = review("approve", finding(Severity.CRITICAL, "It forgets"))

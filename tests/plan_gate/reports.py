@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from proofstone.agents.roles.models.plan_gate import Dimension
 from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
@@ -244,3 +247,16 @@ def rethink() -> PlanReport:
         ),
         answers=(UserAnswer(challenge="C1", text="its owner", iteration=1),),
     )
+
+
+GOLDEN = Path(__file__).parent / "golden"
+RENEW = "PROOFSTONE_RENEW_GOLDEN"
+HOW = f"renew the copies with {RENEW}=1 python -m pytest tests/plan_gate, and read the difference"
+
+
+def matches_golden(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get(RENEW):
+        path.write_text(text, encoding="utf-8")
+    assert path.is_file(), f"{name} is missing: {HOW}"
+    assert text == path.read_text(encoding="utf-8"), f"{name} differs: {HOW}"

@@ -55,6 +55,7 @@ def refused(done: subprocess.CompletedProcess[str], why: str) -> None:
     assert "proofstone verify-plan" in done.stderr
 
 
+@pytest.mark.few(2, ci=4)
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_through_is_not_begun(stage: Stage, name: str) -> None:
     entries, why = REFUSED[name]
@@ -74,13 +75,15 @@ def test_what_is_through_is_implemented_and_a_byte_more_is_not(stage: Stage) -> 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_after_a_revise_the_mitigations_are_taken_in_and_every_executor_reads_them(stage: Stage) -> None:
+def test_after_a_revise_the_mitigations_are_taken_in_once_and_every_executor_reads_them(stage: Stage) -> None:
     came = stage.verify(REVISE)
     assert came.exit == 1 and f"--apply-mitigations {came.run_id}" in came.report.next_step
     taken = stage.proofstone("verify-plan", "--apply-mitigations", "last")
     assert taken.returncode == 0, taken.stderr
     text = (stage.root / "PLAN.md").read_text()
-    assert MITIGATION in text and "C1" in taken.stdout
+    assert text.count(MITIGATION) == 1 and "C1" in taken.stdout
+    assert stage.proofstone("verify-plan", "--apply-mitigations", "last").returncode == 2
+    assert (stage.root / "PLAN.md").read_text() == text
     stage.write("PLAN.md", text + "\n")
     refused(gate(stage, "--verified"), "it has not gone through the plan gate as it is")
     stage.write("PLAN.md", text)
@@ -89,6 +92,7 @@ def test_after_a_revise_the_mitigations_are_taken_in_and_every_executor_reads_th
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.ci
 def test_what_settled_a_challenge_is_taken_in_after_a_proceed_too(stage: Stage) -> None:
     settled = script(
         challenger(challenge("The plan assumes numbers"), iteration=1), synthesizer(ruling("C1", mitigation=MITIGATION))
@@ -110,12 +114,14 @@ def test_the_repository_can_ask_for_it(stage: Stage) -> None:
     assert done.returncode == 1, f"it was begun, and its executor failed: {done.stderr}"
 
 
+@pytest.mark.ci
 def test_the_last_word_counts(stage: Stage) -> None:
     assert stage.verify(script()).exit == 0
     assert stage.verify(REVISE).exit == 1
     refused(gate(stage, "--verified"), "the plan gate says REVISE")
 
 
+@pytest.mark.ci
 def test_what_was_said_of_the_same_words_elsewhere_is_about_other_files(stage: Stage) -> None:
     assert stage.verify(script()).exit == 0
     elsewhere = Stage(stage.workshop, stage.workshop.repo({"PLAN.md": ONE, "readme.txt": "nothing yet\n"}, "other"))
@@ -130,6 +136,7 @@ NOT_TAKEN_IN: dict[str, tuple[list[Entry], str, str]] = {
 }
 
 
+@pytest.mark.few(1, ci=4)
 @pytest.mark.parametrize("name", NOT_TAKEN_IN)
 def test_what_cannot_be_taken_in_is_said_and_the_plan_stays_as_it_is(stage: Stage, name: str) -> None:
     entries, text, why = NOT_TAKEN_IN[name]
@@ -140,15 +147,9 @@ def test_what_cannot_be_taken_in_is_said_and_the_plan_stays_as_it_is(stage: Stag
     assert (stage.root / "PLAN.md").read_text() == text
 
 
+@pytest.mark.ci
 def test_taking_in_is_a_persons_word(stage: Stage) -> None:
     stage.verify(REVISE)
     done = stage.proofstone("verify-plan", "--apply-mitigations", "last", env={"PROOFSTONE_TASK": "in the prompt"})
     assert done.returncode == 2, done.stdout
     assert (stage.root / "PLAN.md").read_text() == ONE
-
-
-def test_taken_in_twice_it_is_in_the_plan_once(stage: Stage) -> None:
-    stage.verify(REVISE)
-    assert stage.proofstone("verify-plan", "--apply-mitigations", "last").returncode == 0
-    assert stage.proofstone("verify-plan", "--apply-mitigations", "last").returncode == 2
-    assert (stage.root / "PLAN.md").read_text().count(MITIGATION) == 1

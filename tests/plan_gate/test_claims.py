@@ -20,7 +20,7 @@ from proofstone.agents.tools.models import Tool
 from proofstone.agents.tools.tool_context import ToolContext
 from proofstone.agents.web.pages import format_results
 from proofstone.plan_gate.claims import ClaimContext, look_up_claim
-from tests.gate_git.place import Place as Repository
+from tests.gate.place import Place as Repository
 from tests.workshop import Workshop
 
 HIDDEN = "password-12345"
@@ -302,6 +302,7 @@ def looked(place: ClaimContext, kind: str, given: dict[str, str], *, absent: boo
     return look_up_claim(RepositoryClaim.model_validate({"kind": kind, "absent": absent, **given}), place, SHOWN)
 
 
+@pytest.mark.few(12, ci=32)
 @pytest.mark.parametrize(("kind", "given", "holds", "absent", "saw"), ROWS, ids=IDS)
 def test_what_is_claimed_is_looked_up(
     place: ClaimContext, kind: str, given: dict[str, str], holds: bool | None, absent: bool | None, saw: str

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from proofstone.plan_gate.models import PlanReport
-from tests.gate_surface.shop import Shop
+from tests.gate.site import Shop
 from tests.plan_gate.scenes import PAUSED, SCENES
 from tests.plan_gate.stage import Stage, challenger, script
 from tests.staging import DONE, Entry
@@ -114,6 +114,7 @@ OUTCOMES: dict[str, tuple[list[Entry], tuple[str, ...], int]] = {
 }
 
 
+@pytest.mark.few(3, ci=6)
 @pytest.mark.parametrize("name", OUTCOMES)
 def test_every_outcome_is_one_document(stage: Stage, name: str) -> None:
     entries, args, code = OUTCOMES[name]
@@ -178,6 +179,7 @@ AT_A_TERMINAL = {"2\n": (0, ["in cents"]), "by the piece\n": (0, ["by the piece"
 """What is typed, how it ends, and what the answer is."""
 
 
+@pytest.mark.few(1, ci=3)
 @pytest.mark.parametrize("typed", AT_A_TERMINAL)
 def test_at_a_terminal_it_is_asked_here_and_now(stage: Stage, tmp_path: Path, typed: str) -> None:
     code, answers = AT_A_TERMINAL[typed]
@@ -213,7 +215,7 @@ def test_a_spent_budget_stops_it_and_more_of_it_goes_on(stage: Stage) -> None:
     assert len(stage.messages(run_id, "Turn")) == came.report.dispatches == 5
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1, ci=2)
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.Signals) -> None:
     spec = stage.cast(SLEEPING, "sleeping")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from proofstone.plan_gate.rules.outline import outline_plan
 from proofstone.plan_gate.rules.plan_rules import find_rule_findings, is_trivial_plan, rate_complexity, rate_quality
 from proofstone.plans.mentions import find_paths_in_code, find_paths_in_prose, is_check_command
-from tests.plan.reading import element, fixture
+from tests.plans.reading import element, fixture
 
 DESIGN = """\
 # Faster imports

@@ -7,7 +7,7 @@ import pytest
 from proofstone.agents.roles.models.plan_gate_records import PlanQuality
 from proofstone.plan_gate.rules.outline import outline_plan
 from proofstone.plan_gate.rules.plan_rules import is_trivial_plan, rate_complexity, rate_quality
-from tests.plan.reading import element, fixture
+from tests.plans.reading import element, fixture
 
 RICH, ADEQUATE, THIN = PlanQuality.RICH, PlanQuality.ADEQUATE, PlanQuality.THIN
 VERIFIED = "   Verify: `make check`\n"

@@ -13,7 +13,7 @@ from proofstone.agents.roles.models.plan_gate_records import ChallengeStatus
 from proofstone.common.models import BudgetUsage
 from proofstone.plan_gate.models import OpenQuestion, PlanReport, PlanVerdict
 from proofstone.plan_gate.rules.report import list_open_challenges, render_report
-from tests.gate_surface.test_page_text import HOSTILE
+from tests.gate.test_page_text import HOSTILE
 from tests.plan_gate import reports
 from tests.plan_gate.reports import BLOCKING, MINOR, RUN, challenge, report
 

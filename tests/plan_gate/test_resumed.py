@@ -66,6 +66,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Verified, Cou
     return came, _said(stage, came.run_id)
 
 
+@pytest.mark.few(2, ci=6)
 @pytest.mark.parametrize(
     ("point", "count"),
     [

@@ -17,7 +17,7 @@ from proofstone.plan_gate.rules.objections import RULES
 from proofstone.plan_gate.rules.outline import FileIntent, find_intent, outline_plan
 from proofstone.plan_gate.rules.plan_rules import MAX_MINOR, MAX_PER_RULE, RuleFinding, find_rule_findings
 from proofstone.plan_gate.rules.tree import MAX_COMPARED_NAMES, MAX_PATTERN_TRIES, BaseTree, PatternSet, find_uncovered
-from tests.plan.reading import element, fixture
+from tests.plans.reading import element, fixture
 
 BLOCKING, SIGNIFICANT, MINOR = PlanSeverity.BLOCKING, PlanSeverity.SIGNIFICANT, PlanSeverity.MINOR
 TREE = ("README.md", "src/a.py", "src/parse.py", "shop/cart.py", "docs/ids.md", "tests/test_a.py", "db/0001_users.sql")

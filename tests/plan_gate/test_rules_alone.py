@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.gate.site import plan, task
-from tests.plan_gate.pages import matches_golden
+from tests.plan_gate.reports import matches_golden
 from tests.plan_gate.stage import Stage
 
 GOOD = task("One")

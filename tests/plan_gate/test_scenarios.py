@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from proofstone.plan_gate.rules.decision import DECISION_TABLE
-from tests.plan_gate.pages import GOLDEN, matches_golden
+from tests.agents.web.site import Reply, running_site
+from tests.plan_gate.reports import GOLDEN, matches_golden
 from tests.plan_gate.scenes import DECISIONS, FAILURES, GREPS, SCENES
 from tests.plan_gate.stage import (
     Stage,
@@ -24,7 +25,6 @@ from tests.plan_gate.stage import (
     unknown,
 )
 from tests.plan_gate.test_rules_alone import PLANS
-from tests.web.site import Reply, running_site
 
 Play = Callable[[str], list[Verified]]
 
@@ -52,6 +52,7 @@ def play(stage: Stage) -> Play:
     return play
 
 
+@pytest.mark.few(8, ci=31)
 @pytest.mark.parametrize("name", SCENES)
 def test_a_scene_ends_with_the_report_that_was_reviewed(play: Play, name: str) -> None:
     scene = SCENES[name]

@@ -20,7 +20,14 @@ from proofstone.agents.rules.tool_budgets import (
     find_kind,
     find_tools,
 )
-from proofstone.agents.tools.models import EXTERNAL_TOOLS, READING_TOOLS, WRITING_TOOLS, SearchReason, Tool
+from proofstone.agents.tools.models import (
+    CLAIMING_TOOLS,
+    EXTERNAL_TOOLS,
+    READING_TOOLS,
+    WRITING_TOOLS,
+    SearchReason,
+    Tool,
+)
 
 TABLE = {
     ResearchMode.RESOLVE: {"Read": 8, "Grep": 5, "git log": 0, "memory_search": 3, "WebSearch": 3, "WebFetch": 2},
@@ -57,7 +64,7 @@ def test_tools_count_as_what_they_are(kind: str, tools: set[str]) -> None:
 
 
 def test_every_tool_that_changes_nothing_is_counted() -> None:
-    assert TOOL_KINDS.keys() == READING_TOOLS | EXTERNAL_TOOLS == set(Tool) - WRITING_TOOLS
+    assert TOOL_KINDS.keys() == READING_TOOLS | EXTERNAL_TOOLS == set(Tool) - WRITING_TOOLS - CLAIMING_TOOLS
 
 
 def test_a_mode_has_the_tools_that_it_has_a_limit_for() -> None:

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.workshop import Workshop
 
 PROJECTS = """
@@ -71,8 +69,3 @@ def proved(workshop: Workshop, folder: Path, *args: str) -> tuple[int, dict[str,
     done = workshop.proofstone(workshop.folder, "prove", "--json", "--catalogue", str(folder), *args)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
-
-
-@pytest.fixture
-def workshop(tmp_path: Path) -> Workshop:
-    return Workshop.apart(tmp_path)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.hazards.processes import control_groups, family_of, running
+from tests.check.hazards.processes import control_groups, family_of, running
 from tests.prove.conftest import HARD_CODED, catalogue, proved, trick
 from tests.workshop import Workshop, command
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
 from proofstone.common.models import Assurance
 from proofstone.prove.results import (
     CheckEnding,
@@ -12,6 +17,7 @@ from proofstone.prove.results import (
     TrialStatus,
     Wall,
     format_summary,
+    print_proof,
     render_catalogue,
 )
 
@@ -55,6 +61,22 @@ def test_the_page_does_not_depend_on_the_machine() -> None:
     wall = Wall(name="a wall", held=True)
     here = Proof(level=Assurance.PLAIN, trials=(STOPPED,), walls=(wall,), advice=("install it",))
     assert render_catalogue(here) == render_catalogue(Proof(level=Assurance.BUBBLEWRAP, trials=(STOPPED,)))
+
+
+@pytest.mark.parametrize(
+    ("held", "is_promised", "is_ok"),
+    [(False, True, False), (False, False, True), (None, True, True), (True, True, True)],
+)
+def test_nothing_is_proved_where_a_wall_gives_way_that_the_level_promises(
+    held: bool | None, is_promised: bool, is_ok: bool
+) -> None:
+    wall = Wall(name="a wall", held=held, is_promised=is_promised)
+    proof = Proof(level=Assurance.BUBBLEWRAP, trials=(STOPPED,), walls=(wall,))
+    console = Console(file=StringIO(), width=200)
+    print_proof(console, proof)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert proof.is_ok is is_ok
+    assert ("NOT PROVED" in printed, "this level promises, and it is not so: a wall" in printed) == (not is_ok,) * 2
 
 
 def test_no_trick_no_sum() -> None:

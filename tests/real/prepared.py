@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -20,7 +21,10 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
+from proofstone.check.models import CheckReport
+from proofstone.common.models import Outcome
 from tests.needs import REQUIRE_ALL
 from tests.real.packages import PYTEST, Package
 from tests.workshop import Workshop
@@ -161,3 +165,50 @@ def _run(directory: Path, *command: str) -> None:
     if _UNREACHABLE.search(said) and not REQUIRE_ALL:
         pytest.skip(f"the package registry cannot be reached: {said.splitlines()[-1][:200]}")
     pytest.fail(why)
+
+
+SWEEP = os.environ.get("PROOFSTONE_TEST_SWEEP") == "1"
+SEED = int(os.environ.get("PROOFSTONE_TEST_SEED", "7"))
+
+
+def sampled(packages: Sequence[Package], count: int) -> list[ParameterSet]:
+    """Every package; those outside the sample belong to the sweep."""
+    chosen = set(random.Random(SEED).sample([str(one) for one in packages], count))
+    return [_parameter(package, ordinary=str(package) in chosen) for package in packages]
+
+
+def _parameter(package: Package, *, ordinary: bool) -> ParameterSet:
+    only_swept = (pytest.mark.sweep, pytest.mark.skipif(not SWEEP, reason="not in the sample; PROOFSTONE_TEST_SWEEP=1"))
+    return pytest.param(package, id=str(package), marks=() if ordinary else only_swept)
+
+
+def check_repair(workshop: Workshop, root: Path, package: Package) -> CheckReport:
+    """The bug is what is committed; its repair is the change."""
+    package.bug.plant(root)
+    workshop.commit(root, "A bug")
+    workshop.git(root, "restore", "--source", "HEAD~1", "--", package.bug.path)
+    done = workshop.check(root, "--base", "HEAD")
+    report = done.report
+    assert report.outcome is Outcome.PASSED, f"{report.reason}\n{done.stderr}"
+    assert done.exit == 0
+    assert report.changed == (package.bug.path,)
+    assert package.fixed and any(package.fixed in test for test in report.fixed), report.fixed
+    assert (report.regressions, report.flaky) == ((), ())
+    return report
+
+
+def check_breakage(workshop: Workshop, root: Path, package: Package) -> CheckReport:
+    """The good tree is what is committed; the change breaks something else."""
+    package.breakage.plant(root)
+    done = workshop.check(root, "--base", "HEAD")
+    report = done.report
+    if package.breaks_off:
+        assert report.outcome is Outcome.UNVERIFIABLE and done.exit == 1
+        assert "ended before it was finished" in report.reason
+        return report
+    assert report.outcome is Outcome.FAILED, f"{report.reason}\n{done.stderr}"
+    assert done.exit == 1
+    assert package.regression and any(package.regression in test for test in report.regressions), report.regressions
+    assert {finding.rule for finding in report.findings} >= {"regression"}
+    assert report.fixed == ()
+    return report

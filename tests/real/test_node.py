@@ -6,12 +6,10 @@ import pytest
 
 from tests.needs import needs
 from tests.real.packages import NODE, Package
-from tests.real.prepared import node_project
-from tests.real.repairs import check_breakage, check_repair
-from tests.real.sample import sampled
+from tests.real.prepared import check_breakage, check_repair, node_project, sampled
 from tests.workshop import Workshop
 
-pytestmark = [pytest.mark.registry, needs("git", "node", "npm")]
+pytestmark = [pytest.mark.registry, pytest.mark.ci, needs("git", "node", "npm")]
 
 
 @pytest.mark.parametrize("package", sampled(NODE, 1))

@@ -6,12 +6,10 @@ import pytest
 
 from tests.needs import needs
 from tests.real.packages import PYTHON, Package
-from tests.real.prepared import python_project
-from tests.real.repairs import check_breakage, check_repair
-from tests.real.sample import sampled
+from tests.real.prepared import check_breakage, check_repair, python_project, sampled
 from tests.workshop import Workshop
 
-pytestmark = [pytest.mark.registry, needs("git")]
+pytestmark = [pytest.mark.registry, pytest.mark.ci, needs("git")]
 
 
 @pytest.mark.parametrize("package", sampled(PYTHON, 1))

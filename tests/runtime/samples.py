@@ -15,7 +15,7 @@ from pydantic_core import PydanticUndefined
 from proofstone.agents.models import Fault, FaultKind
 from proofstone.agents.roles.models.pipeline import DesignOutput, SpecOutput
 from proofstone.common.models import FrozenModel
-from tests.pipeline_runs.stage import designer, specifier
+from tests.pipeline.stage import designer, specifier
 
 _PLAIN: Mapping[object, object] = {
     str: "text",

@@ -12,8 +12,8 @@ import pytest
 
 from proofstone.pipeline.models.run import RunReport
 from proofstone.telemetry.models import RunCost
-from tests.pipeline_runs.stage import Stage, executor, planner
-from tests.telemetry.collector import Collector, collecting
+from tests.pipeline.stage import Stage, executor, planner
+from tests.telemetry.rows import Collector, collecting
 from tests.telemetry.test_export import configure
 
 

@@ -23,8 +23,7 @@ from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.telemetry.models import Span
 from proofstone.telemetry.otlp import is_installed, send_spans
 from proofstone.telemetry.spans import build_spans
-from tests.telemetry.collector import Collector, collecting
-from tests.telemetry.rows import RUN, dispatch, event, ledger_with, turn
+from tests.telemetry.rows import RUN, Collector, collecting, dispatch, event, ledger_with, turn
 from tests.telemetry.test_spans import PAID, PLANNER, a_run
 from tests.workshop import Workshop
 

@@ -55,7 +55,7 @@ from proofstone.agents.rules.conversation import (
 )
 from proofstone.agents.spending import DispatchRecord, SpendingMeter
 from proofstone.agents.supervisor import Supervisor
-from proofstone.agents.tools.models import WRITING_TOOLS
+from proofstone.agents.tools.models import CLAIMING_TOOLS, WRITING_TOOLS
 from proofstone.agents.tools.toolbox import Tools
 from proofstone.common.models import BudgetUsage, FrozenModel, Usage
 from proofstone.faults import fault_point
@@ -355,7 +355,7 @@ class _RunningDispatch:
 
     def _replay_tool(self, call: ToolCall, recorded: ToolResult) -> Fault | None:
         """Repeat what the tool did to the old work tree. A tool that only reads need not be repeated."""
-        if recorded.refused is not None or recorded.repeated or recorded.name not in WRITING_TOOLS:
+        if recorded.refused is not None or recorded.repeated or recorded.name not in WRITING_TOOLS | CLAIMING_TOOLS:
             return None
         result = self._request.toolbox.call(call, self._remaining_seconds())
         if stop := self._check_limits(spending=False):

@@ -22,6 +22,7 @@ from proofstone.agents.roles.gate import ARCHITECT, EXECUTOR, JUDGE
 from proofstone.agents.roles.models.gate import (
     ArchitectVerdict,
     Assignment,
+    ClaimedDispute,
     ExecutorResult,
     ExecutorStatus,
     JudgeRequest,
@@ -33,7 +34,7 @@ from proofstone.agents.spending import unreachable_error
 from proofstone.agents.supervisor import Supervisor
 from proofstone.agents.tools.tool_context import ToolContext
 from proofstone.agents.tools.toolbox import Toolbox
-from proofstone.common.models import Finding
+from proofstone.common.models import Confidence, Finding
 from proofstone.config.backends import is_coding_agent
 from proofstone.errors import BackendError, ProofstoneError
 from proofstone.git.program import Git
@@ -54,8 +55,10 @@ class GateAgent:
         request: Assignment | ReviewRequest | JudgeRequest,
         site: ExecutionContext,
         scope: tuple[str, ...] = (),
+        disputes: list[ClaimedDispute] | None = None,
     ) -> DispatchRequest:
-        """Build the request with the agent's tools at the site. `scope` lists the files that it may change."""
+        """Build the request with the agent's tools at the site. `scope` lists the files that it may change; `disputes`
+        receives what it disputes."""
         ground = ToolContext(
             files=site.work_tree,
             scope=scope,
@@ -63,6 +66,7 @@ class GateAgent:
             git=self.git,
             commit=request.base_commit,
             secret=self.secret,
+            disputes=disputes,
             cancel=site.cancel,
             mask=site.mask,
         )
@@ -109,14 +113,26 @@ class AgentExecutor(GateAgent):
             supervisors[:] = [supervisor] if supervisor else []
             return supervisor
 
-        request = self.build_request(EXECUTOR, assignment, site, assignment.files)
+        disputes: list[ClaimedDispute] = []
+        request = self.build_request(EXECUTOR, assignment, site, assignment.files, disputes)
         request = replace(request, create_supervisor=create_supervisor)
         # Dispatch once, because the gate itself counts attempts.
         dispatched = self.dispatcher.dispatch_once(EXECUTOR, occasion, request)
         outcome = build_execution_outcome(dispatched, round((time.monotonic() - began) * 1000), self.spec)
         return replace(
-            outcome, findings=tuple(finding for supervisor in supervisors for finding in supervisor.findings)
+            _add_disputes(outcome, disputes),
+            findings=tuple(finding for supervisor in supervisors for finding in supervisor.findings),
         )
+
+
+def _add_disputes(outcome: ExecutionOutcome, disputes: Sequence[ClaimedDispute]) -> ExecutionOutcome:
+    """Return the outcome with what the agent disputed by its tool, besides what its answer disputes."""
+    if outcome.claim is None or not disputes:
+        return outcome
+    named = {dispute.subject for dispute in outcome.claim.disputes}
+    added = tuple(dispute for dispute in disputes if dispute.subject not in named)
+    claim = outcome.claim.model_copy(update={"disputes": (*outcome.claim.disputes, *added)})
+    return replace(outcome, claim=claim)
 
 
 def build_execution_outcome(dispatched: DispatchResult, milliseconds: int, spec: str) -> ExecutionOutcome:
@@ -167,8 +183,16 @@ class AgentArchitect(GateAgent):
         )
         dispatched = self.dispatcher.dispatch(ARCHITECT, occasion, self.build_request(ARCHITECT, request, site))
         if isinstance(dispatched.output, ArchitectVerdict):
-            return dispatched.output.model_copy(update={"by": self.spec})
+            return _add_budget_concern(dispatched.output, dispatched).model_copy(update={"by": self.spec})
         return build_no_verdict(dispatched.fault or Fault(kind=FaultKind.CRASHED, why="it gave no answer"), self.spec)
+
+
+def _add_budget_concern(verdict: ArchitectVerdict, dispatched: DispatchResult) -> ArchitectVerdict:
+    """Return the verdict, with a concern if the architect could not look at everything that it wanted to."""
+    if not (concern := dispatched.describe_spent_tools(ARCHITECT.tool_calls)):
+        return verdict
+    confidence = Confidence.weakest((verdict.confidence, Confidence.MEDIUM))
+    return verdict.model_copy(update={"concerns": (*verdict.concerns, concern), "confidence": confidence})
 
 
 def build_no_verdict(fault: Fault, spec: str) -> NoVerdict:

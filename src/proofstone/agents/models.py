@@ -295,6 +295,12 @@ class DispatchResult(FrozenModel):
     started_at: str
     completed_at: str
 
+    def describe_spent_tools(self, allowance: int) -> str:
+        """Return that the agent ran out of tool calls before it was finished; "" if it did not."""
+        if self.tool_calls < allowance or not self.refusals:
+            return ""
+        return f"{self.occasion.agent} ran out of its {allowance} tool calls and answered with what it knew"
+
 
 class OutputHeader(FrozenModel):
     """An answer with the header that the engine adds when it stores or forwards the answer."""

@@ -28,8 +28,8 @@ from proofstone.agents.roles.registry import ROLES
 from proofstone.agents.rules.tiers import ServingBackend, TierProblem, find_model_tier, find_tier_problems
 from proofstone.agents.sandbox_shell import ReadOnlyView, build_read_only_shell, find_sandbox_root
 from proofstone.agents.script_file import read_script
-from proofstone.app.context import determine_consent, new_run_id, open_run_context, require_outside_home, resolve_base
-from proofstone.check.context import CheckRequest, NullProgress
+from proofstone.app.context import determine_consent, new_run_id, open_run_context, require_outside_home
+from proofstone.check.context import NullProgress
 from proofstone.config.backends import (
     BACKEND_KEYS,
     RULES_ONLY,
@@ -340,7 +340,7 @@ def _open_site(choices: BackendChoices, with_shell: bool) -> Iterator[ExecutionC
         yield ExecutionContext(work_tree=choices.root, scratch=choices.root, run=_refuse_to_run)
         return
     repository = open_repository(choices.root)
-    base = resolve_base(repository, CheckRequest())
+    base = repository.resolve_base("HEAD")
     gate = choices.repository.gate
     with (
         open_run_context(

@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager, closing
 from os import PathLike
 from pathlib import Path
 
-from proofstone.app.check import require_reason, require_text, run_check, validate_accepted, validate_commands
+from proofstone.app.caller import demand_acceptance, gather_facts, require_acceptable
+from proofstone.app.check import require_reason, require_text, run_check, validate_commands
 from proofstone.app.context import ensure_private_home
 from proofstone.app.gate import build_gate_run
 from proofstone.app.observers import (
@@ -26,6 +27,8 @@ from proofstone.app.plan_gate import PlanGateRequest, build_plan_gate_run
 from proofstone.app.solve import SolveRequest, build_solve_run
 from proofstone.check.context import CheckRequest, Progress
 from proofstone.check.models import CheckReport
+from proofstone.check.rules.acceptance import build_acceptances, expand_test_changes
+from proofstone.common.models import Acceptance
 from proofstone.gate.models import GateReport
 from proofstone.gate.request import GateObserver, GateRequest
 from proofstone.ledger import Ledger
@@ -47,6 +50,7 @@ def check_change(
     staged: bool = False,
     accept: Mapping[str, str] | None = None,
     accept_test_changes: str | None = None,
+    accepted_by: str | None = None,
     no_cache: bool = False,
     require_sandbox: bool = False,
     home: StrPath | None = None,
@@ -56,13 +60,14 @@ def check_change(
 
     Args:
         repo: The repository, or any folder inside it.
-        base: The revision to compare with. The settings choose it by default (`HEAD`).
+        base: The revision to compare with. By default it is chosen as for `proofstone check`.
         verify: Commands that must exit with 0, in addition to the checks that the project's files name.
         files: Patterns of the files that the change may touch. A change of any other file is a finding.
         must_pass: Ids of tests that must exist and pass.
         staged: Check what is staged instead of the work tree.
-        accept: Rules of findings that you accept, each with a reason, which is recorded.
-        accept_test_changes: The reason why the changes of tests are intended, if they are.
+        accept: Rules of findings that a person accepted, each with a reason, which is recorded. It needs `accepted_by`.
+        accept_test_changes: The reason why the changes of tests are intended, if a person accepted them.
+        accepted_by: The person who accepted the findings. A coding agent cannot pass one in.
         no_cache: Run every check, also those with a cached result.
         require_sandbox: Refuse to run below the strongest sandbox level.
         home: The folder of Proofstone's state; `PROOFSTONE_HOME` by default.
@@ -75,10 +80,24 @@ def check_change(
         must_pass=tuple(require_text("must_pass", name) for name in must_pass),
         staged=staged,
         no_cache=no_cache,
-        accept_test_changes=require_reason("accept_test_changes", accept_test_changes),
-        accept=dict(validate_accepted("accept", rule, reason) for rule, reason in (accept or {}).items()),
+        accepted=_build_acceptances(accept or {}, accept_test_changes, accepted_by),
     )
     return run_check(Path(repo), request, observer, require_sandbox=require_sandbox, home=_path(home))
+
+
+def _build_acceptances(
+    accept: Mapping[str, str], test_changes: str | None, accepted_by: str | None
+) -> tuple[Acceptance, ...]:
+    """Return what the caller accepts. Raise an InputError if it names no approver, or may not accept anything."""
+    reasons = {
+        **expand_test_changes(require_reason("accept_test_changes", test_changes)),
+        **dict(require_acceptable("accept", rule, reason) for rule, reason in accept.items()),
+    }
+    facts = gather_facts(accepted_by, can_ask=False)
+    if not reasons and accepted_by is None:
+        return ()
+    method = demand_acceptance("accept", facts)
+    return build_acceptances(reasons, facts.approver, method)
 
 
 def run_plan(

@@ -17,8 +17,9 @@ from proofstone.agents.roles.role import Role
 from proofstone.agents.spending import list_spending, read_dispatch_records
 from proofstone.app.agent_assignment import determine_budget
 from proofstone.app.agents import BackendChoices, refuse_repository_commands, resolve_agents
-from proofstone.app.context import new_run_id, open_run_context, read_settings_at, require_outside_home, resolve_base
-from proofstone.check.context import CheckRequest, NullProgress, RunContext
+from proofstone.app.check_base import read_settings_at
+from proofstone.app.context import new_run_id, open_run_context, require_outside_home
+from proofstone.check.context import NullProgress, RunContext
 from proofstone.common.models import BudgetUsage
 from proofstone.config.backends import RULES_ONLY, BackendSelection, is_coding_agent
 from proofstone.config.user import load_user_config
@@ -88,7 +89,7 @@ def ask_once(
     focus = getattr(request, "focus", "")
     agent = f"{role.name}:{focus}" if focus else role.name
     repository = open_repository(directory)
-    base = resolve_base(repository, CheckRequest())
+    base = repository.resolve_base("HEAD")
     settings = read_settings_at(repository, base[0])
     choices = BackendChoices.from_options(
         repository.root, settings, load_user_config(), _with_role(question.backends, role.name)

@@ -7,11 +7,12 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import Final
 
-from proofstone.app.context import build_check_run, ensure_private_home
+from proofstone.app.caller import require_acceptable
+from proofstone.app.context import build_check_run
 from proofstone.app.runs import RunCatalog
 from proofstone.check.context import CheckRequest, NullProgress, Progress
 from proofstone.check.models import CheckReport, CheckRunConfig
-from proofstone.check.rules.outcome import ACCEPTABLE_RULES
+from proofstone.check.rules.acceptance import is_reason_sufficient
 from proofstone.common.commands import VACUOUS_REASON, is_vacuous
 from proofstone.errors import InputError
 from proofstone.ledger.artifacts import ArtifactStore
@@ -70,27 +71,12 @@ def resolve_heldout_files(folder: Path | None, commands: Sequence[str]) -> Path 
 def parse_accept(text: str) -> tuple[str, str]:
     """Parse `rule=reason`. Refuse a rule whose findings nobody may accept."""
     rule, _, reason = require_text("--accept", text).partition("=")
-    return validate_accepted("--accept", rule, reason)
-
-
-def validate_accepted(option: str, rule: str, reason: str) -> tuple[str, str]:
-    """Return the rule and the reason. Refuse a rule that nobody may accept, and a reason that says nothing."""
-    if rule not in ACCEPTABLE_RULES:
-        raise InputError(
-            f"{option} {rule}: no finding of that rule can be accepted",
-            hint=f"one of {', '.join(sorted(ACCEPTABLE_RULES))}",
-        )
-    if len(reason.strip()) < 8:
-        raise InputError(
-            f"{option} {rule}: say why in a few words; the reason is recorded",
-            hint=f"for instance {option} {rule}='the daemon must not run exit handlers'",
-        )
-    return rule, reason
+    return require_acceptable("--accept", rule, reason)
 
 
 def require_reason(option: str, text: str | None) -> str:
     """Return the reason to accept test changes. Refuse one that says too little."""
-    if text is not None and len(require_text(option, text).strip()) < 8:
+    if text is not None and not is_reason_sufficient(require_text(option, text)):
         raise InputError(
             f"{option}: say why in a few words; the reason is recorded",
             hint=f"for instance {option} 'the CSV export was removed on purpose'",
@@ -101,8 +87,7 @@ def require_reason(option: str, text: str | None) -> str:
 class CheckRunCatalog(RunCatalog[CheckRunConfig, CheckReport]):
     """The runs of `proofstone check`. Their reports are artifacts."""
 
-    def read_report(self, run_id: str, home: Path | None = None) -> CheckReport | None:
-        home = ensure_private_home(home)
+    def _load_report(self, run_id: str, home: Path) -> CheckReport | None:
         with closing(open_ledger(home, "read")) as ledger:
             for stored in ledger.read(EventRow, run_id=run_id, type="run.finished", newest=True, limit=1):
                 artifact = stored.row.payload.get("report")

@@ -12,6 +12,8 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from proofstone.app.caller import list_setting_acceptances
+from proofstone.app.check_base import CheckBase, find_base, find_session, read_settings_at
 from proofstone.check.cache import clean_caches
 from proofstone.check.context import CheckRequest, Progress, RunContext
 from proofstone.check.environment import PASSED_VARIABLES
@@ -19,7 +21,7 @@ from proofstone.check.run import CheckRun
 from proofstone.common.models import Assurance
 from proofstone.common.secrets import SecretMask
 from proofstone.config.home import find_proofstone_home
-from proofstone.config.loader import SETTINGS_FILES, load_settings, load_settings_files
+from proofstone.config.loader import load_settings
 from proofstone.config.settings import Settings
 from proofstone.config.trust import (
     ConsentResult,
@@ -32,11 +34,11 @@ from proofstone.config.trust import (
 )
 from proofstone.config.user import UserConfig, load_user_config
 from proofstone.errors import MachineError, TrustError
-from proofstone.git.objects import read_files_at
 from proofstone.git.pending_commit import find_main_work_tree, find_work_tree_roots
 from proofstone.git.program import GitCommandError
 from proofstone.git.repository import Repository, open_repository
 from proofstone.git.store import Store, open_store
+from proofstone.hooks.agent_sessions import CodingSession
 from proofstone.ledger import Ledger
 from proofstone.ledger.artifacts import ArtifactStore
 from proofstone.ledger.connection import artifacts_path, ledger_path
@@ -96,19 +98,14 @@ def _clean_up(home: Path, store: Store, settings: Settings) -> str:
     return ""
 
 
-def read_settings_at(repository: Repository, commit: str) -> Settings:
-    """Return the settings that a commit holds."""
-    return load_settings_files(read_files_at(repository.git, commit, SETTINGS_FILES))
-
-
-def choose_settings(repository: Repository, commit: str, request: CheckRequest) -> tuple[Settings, str]:
+def choose_settings(repository: Repository, base: CheckBase, request: CheckRequest) -> tuple[Settings, str]:
     """Return the settings to use, and a note. The base's settings decide, so that no change can loosen its own checks,
     unless the person asks for those of the work tree."""
-    own, based = load_settings(repository.root), read_settings_at(repository, commit)
+    own = load_settings(repository.root)
     if request.use_worktree_config:
         return own, ""
     note = "the change edits Proofstone's own settings; the base's decide (--use-worktree-config uses the new ones)"
-    return based, note if own != based else ""
+    return base.settings, note if own != base.settings else ""
 
 
 def determine_consent(
@@ -137,8 +134,8 @@ def find_settings(repository: Repository, base: str | None, *, own: bool) -> tup
     from."""
     if own:
         return load_settings(repository.root), "in the work tree"
-    commit = resolve_base(repository, CheckRequest(base=base))[0]
-    return read_settings_at(repository, commit), f"at {commit[:12]}"
+    found = find_base(repository, base, find_session(os.environ))
+    return found.settings, f"at {found.commit[:12]}"
 
 
 def apply_trust(
@@ -166,21 +163,12 @@ def _how_to_grant(repository: Repository, person: UserConfig, commit: str, *, ow
     """Return the hint that tells the person how to grant the missing needs."""
     if is_person_file_inside(repository, person):
         return f"your own file, {person.file}, lies inside the repository, so it grants nothing; move it elsewhere"
-    default = resolve_base(repository, CheckRequest())[0]
+    default = find_base(repository, None, find_session(os.environ)).commit
     revision = " --use-worktree-config" if own else "" if commit == default else f" --base {commit[:12]}"
     return (
         f"if you trust it: `proofstone trust{revision} {shlex.quote(str(repository.root))}` shows this again "
         f'and grants it; to run without it: `untrusted = "ignore"` under [trust] in {person.file}'
     )
-
-
-def resolve_base(repository: Repository, request: CheckRequest) -> tuple[str, str]:
-    """Return commit and tree of the base: the one that the request names, or the one in the settings at HEAD."""
-    if request.base is not None:
-        return repository.resolve_base(request.base)
-    head = repository.resolve_base("HEAD")
-    revision = read_settings_at(repository, head[0]).check.base
-    return head if revision == "HEAD" else repository.resolve_base(revision)
 
 
 def require_outside_home(repository: Repository, home: Path | None) -> Path:
@@ -228,17 +216,23 @@ def open_run_context(
     require_sandbox: bool,
     compare_bare: bool = False,
     note: str = "",
+    base_reason: str = "",
     settings_commit: str = "",
     own_settings: bool = False,
 ) -> Iterator[RunContext]:
-    """Open the context of a run. On exit, remove its scratch folder and close the ledger. `settings_commit` is the
-    commit that the settings were read from, if not the base; `own_settings` means the work tree."""
+    """Open the context of a run. On exit, remove its scratch folder and close the ledger. `base_reason` says why the
+    base was chosen; `settings_commit` is the commit that the settings were read from, if not the base; `own_settings`
+    means the work tree."""
     settings, trust_notes = apply_trust(repository, settings, settings_commit or base[0], own=own_settings)
     repairs = repair_state(home)
     store = open_store(repository, home)
     store.repairs[:0] = repairs
     with scratch_folder(home, run_id) as scratch, open_writable_ledger(home, repository, create=True) as ledger:
         facts = load_sandbox_facts(home / "cache" / "sandbox.json", scratch / "probe", repository.search)
+        commit = base[0] if own_settings else settings_commit or base[0]
+        accepted = list_setting_acceptances(
+            read_settings_at(repository, commit) if own_settings else settings, commit[:12]
+        )
         sandbox = choose_sandbox(facts, settings.sandbox.level, require=require_sandbox or settings.sandbox.require)
         yield RunContext(
             run_id=run_id,
@@ -261,7 +255,9 @@ def open_run_context(
             scratch=scratch,
             cancel=threading.Event(),
             progress=progress,
+            accepted=accepted,
             secrets=build_secret_mask(settings, os.environ),
+            base_reason=base_reason,
         )
 
 
@@ -273,17 +269,19 @@ def build_check_run(
     *,
     require_sandbox: bool = False,
     home: Path | None = None,
+    session: CodingSession | None = None,
 ) -> Iterator[CheckRun]:
-    """Build a `proofstone check` for the repository of `directory`."""
+    """Build a `proofstone check` for the repository of `directory`. `session` is the coding agent's session in which
+    it runs; if None, the environment says whether it runs in one."""
     repository = open_repository(directory)
-    base = resolve_base(repository, request)
-    settings, note = choose_settings(repository, base[0], request)
+    base = find_base(repository, request.base, session or find_session(os.environ), home)
+    settings, note = choose_settings(repository, base, request)
     home, run_id = require_outside_home(repository, home), new_run_id()
     with (
         lock_run(home, run_id, keep=False),
         open_run_context(
             repository,
-            base,
+            base.pair,
             settings,
             progress,
             home=home,
@@ -291,6 +289,7 @@ def build_check_run(
             require_sandbox=require_sandbox,
             compare_bare=request.rerun_unsandboxed,
             note=note,
+            base_reason=base.reason,
             own_settings=request.use_worktree_config,
         ) as world,
     ):

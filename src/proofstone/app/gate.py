@@ -27,12 +27,12 @@ from proofstone.app.agent_assignment import (
     make_backend_opener,
     read_monitor_limits,
 )
+from proofstone.app.check_base import read_settings_at
 from proofstone.app.context import (
     ensure_private_home,
     new_run_id,
     open_run_context,
     open_writable_ledger,
-    read_settings_at,
     require_outside_home,
 )
 from proofstone.app.runs import RunCatalog, refuse_cancelled, reopen_run
@@ -42,7 +42,7 @@ from proofstone.errors import InputError
 from proofstone.gate.commands import apply_commands, validate_command
 from proofstone.gate.context import GateContext, GateJournal
 from proofstone.gate.finish import write_state_page
-from proofstone.gate.models import GateSetup, RunView
+from proofstone.gate.models import CriteriaJudgement, GateSetup, RunView
 from proofstone.gate.preflight import (
     can_sign,
     choose_branch_and_base,
@@ -212,7 +212,7 @@ def read_run_view(run_id: str, home: Path | None = None) -> RunView:
 class GateRunCatalog(RunCatalog[GateSetup, RunView]):
     """The runs of the task gate. Their state follows from the states of their tasks."""
 
-    def read_view(self, run_id: str, home: Path | None = None) -> RunSummary[GateSetup]:
+    def _load_view(self, run_id: str, home: Path) -> RunSummary[GateSetup]:
         view = read_run_view(run_id, home)
         counts = count_tasks(view)
         details = {
@@ -225,7 +225,7 @@ class GateRunCatalog(RunCatalog[GateSetup, RunView]):
         setup = self.read_setup(run_id, home)
         return RunSummary(run_id, setup, view.state, view.reason, view.started_at, view.updated_at, details)
 
-    def read_report(self, run_id: str, home: Path | None = None) -> RunView | None:
+    def _load_report(self, run_id: str, home: Path) -> RunView | None:
         return read_run_view(run_id, home)
 
 
@@ -270,6 +270,23 @@ def record_command(run_id: str, task_id: str, word: UserCommand, home: Path | No
             apply_commands(journal, lambda _: True, repository, setup)
             write_state_page(Path(setup.plan_path), build_run_view(setup, journal, home=home, running=False))
             return f"recorded; `proofstone resume {setup.parent or run_id}` continues the run"
+
+
+def judge_criteria(run_id: str, holds: bool, note: str, by: str, home: Path | None = None) -> str:
+    """Record what a person says about the criteria that nobody has judged, and return what happens next."""
+    home = ensure_private_home(home)
+    with open_writable_ledger(home) as ledger, lock_run(home, run_id):
+        setup = read_gate_setup(ledger, run_id)
+        refuse_cancelled(setup.parent or run_id, home)
+        journal = GateJournal.open(ledger, run_id, load_gate_plan(setup, ArtifactStore(artifacts_path(home))))
+        unjudged = journal.find_unjudged()
+        if not unjudged:
+            raise InputError(
+                f"{run_id}: no criterion waits for your word", hint=f"`proofstone status {run_id}` shows what does"
+            )
+        journal.record_judgement(CriteriaJudgement(judged_by=by, holds=holds, note=note, criteria=unjudged))
+        write_state_page(Path(setup.plan_path), build_run_view(setup, journal, home=home, running=False))
+        return f"recorded; `proofstone resume {setup.parent or run_id}` ends the run"
 
 
 def _read_view(ledger: Ledger, home: Path, run_id: str) -> RunView:
@@ -409,6 +426,7 @@ def _build_setup(
             "sandbox": world.sandbox.level.value,
             "notes": (*notes, *concerns, *hook_notes),
             "parent": request.parent_run.parent if request.parent_run else "",
+            "defers_criteria": request.parent_run.judges_criteria if request.parent_run else False,
             "settings_commit": request.parent_run.settings_commit if request.parent_run else "",
         }
     )

@@ -1,4 +1,5 @@
-"""Answer the hooks that git and coding agents call before a commit and when an agent says that it is done.
+"""Answer the hooks that git calls before a commit, and coding agents when a session begins and when an agent says that
+it is done.
 
 Every commit waits for the search for evidence, so modules that only a check needs are imported when one runs.
 """
@@ -15,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from proofstone.check.dispute_records import find_disputes
 from proofstone.check.recording import find_recorded_checks, raise_if_forged
 from proofstone.check.rules.commit_evidence import CommitEvidence, CommitRuling, RecordedCheck, rule_on_commit
 from proofstone.check.rules.run_end import MAX_FEEDBACK_ROUNDS, write_feedback
+from proofstone.common.models import AcceptanceMethod
 from proofstone.config.home import find_proofstone_home
-from proofstone.config.loader import SETTINGS_FILES
 from proofstone.errors import AnchorError, InternalError, MachineError, ProofstoneError, RepositoryError, TrustError
 from proofstone.git.pending_commit import (
     PendingCommit,
@@ -42,6 +44,7 @@ from proofstone.git.user_hooks import (
     uninstall_repository_hooks,
 )
 from proofstone.hooks.agent_hooks import StopRounds
+from proofstone.hooks.agent_sessions import CodingSession, SessionStarts
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.opening import authentication_level, open_ledger
 from proofstone.ledger.rules.chain import AuthenticationLevel
@@ -59,6 +62,12 @@ _MAX_PATHS: Final = 5
 _NOT_GRANTED: Final = (
     "`proofstone check` could not be run: the repository's settings need grants that the owner of this machine has not "
     "given. Tell the owner; only they can decide."
+)
+
+
+_HOW_TO_DECIDE: Final = (
+    "In your own terminal: `proofstone dispute --list` shows it, `proofstone dispute decide last "
+    'accept|reject|amend --reason "…"` decides it.'
 )
 
 
@@ -104,9 +113,10 @@ class HooksStatus:
 class AgentStop:
     """The message of an agent that says that it is done."""
 
-    agent: str
+    session: CodingSession
     directory: Path
     conversation: str
+    """The id of the conversation: that of the session, and of the subagent if it is one."""
     is_continuation: bool | None
     """Whether the agent continued only because it was sent back; None if its program does not say."""
 
@@ -178,30 +188,50 @@ def check_pending(
 ) -> CheckReport:
     """Check exactly what git is about to commit, which may differ from what is staged. If `needed_base` is given, only
     a check against that base counts."""
-    from proofstone.app.context import choose_settings, new_run_id, open_run_context, require_outside_home, resolve_base
+    from proofstone.app.check_base import find_base
+    from proofstone.app.context import choose_settings, new_run_id, open_run_context, require_outside_home
     from proofstone.check.context import CheckRequest
     from proofstone.check.run import CheckRun
     from proofstone.git.snapshot import snapshot_of_tree
 
     repository = open_repository(directory)
     commit = read_pending_commit(repository, variables, merging=merging)
-    request = CheckRequest(base=needed_base or None)
-    base = resolve_base(repository, request)
-    if not find_ancestor_bases(repository, commit.parents, {base[0]}):
-        base = repository.resolve_base("HEAD")
-    settings, note = choose_settings(repository, base[0], request)
+    request = CheckRequest(base=needed_base or "HEAD")
+    base = find_base(repository, request.base)
+    settings, note = choose_settings(repository, base, request)
     home = require_outside_home(repository, None)
     with open_run_context(
-        repository, base, settings, progress, home=home, run_id=new_run_id(), require_sandbox=False, note=note
+        repository,
+        base.pair,
+        settings,
+        progress,
+        home=home,
+        run_id=new_run_id(),
+        require_sandbox=False,
+        note=note,
+        base_reason="the parent of the commit",
     ) as world:
         tree = write_index_tree(repository, commit.index, world.store.objects)
-        return CheckRun(world, CheckRequest(tree=snapshot_of_tree(world.store, base[1], tree))).run()
+        return CheckRun(world, CheckRequest(tree=snapshot_of_tree(world.store, base.tree, tree))).run()
+
+
+def record_session_start(session: CodingSession, directory: Path, *, is_new: bool) -> None:
+    """Record the commit at which an agent's session begins. Outside a repository, and before the first commit, there is
+    nothing to record. `is_new` is False for a session that is continued."""
+    from proofstone.app.context import require_outside_home
+
+    try:
+        repository = open_repository(directory)
+        head, _ = repository.resolve_base("HEAD")
+    except RepositoryError:
+        return
+    SessionStarts(require_outside_home(repository, None), repository.root).record_start(session, head, is_new=is_new)
 
 
 def answer_agent_stop(stop: AgentStop) -> AgentStopAnswer:
     """Check the work that the agent leaves, and send it back with the findings, at most MOST_ROUNDS times."""
-    rounds = StopRounds(find_proofstone_home() / "agent-stops", f"{stop.agent} {stop.conversation}")
-    findings, remark = _check_work(stop.directory)
+    rounds = StopRounds(find_proofstone_home() / "agent-stops", f"{stop.session.agent} {stop.conversation}")
+    findings, remark = _check_work(stop.directory, stop.session)
     if not findings:
         rounds.forget()
         return AgentStopAnswer(remark=remark)
@@ -214,9 +244,10 @@ def answer_agent_stop(stop: AgentStop) -> AgentStopAnswer:
     return AgentStopAnswer(send_back=findings)
 
 
-def _check_work(directory: Path) -> tuple[str, str]:
+def _check_work(directory: Path, session: CodingSession) -> tuple[str, str]:
     """Return the findings for the agent, and a remark for the person. A check that cannot run is a finding too, because
-    the agent may have caused that; only a repository without a commit is not."""
+    the agent may have caused that; only a repository without a commit is not. If there is nothing to check, the agent
+    may stop, but nobody is told that its work has passed."""
     from proofstone.app.context import build_check_run
     from proofstone.check.context import CheckRequest, NullProgress
     from proofstone.common.models import Outcome
@@ -226,9 +257,10 @@ def _check_work(directory: Path) -> tuple[str, str]:
     except RepositoryError as error:
         return "", f"Proofstone checked nothing: {error.message}"
     try:
-        with build_check_run(directory, CheckRequest(), NullProgress()) as run:
-            if run.subject.frozen_snapshot.change.is_empty:
-                return "", ""
+        with build_check_run(directory, CheckRequest(), NullProgress(), session=session) as run:
+            # Later, the session is compared with the same base: an agent that is sent back cannot commit its way out.
+            starts = SessionStarts(run.context.home, run.context.repository.root)
+            starts.record_first_check(session, run.context.base_commit)
             report = run.run()
     except InternalError:
         raise
@@ -238,6 +270,14 @@ def _check_work(directory: Path) -> tuple[str, str]:
     except ProofstoneError as error:
         hint = "a person must look into this" if isinstance(error, AnchorError) else error.hint
         return f"`proofstone check` could not be run: {error.message}" + (f" ({hint})" if hint else ""), ""
+    if report.outcome is Outcome.NOTHING_TO_CHECK:
+        return "", f"Proofstone checked nothing: {report.reason}"
+    if report.outcome is Outcome.NEEDS_DECISION:
+        # The agent has said what it holds for wrong: it need not go on, and its work is no pass.
+        return (
+            "",
+            f"Proofstone: the agent's work needs your decision and is unproven. {report.reason}. {_HOW_TO_DECIDE}",
+        )
     return ("", "") if report.outcome is Outcome.PASSED else (write_feedback(report), "")
 
 
@@ -259,9 +299,11 @@ def _rule_on_tree(
     if first is None:
         first = commit.is_first_of_branch and has_no_commits(repository)
     checks = find_recorded_checks(ledger, find_work_tree_roots(repository), tree)
+    is_disputed = False
     if checks:
         with closing(open_ledger(find_proofstone_home(), "read")) as evidence:
             raise_if_forged(evidence, checks)
+            is_disputed = any(dispute.is_open for dispute in find_disputes(evidence, {tree}))
     return rule_on_commit(
         tree,
         checks,
@@ -269,7 +311,20 @@ def _rule_on_tree(
         counting=_valid_bases(repository, commit, checks),
         parents=commit.parents,
         first=first,
+        is_disputed=is_disputed,
+        accepts=_read_accepted_methods(repository, commit) if any(check.accepted for check in checks) else (),
     )
+
+
+def _read_accepted_methods(repository: Repository, commit: PendingCommit) -> tuple[AcceptanceMethod, ...]:
+    """Return the ways of acceptance that count for the commit, as the settings of its first parent say. A commit cannot
+    change them for itself."""
+    from proofstone.app.check_base import read_settings_at
+    from proofstone.config.settings import HookSettings
+
+    parent = next(iter(commit.parents), None)
+    settings = read_settings_at(repository, parent).hook if parent else HookSettings()
+    return tuple(AcceptanceMethod(kind) for kind in settings.accepts)
 
 
 def _valid_bases(
@@ -334,14 +389,13 @@ def _build_check_command(
 
 
 def _is_default_base_valid(repository: Repository, commit: PendingCommit) -> bool:
-    """Return whether a plain `proofstone check` uses a base that counts. Without settings the base is HEAD, which
-    counts."""
-    if not repository.git.run_output("ls-tree", "--full-tree", "--name-only", "HEAD", "--", *SETTINGS_FILES):
-        return True
-    from proofstone.app.context import resolve_base
-    from proofstone.check.context import CheckRequest
+    """Return whether a plain `proofstone check` uses a base that counts. Only `check.base` can name one that does not;
+    whatever Proofstone chooses itself is HEAD or an ancestor of it."""
+    from proofstone.app.check_base import find_base, find_session
 
-    return bool(find_ancestor_bases(repository, commit.parents, {resolve_base(repository, CheckRequest())[0]}))
+    return bool(
+        find_ancestor_bases(repository, commit.parents, {find_base(repository, None, find_session(os.environ)).commit})
+    )
 
 
 @contextmanager
@@ -360,6 +414,8 @@ def describe_ruling(ruling: CommitRuling) -> str:
         CommitEvidence.PASSED: f"its tree has passed{against}",
         CommitEvidence.REFUSED: f"its tree was checked and did not pass{against}",
         CommitEvidence.OWN_SETTINGS: "its tree was checked only by its own settings",
+        CommitEvidence.DISPUTED: "its tree is disputed, and no person has decided",
+        CommitEvidence.ACCEPTANCE: "its tree passed only with an acceptance that does not count here",
         CommitEvidence.OTHER_BASE: "its tree was checked only against a commit that is no ancestor",
         CommitEvidence.UNFINISHED: "a check of its tree came to no verdict",
         CommitEvidence.NONE: "nothing is on record of its tree",

@@ -20,7 +20,7 @@ from proofstone.errors import InputError, LedgerCorruptError, LedgerError, Proof
 from proofstone.git.program import Git, git_environment
 from proofstone.git.repository import LEDGER_REF, Repository, open_repository, read_anchor_blob
 from proofstone.ledger import Ledger, Verification
-from proofstone.ledger.anchors import AnchorFiles, parse_anchors, text_to_path
+from proofstone.ledger.anchors import AnchorFiles, parse_anchors, path_to_text, text_to_path
 from proofstone.ledger.artifacts import ArtifactStore
 from proofstone.ledger.connection import artifacts_path, ledger_path
 from proofstone.ledger.daemon import DATABASE_MODE, DaemonConfig, LedgerDaemon
@@ -76,10 +76,19 @@ class _AnchorCollection:
 
 
 def verify_ledger(
-    home: Path, anchors: Sequence[Anchor] = (), repositories: Sequence[Path] = (), *, full: bool = False
+    home: Path,
+    anchors: Sequence[Anchor] = (),
+    repositories: Sequence[Path] = (),
+    *,
+    full: bool = False,
+    current: Path | None = None,
 ) -> LedgerVerification | LedgerCorruptError:
     """Verify the ledger of a state directory: since the last verified checkpoint, or in full. Return the error if the
-    file is so damaged that it cannot be opened."""
+    file is so damaged that it cannot be opened.
+
+    `current` is the root of the repository that the person is in. Its anchors are compared as a check would compare
+    them, because a ledger that was emptied no longer knows the repository.
+    """
     opened = [open_repository(directory) for directory in repositories]
     try:
         with closing(open_ledger(home, "read")) as ledger:
@@ -88,6 +97,8 @@ def verify_ledger(
             head = ledger.head()
             _collect_named(collected, opened)
             _collect_kept(collected, ledger, home, head)
+            if current is not None:
+                _collect_current(collected, ledger, home, head, current)
             if full:
                 _collect_recorded(collected, home, head, {repository.root for repository in opened})
             since = None if full else ledger.checkpoint()
@@ -120,9 +131,8 @@ def _collect_named(known: _AnchorCollection, repositories: Sequence[Repository])
 
 def _collect_kept(known: _AnchorCollection, ledger: Ledger, home: Path, head: Anchor) -> None:
     """Add the anchors of the state directory, and of every repository that holds the copy of one."""
-    kept_anchors = AnchorFiles(home)
     try:
-        entries = list(kept_anchors.list_last())
+        entries = list(AnchorFiles(home).list_last())
     except LedgerError as error:
         known.complain("the anchors of the state directory", error.message)
         return
@@ -132,18 +142,35 @@ def _collect_kept(known: _AnchorCollection, ledger: Ledger, home: Path, head: An
             known.problems.append(ChainBreak(None, finding.detail))
     for entry in entries:
         place = text_to_path(entry.repository)
-        if not place.exists():
-            continue  # the repository is gone with its anchor; the copy counts
-        try:
-            anchors = _read_anchors_at(_open_git(place), entry.repository)
-            own = kept_anchors.find_last(place)
-        except ProofstoneError as error:
-            known.complain(entry.repository, f"its anchor cannot be read: {error.message}")
-            continue
-        known.add([anchor for anchor in anchors if anchor.ledger_id == head.ledger_id])
-        for finding in compare_anchors(anchors, (), own, head, ledger.hash_at):
-            if finding.fault in _FAULTS_WITHOUT_ROWS:
-                known.complain(entry.repository, finding.detail)
+        if place.exists():  # otherwise the repository is gone with its anchor; the copy counts
+            _compare_place(known, ledger, home, head, place)
+
+
+def _collect_current(known: _AnchorCollection, ledger: Ledger, home: Path, head: Anchor, root: Path) -> None:
+    """Add the anchors of a repository that the state directory does not know."""
+    try:
+        place = open_repository(root).common_dir
+        is_known = AnchorFiles(home).find_last(place) is not None
+    except ProofstoneError as error:
+        known.complain(str(root), f"its anchor cannot be read: {error.message}")
+        return
+    if not is_known:
+        _compare_place(known, ledger, home, head, place)
+
+
+def _compare_place(known: _AnchorCollection, ledger: Ledger, home: Path, head: Anchor, place: Path) -> None:
+    """Add the anchors in a git directory, and report those that contradict the ledger's identity."""
+    name = path_to_text(place)
+    try:
+        anchors = _read_anchors_at(_open_git(place), name)
+        own = AnchorFiles(home).find_last(place)
+    except ProofstoneError as error:
+        known.complain(name, f"its anchor cannot be read: {error.message}")
+        return
+    known.add([anchor for anchor in anchors if anchor.ledger_id == head.ledger_id])
+    for finding in compare_anchors(anchors, (), own, head, ledger.hash_at):
+        if finding.fault in _FAULTS_WITHOUT_ROWS:
+            known.complain(name, finding.detail)
 
 
 def _collect_recorded(known: _AnchorCollection, home: Path, head: Anchor, done: set[Path]) -> None:

@@ -19,14 +19,13 @@ from proofstone.agents.roles.registry import ROLES
 from proofstone.agents.rules.budget import compute_remaining, explain_spent_limit
 from proofstone.agents.spending import list_spending, read_dispatch_records
 from proofstone.app.agent_assignment import determine_budget, read_monitor_limits
+from proofstone.app.check_base import read_settings_at
 from proofstone.app.context import (
     ensure_private_home,
     new_run_id,
     open_run_context,
     open_writable_ledger,
-    read_settings_at,
     require_outside_home,
-    resolve_base,
 )
 from proofstone.app.gate import build_gate_run, resume_gate
 from proofstone.app.plan_gate import PlanGateRequest, build_plan_gate_run, resume_plan_gate
@@ -40,7 +39,7 @@ from proofstone.app.team import (
     select_team,
     update_budget,
 )
-from proofstone.check.context import CheckRequest, NullProgress, RunContext
+from proofstone.check.context import NullProgress, RunContext
 from proofstone.common.models import SHORT_LANES, Budget, BudgetUsage, Lane, Severity
 from proofstone.common.text import slugify
 from proofstone.errors import InputError, RepositoryError
@@ -72,7 +71,8 @@ from proofstone.pipeline.supervision_hooks import Amendments, PipelineMemory, Pi
 from proofstone.plan_gate.models import PlanReport
 from proofstone.plan_gate.rules.admission import select_mitigations
 from proofstone.runtime.context import Deadline, OutOfBudgetError, ParentRun
-from proofstone.supervision.agent_supervision import ContextBoard, ContextRequirement, add_requirement
+from proofstone.supervision.agent_supervision import ContextBoard, add_requirement
+from proofstone.supervision.models.context import ContextRequirement
 
 PIPELINE_AGENTS: Final = tuple(
     agent
@@ -126,7 +126,7 @@ def build_pipeline_run(
     _refuse_bad_request(wanted)
     repository = open_repository(directory)
     home = require_outside_home(repository, home)
-    base = resolve_base(repository, CheckRequest(base="HEAD"))
+    base = repository.resolve_base("HEAD")
     if not request.allow_dirty:
         _refuse_dirty(repository)
     settings = read_settings_at(repository, base[0])
@@ -467,6 +467,7 @@ class GateChildRuns:
             agents=agents,
             budget=self._remaining_budget(),
             checks_understanding=self.setup.asks and not short,
+            judges_criteria=short,
             ref=self.ref,
         )
 

@@ -18,14 +18,13 @@ from proofstone.agents.roles.models.plan_gate_records import ConvergenceStatus
 from proofstone.agents.tools.models import Tool
 from proofstone.agents.web.providers import build_web, describe_web
 from proofstone.app.agent_assignment import determine_budget
+from proofstone.app.check_base import read_settings_at
 from proofstone.app.context import (
     ensure_private_home,
     new_run_id,
     open_run_context,
     open_writable_ledger,
-    read_settings_at,
     require_outside_home,
-    resolve_base,
 )
 from proofstone.app.runs import RunCatalog, reopen_run
 from proofstone.app.team import (
@@ -36,7 +35,7 @@ from proofstone.app.team import (
     select_team,
     update_budget,
 )
-from proofstone.check.context import CheckRequest, NullProgress, RunContext
+from proofstone.check.context import NullProgress, RunContext
 from proofstone.common.models import Budget
 from proofstone.config.user import load_user_config
 from proofstone.errors import InputError
@@ -86,7 +85,7 @@ def build_plan_gate_run(
     repository = open_repository(directory)
     home = require_outside_home(repository, home)
     within = request.parent_run
-    base = resolve_base(repository, CheckRequest(base=within.base_commit if within else None))
+    base = repository.resolve_base(within.base_commit if within else "HEAD")
     settings = read_settings_at(repository, within.settings_commit if within else base[0])
     run_id = within.run_id if within else new_run_id()
     with ExitStack() as stack:

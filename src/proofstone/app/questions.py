@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Final
 
 from proofstone.app.context import ensure_private_home, open_writable_ledger
-from proofstone.app.gate import read_run_view, record_command
+from proofstone.app.gate import judge_criteria, read_run_view, record_command
 from proofstone.app.pipeline import PIPELINE_RUNS, record_approval
 from proofstone.app.plan_gate import PLAN_GATE_RUNS
 from proofstone.app.solve import SOLVE_RUNS
+from proofstone.check.rules.acceptance import is_reason_sufficient
+from proofstone.common.models import AcceptanceMethod
 from proofstone.errors import InputError
 from proofstone.gate.request import UserCommand, UserCommandKind
+from proofstone.gate.rules.judgements import CRITERIA_GATE
 from proofstone.gate.rules.questions import QuestionKind, find_question_kind, list_waiting_tasks
 from proofstone.ledger.models import EventRow
 from proofstone.ledger.opening import open_ledger
@@ -32,13 +35,21 @@ from proofstone.solve.journal import SolveJournal
 
 GOAL_QUESTION: Final = "goal"
 """The id of the question that a run of `proofstone solve` asks about its goal."""
-_OPTIONS_REQUIRING_NOTE: Final = OPTIONS_WITH_NOTE | {"rejected"}
+_OPTIONS_REQUIRING_NOTE: Final = OPTIONS_WITH_NOTE | {"rejected", "accept", "reject", "amend"}
 _TASK_ANSWERS: Final[Mapping[QuestionKind, tuple[str, ...]]] = {
     QuestionKind.CHECKPOINT: ("done",),
     QuestionKind.WORK: ("done",),
     QuestionKind.COMMIT: ("done",),
     QuestionKind.REVIEW: ("approved", "rejected"),
     QuestionKind.FAILURE: ("retry",),
+    QuestionKind.ACCEPTANCE: ("accept", "retry"),
+    QuestionKind.DISPUTE: ("accept", "reject", "amend"),
+}
+
+
+_DECISIONS: Final[Mapping[QuestionKind, tuple[str, ...]]] = {
+    QuestionKind.ACCEPTANCE: ("accept",),
+    QuestionKind.DISPUTE: ("accept", "reject", "amend"),
 }
 
 
@@ -56,6 +67,8 @@ class RunQuestion:
     options: tuple[str, ...] = ()
     takes_any_text: bool = True
     """Whether an answer may be in the person's own words."""
+    decisions: tuple[str, ...] = ()
+    """Options that accept a finding or decide a dispute. Only a person may choose them."""
 
 
 def list_questions(run: RunReference, home: Path | None = None) -> tuple[RunQuestion, ...]:
@@ -75,7 +88,10 @@ def list_questions(run: RunReference, home: Path | None = None) -> tuple[RunQues
 
 
 def _read_gate_questions(run_id: str, home: Path) -> tuple[RunQuestion, ...]:
-    return tuple(
+    view = read_run_view(run_id, home)
+    options = _TASK_ANSWERS[QuestionKind.REVIEW]
+    criteria = RunQuestion(run_id, "gate", CRITERIA_GATE, view.asks, options, takes_any_text=False)
+    return ((criteria,) if view.asks else ()) + tuple(
         RunQuestion(
             run_id,
             "gate",
@@ -83,8 +99,9 @@ def _read_gate_questions(run_id: str, home: Path) -> tuple[RunQuestion, ...]:
             task.asks,
             _TASK_ANSWERS[kind],
             takes_any_text=kind is QuestionKind.CHECKPOINT,
+            decisions=_DECISIONS.get(kind, ()),
         )
-        for task in list_waiting_tasks(read_run_view(run_id, home))
+        for task in list_waiting_tasks(view)
         if (kind := find_question_kind(task)) is not None
     )
 
@@ -118,8 +135,17 @@ _QUESTION_READERS: Final[Mapping[str, Callable[[str, Path], tuple[RunQuestion, .
 }
 
 
-def answer_question(question: RunQuestion, answer: str, note: str, by: str, home: Path | None = None) -> None:
-    """Record the answer of a person. Raise an InputError if it is not an answer to this question."""
+def answer_question(
+    question: RunQuestion,
+    answer: str,
+    note: str,
+    by: str,
+    home: Path | None = None,
+    *,
+    method: AcceptanceMethod = AcceptanceMethod.INTERACTIVE,
+) -> None:
+    """Record the answer of a person. Raise an InputError if it is not an answer to this question. `method` says how the
+    person gave it, if it accepts a finding or decides a dispute."""
     home = ensure_private_home(home)
     if not answer.strip():
         raise InputError(f"{question.id}: the answer is empty")
@@ -132,10 +158,19 @@ def answer_question(question: RunQuestion, answer: str, note: str, by: str, home
             f"{question.id}: `{answer}` needs a note that tells the agents what to change",
             hint='for instance --note "an empty list is not handled"',
         )
+    if answer in question.decisions:
+        if not is_reason_sufficient(note):
+            raise InputError(f"{question.id}: say why in a few words; your note is recorded as the reason")
+        word = UserCommand(kind=UserCommandKind(answer), by=by, text=note, method=method)
+        record_command(question.run_id, question.id, word, home)
+        return
     _ANSWER_RECORDERS[question.command](question, answer, note, by, home)
 
 
 def _answer_gate(question: RunQuestion, answer: str, note: str, by: str, home: Path) -> None:
+    if question.id == CRITERIA_GATE:
+        judge_criteria(question.run_id, answer == UserCommandKind.APPROVED, note, by, home)
+        return
     is_option = answer in question.options
     kind = UserCommandKind(answer) if is_option else UserCommandKind.DONE
     text = note if is_option else f"{answer}\n{note}".strip()

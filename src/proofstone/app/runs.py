@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic
 
+from pydantic import ValidationError
+
 from proofstone import __version__
-from proofstone.app.context import ensure_private_home, open_run_context, open_writable_ledger, read_settings_at
+from proofstone.app.check_base import read_settings_at
+from proofstone.app.context import ensure_private_home, open_run_context, open_writable_ledger
 from proofstone.check.context import NullProgress, RunContext
-from proofstone.errors import InputError
+from proofstone.errors import InputError, LedgerCorruptError
 from proofstone.git.repository import find_repository_root, open_repository
 from proofstone.ledger import Ledger
 from proofstone.ledger.connection import ledger_path
@@ -68,6 +71,21 @@ def reopen_run(run_id: str, setup: RunConfig, home: Path, *, require_sandbox: bo
         )
 
 
+@contextmanager
+def name_unreadable_run(run_id: str) -> Iterator[None]:
+    """Raise a LedgerCorruptError that names the run if one of its rows has not the form that it should have."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise LedgerCorruptError(
+            f"{run_id}: a row of this run cannot be read ({error.title}, {where}: {first['msg']}); "
+            "another version of Proofstone wrote it, or it was changed",
+            hint="`proofstone ledger verify --full` finds rows that were changed",
+        ) from error
+
+
 @dataclass(frozen=True)
 class RunCatalog(Generic[RunConfigT, Report]):
     """The runs of one command: how to find them and show their results."""
@@ -88,7 +106,7 @@ class RunCatalog(Generic[RunConfigT, Report]):
 
     def read_setup(self, run_id: str, home: Path | None = None) -> RunConfigT:
         """Return what a run was started with."""
-        with closing(open_ledger(ensure_private_home(home), "read")) as ledger:
+        with name_unreadable_run(run_id), closing(open_ledger(ensure_private_home(home), "read")) as ledger:
             setup = read_run_config(ledger, self.setup_model, run_id)
         if setup is None:
             raise InputError(
@@ -112,16 +130,24 @@ class RunCatalog(Generic[RunConfigT, Report]):
         return [self.read_view(run_id, home) for run_id in run_ids]
 
     def read_view(self, run_id: str, home: Path | None = None) -> RunSummary[RunConfigT]:
-        home = ensure_private_home(home)
+        """Return a summary of a run."""
+        with name_unreadable_run(run_id):
+            return self._load_view(run_id, ensure_private_home(home))
+
+    def read_report(self, run_id: str, home: Path | None = None) -> Report | None:
+        """Return the newest report of a run; None if there is none yet."""
+        with name_unreadable_run(run_id):
+            return self._load_report(run_id, ensure_private_home(home))
+
+    def _load_view(self, run_id: str, home: Path) -> RunSummary[RunConfigT]:
         setup = self.read_setup(run_id, home)
         with closing(open_ledger(home, "read")) as ledger:
             return summarize_run(
                 ledger, run_id, setup, running=is_run_locked(home, run_id), read_outcome=self._describe_outcome
             )
 
-    def read_report(self, run_id: str, home: Path | None = None) -> Report | None:
-        """Return the newest report of a run; None if there is none yet."""
-        with closing(open_ledger(ensure_private_home(home), "read")) as ledger:
+    def _load_report(self, run_id: str, home: Path) -> Report | None:
+        with closing(open_ledger(home, "read")) as ledger:
             return self.last_report(ledger, run_id)
 
     def _describe_outcome(self, ledger: Ledger, run_id: str) -> str:
@@ -134,26 +160,31 @@ def list_recent_runs(
 ) -> list[RunReference]:
     """Return the newest runs of these commands that are not parts of others, at most `limit`."""
     path = ledger_path(ensure_private_home(home))
-    runs = list_started_runs(path, commands) if path.is_file() else ()
-    wanted = str(repository)
-    return [run for run in runs if not run.parent and (repository is None or run.repository == wanted)][:limit]
+    where = None if repository is None else str(repository)
+    return list(list_started_runs(path, commands, whole=True, repository=where, limit=limit)) if path.is_file() else []
 
 
 def find_started_run(text: str, commands: Collection[str], home: Path | None = None) -> RunReference:
     """Return the run of one of these commands that `text` means: a whole id, a unique beginning or end of one, or
     `last`. `last` is the last run of the current repository, and never a part of another run."""
     path = ledger_path(ensure_private_home(home))
-    runs: Sequence[RunReference] = list_started_runs(path, commands) if path.is_file() else ()
+    here = find_repository_root(Path.cwd())
+    runs: Sequence[RunReference] = (
+        list_started_runs(path, commands, whole=text == _LAST, limit=1) if path.is_file() else ()
+    )
     if not runs:
         what = "run" if "check" in commands else "run that can be continued"
         raise InputError(f"there is no {what} yet", hint="`proofstone gate PLAN.md` starts one, for instance")
+    if text != _LAST:
+        runs = list_started_runs(path, commands, matching=text)
+    elif here is not None:
+        runs = (*runs, *list_started_runs(path, commands, whole=True, repository=str(here), limit=1))
     by_id = {run.run_id: run for run in runs}
     if text != _LAST:
         matches = match_ids(text, by_id)
         wholes = [run_id for run_id in matches if by_id[run_id].parent not in matches]
         runs = [by_id[run_id] for run_id in wholes]
-    hint = "`proofstone runs` lists them"
-    return by_id[resolve_run(text, select_runs(text, runs), find_repository_root(Path.cwd()), "run", hint)]
+    return by_id[resolve_run(text, runs, here, "run", "`proofstone runs` lists them")]
 
 
 def select_runs(text: str, runs: Sequence[RunReference]) -> Sequence[RunReference]:

@@ -13,14 +13,8 @@ from proofstone.agents.executors.people import ReadLine
 from proofstone.agents.memory.store import FileMemory, memory_path
 from proofstone.agents.roles.registry import LOOP_ROLES
 from proofstone.app.agent_assignment import determine_budget
-from proofstone.app.context import (
-    ensure_private_home,
-    new_run_id,
-    open_run_context,
-    read_settings_at,
-    require_outside_home,
-    resolve_base,
-)
+from proofstone.app.check_base import read_settings_at
+from proofstone.app.context import ensure_private_home, new_run_id, open_run_context, require_outside_home
 from proofstone.app.runs import RunCatalog, reopen_run
 from proofstone.app.team import (
     Team,
@@ -30,7 +24,7 @@ from proofstone.app.team import (
     select_team,
     update_budget,
 )
-from proofstone.check.context import CheckRequest, NullProgress, RunContext
+from proofstone.check.context import NullProgress, RunContext
 from proofstone.config.settings import Settings
 from proofstone.errors import InputError
 from proofstone.git.pending_commit import OWN_FOLDER_PATTERN, exclude_from_git
@@ -82,7 +76,7 @@ def build_solve_run(
     _refuse_bad_request(goal, request)
     repository = open_repository(directory)
     home = require_outside_home(repository, home)
-    base = resolve_base(repository, CheckRequest(base="HEAD"))
+    base = repository.resolve_base("HEAD")
     settings = read_settings_at(repository, base[0])
     run_id = new_run_id()
     with ExitStack() as stack:

@@ -37,6 +37,8 @@ class AuditFinding(FrozenModel):
     """The sequence numbers of the ledger rows that show the finding."""
     messages: tuple[str, ...] = ()
     """The ids of those rows that are messages."""
+    caught: str = ""
+    """How the engine stopped it; empty if nothing did."""
 
 
 class AuditPeriod(FrozenModel):

@@ -11,15 +11,24 @@ from pathlib import Path
 
 from proofstone.check.cache import ResultCache
 from proofstone.check.context import CheckRequest, RunContext, TreeUnderCheck
-from proofstone.check.derived_runs import WHOLE_SUITE_MS, DerivedRuns, Reruns
+from proofstone.check.derived_runs import (
+    WHOLE_SUITE_MS,
+    DerivedRuns,
+    NotMeasuredError,
+    Reruns,
+    number_unstable_cases,
+)
 from proofstone.check.execution import CheckRunner, build_unverifiable_result, select_changed_files
 from proofstone.check.layers import LayerExaminer
 from proofstone.check.models import CheckKind, CheckLine, CheckResult, CheckSpec, LayerResult, RunDeath, TestReport
 from proofstone.check.old_tests import OldTests, SuppressionCheck
 from proofstone.check.recording import CheckRecorder
 from proofstone.check.rules import outcome as outcome_rules
+from proofstone.check.rules.acceptance import are_losses_accepted, downgrade_accepted, select_used
 from proofstone.check.rules.compare import apply_renames
-from proofstone.check.rules.judge import CheckJudgement, RerunFindings, judge_check
+from proofstone.check.rules.judge import CheckJudgement, judge_check
+from proofstone.check.rules.result_findings import RerunFindings
+from proofstone.check.rules.unstable_ids import UnstableIds, find_suspects, find_unstable, select_function
 from proofstone.check.sensitivity import MustFailLayer, MustFailRun, SensitivityLayer
 from proofstone.check.setup import (
     PreparedEnvironment,
@@ -29,9 +38,10 @@ from proofstone.check.setup import (
     write_layer,
 )
 from proofstone.check.subject import CheckSubject
-from proofstone.common.models import ChangeKind, Phase, Verdict
+from proofstone.common.models import ChangeKind, Finding, Phase, Verdict
 from proofstone.common.text import pluralize
 from proofstone.git.program import decode_path
+from proofstone.runtime.workflow import wait_for
 
 _WORKERS = 16
 
@@ -44,10 +54,32 @@ class CheckOutcome:
     judgement: CheckJudgement
     excuses: RerunFindings
     examined: LayerResult
-    report: TestReport | None
-    output: str
-    death: RunDeath | None
-    """Why the run on the change measured nothing, if it died."""
+    after: CheckResult
+    """The result on the change."""
+    before: CheckResult | None
+    renamed_base: CheckResult | None
+    """The result on the base, with the test names of the change."""
+    keys: tuple[str, str] | None
+    """The cache keys of the results on the base and on the change."""
+
+    @property
+    def report(self) -> TestReport | None:
+        return self.after.report
+
+    @property
+    def output(self) -> str:
+        return self.after.output
+
+    @property
+    def death(self) -> RunDeath | None:
+        """Why the run on the change measured nothing, if it died."""
+        return self.after.death
+
+    @property
+    def all_findings(self) -> tuple[Finding, ...]:
+        """All findings with the severity that they have before anybody accepts them."""
+        strict = judge_check(self.renamed_base, self.after, self.excuses)
+        return (*strict.findings, *self.examined.findings)
 
 
 class AllChecks:
@@ -61,7 +93,12 @@ class AllChecks:
         self.subject = subject
         self.recorder = recorder
         self.prepared: PreparedEnvironment | None = None
+        self.accepted = (*context.accepted, *request.accepted)
         self._numbers = itertools.count(1)
+        self._unstable: dict[str, UnstableIds] = {}
+        """Test ids that differ from run to run, by check."""
+        self._measured: dict[str, tuple[CheckResult, CheckResult]] = {}
+        """The results on the base and on the change as the runner gave them, for checks with unstable ids."""
 
     @cached_property
     def runner(self) -> CheckRunner:
@@ -135,7 +172,7 @@ class AllChecks:
                 for wave in outcome_rules.order_in_waves(self.subject.specs):
                     started = [pool.submit(self._run_check, spec, dict(done), bases) for spec in wave]
                     for spec, future in zip(wave, started, strict=True):
-                        done[spec.name] = future.result()
+                        done[spec.name] = wait_for(future)
             except BaseException:
                 self.context.cancel.set()  # stop all running checks, whatever the error
                 raise
@@ -245,20 +282,80 @@ class AllChecks:
         must_fail_run: Future[MustFailRun | None] | None = None,
     ) -> CheckOutcome:
         """Judge a check, let the layers examine a pass, and record the result."""
+        before, after = self._number_unstable_cases(spec, before, after, keys)
         renamed_base = apply_renames(before, self.subject.renames) if before else None
         excuses = self.reruns.rerun_failures(spec, renamed_base, after)
-        if self.request.accept_test_changes:
-            excuses = excuses.model_copy(update={"losses_accepted": True})
-        judgement = judge_check(renamed_base, after, excuses)
+        # The layers examine only checks that pass, or that would pass if a person accepted that tests are gone.
+        can_accept = bool(self.accepted) or self.request.ask_acceptance is not None
+        hopeful = excuses.model_copy(update={"losses_accepted": can_accept})
+        judgement = judge_check(renamed_base, after, hopeful)
         examined = LayerResult()
-        # The layers examine only checks that pass.
         if judgement.verdict is Verdict.PASS and keys is not None and not self.subject.snapshot.change.is_empty:
             examined = self.layers.examine(spec, before, renamed_base, after, judgement.comparison, keys, must_fail_run)
-            judgement = judgement.add_layer_findings(examined.findings, examined.edited, examined.not_measured)
-        seq = self.recorder.record_check(before, after, judgement, keys)
-        line = build_check_line(after, before, judgement, seq)
+        return self._judge(excuses, examined, after, before, renamed_base, keys)
+
+    def judge_again(self, outcome: CheckOutcome) -> CheckOutcome:
+        """Judge a check again after a person accepted findings, and record the new judgement if it is another."""
+        if not select_used(self.accepted, outcome.all_findings):
+            return outcome
+        return self._judge(
+            outcome.excuses, outcome.examined, outcome.after, outcome.before, outcome.renamed_base, outcome.keys
+        )
+
+    def _judge(
+        self,
+        excuses: RerunFindings,
+        examined: LayerResult,
+        after: CheckResult,
+        before: CheckResult | None,
+        renamed_base: CheckResult | None,
+        keys: tuple[str, str] | None,
+    ) -> CheckOutcome:
+        """Judge a check with what is accepted so far, and record the result."""
+        strict = judge_check(renamed_base, after, excuses)
+        is_loss_accepted = are_losses_accepted(strict.comparison, self.accepted)
+        judgement = judge_check(renamed_base, after, excuses.model_copy(update={"losses_accepted": is_loss_accepted}))
+        judgement = judgement.add_layer_findings(
+            downgrade_accepted(examined.findings, self.accepted), examined.edited, examined.not_measured
+        )
+        judgement = judgement.model_copy(
+            update={"findings": tuple(downgrade_accepted(judgement.findings, self.accepted))}
+        )
+        seq = self.recorder.record_check(*self._measured.get(after.name, (before, after)), judgement, keys)
+        line = build_check_line(after, before, judgement, seq, examined)
         self.context.progress.on_check_judged(line)
-        return CheckOutcome(line, judgement, excuses, examined, after.report, after.output, after.death)
+        return CheckOutcome(line, judgement, excuses, examined, after, before, renamed_base, keys)
+
+    def _number_unstable_cases(
+        self, spec: CheckSpec, before: CheckResult | None, after: CheckResult, keys: tuple[str, str] | None
+    ) -> tuple[CheckResult | None, CheckResult]:
+        """Return both results with unstable test ids replaced by positions. The base is run a second time only if ids
+        of a test function are gone and others have appeared."""
+        if keys is None or before is None or before.report is None or after.report is None:
+            return before, after
+        renames = self.subject.renames
+        renamed = apply_renames(before, renames).report or before.report
+        suspects = find_suspects(renamed, after.report)
+        if not suspects:
+            return before, after
+        old_paths = {new: old for old, new in renames.items()}
+        functions = [select_function(before.report.runner, name, old_paths) for name in sorted(suspects)]
+        argv = self.derived_runs.select_tests(spec, before.report, functions)
+        key = ResultCache.build_key(base_again=keys[0], functions=functions)
+        try:
+            again = (None if self.request.no_cache else self.recorder.cache.lookup(key)) or self.derived_runs.run(
+                spec, before.tree, "base-again", argv=argv, of_base=True, key=key
+            )
+        except NotMeasuredError:
+            return before, after  # then the tests that are gone are reported as such
+        again_report = apply_renames(again, renames).report
+        unstable = find_unstable(suspects, renamed, again_report, after.report) if again_report else None
+        if unstable is None or not unstable.functions:
+            return before, after
+        self.subject.notes.append(unstable.describe())
+        self._measured[spec.name] = before, after
+        unstable = self._unstable[spec.name] = unstable.add_old_paths(renames)
+        return number_unstable_cases(before, unstable), number_unstable_cases(after, unstable)
 
     @cached_property
     def reruns(self) -> Reruns:
@@ -274,6 +371,7 @@ class AllChecks:
             else self.context.settings.tests,
             reruns=self.context.settings.check.flaky_reruns,
             changed=tuple(file.path for file in self.subject.files),
+            unstable=self._unstable,
         )
 
     def _make_derived_tree(self, tree: str, of_base: bool = False) -> TreeUnderCheck:
@@ -296,6 +394,7 @@ class AllChecks:
             make_tree=self._make_derived_tree,
             recorder=self.recorder,
             builds={spec.name: spec for spec in self.subject.specs},
+            unstable=self._unstable,
         )
 
     @property
@@ -305,7 +404,6 @@ class AllChecks:
 
     @cached_property
     def layers(self) -> LayerExaminer:
-        accepted = bool(self.request.accept_test_changes)
         needs = {spec.name: spec.needs for spec in self.subject.specs}
         base_specs = {
             spec.name: spec.model_copy(update={"needs": needs.get(spec.name, ())})
@@ -314,15 +412,15 @@ class AllChecks:
         files, required = self.subject.files, self.request.must_pass
         reruns = self.context.settings.check.flaky_reruns
         return LayerExaminer(
-            old_tests=OldTests(self.derived_runs, files, self.subject.renames, base_specs, reruns, accepted),
+            old_tests=OldTests(self.derived_runs, files, self.subject.renames, base_specs, reruns),
             must_fail=MustFailLayer(
                 self.derived_runs, self.subject.read, frozenset(file.path for file in files), required
             ),
-            sensitivity=SensitivityLayer(self.derived_runs, files, required, accepted, self._sabotage_seconds),
-            suppression_check=SuppressionCheck(self.derived_runs, self.subject.files_by_content, base_specs, accepted),
+            sensitivity=SensitivityLayer(self.derived_runs, files, required, self._sabotage_seconds),
+            suppression_check=SuppressionCheck(self.derived_runs, self.subject.files_by_content, base_specs),
             needs_must_fail=self._needs_must_fail,
             recorder=self.recorder,
-            accepted=frozenset(self.request.accept),
+            accepted=self.accepted,
             fresh=self.request.no_cache,
         )
 
@@ -330,7 +428,13 @@ class AllChecks:
 _HELD_OUT_COMMAND = "(held out)"
 
 
-def build_check_line(result: CheckResult, before: CheckResult | None, judgement: CheckJudgement, seq: int) -> CheckLine:
+def build_check_line(
+    result: CheckResult,
+    before: CheckResult | None,
+    judgement: CheckJudgement,
+    seq: int,
+    examined: LayerResult | None = None,
+) -> CheckLine:
     """Build the report line of a check."""
     return CheckLine(
         name=result.name,
@@ -349,4 +453,6 @@ def build_check_line(result: CheckResult, before: CheckResult | None, judgement:
         seq=seq,
         artifact=result.artifact,
         exit_code=result.exit_code,
+        remedy=result.remedy,
+        depends_on_change=bool(judgement.comparison.fixed or (examined and examined.sensitive)),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -11,7 +11,7 @@ from typing import Protocol
 from proofstone.check.cache import ensure_bytecode_layer
 from proofstone.check.environment import CheckEnvironment
 from proofstone.check.models import CheckLine
-from proofstone.common.models import Phase
+from proofstone.common.models import Acceptance, Finding, Phase
 from proofstone.common.secrets import NO_SECRETS, SecretMask
 from proofstone.config.settings import Settings
 from proofstone.git.checkout import check_out, write_minimal_git
@@ -60,12 +60,16 @@ class NullProgress:
         return None
 
 
+AskAcceptance = Callable[[Sequence[Finding]], Sequence[Acceptance]]
+"""Asks a person about the findings of a check, and returns what they accept."""
+
+
 @dataclass(frozen=True)
 class CheckRequest:
     """What the user asked to check."""
 
     base: str | None = None
-    """A revision; if None, the settings choose the base."""
+    """A revision; if None, the base is chosen by `check.rules.base`."""
     verify: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     must_pass: tuple[str, ...] = ()
@@ -74,10 +78,10 @@ class CheckRequest:
     rerun_unsandboxed: bool = False
     use_worktree_config: bool = False
     """Use the settings of the work tree although the base has others."""
-    accept_test_changes: str = ""
-    """The user's reason, if the changes to tests and to files that decide them are intended."""
-    accept: Mapping[str, str] = field(default_factory=dict)
-    """Rules of findings that the user accepts, each with a reason."""
+    accepted: tuple[Acceptance, ...] = ()
+    """What a person has accepted already: an approver, or a decision about a task or a dispute."""
+    ask_acceptance: AskAcceptance | None = None
+    """Asks a person at a terminal about findings that refuse the change; None if nobody can be asked."""
     tree: Snapshot | None = None
     """A frozen tree to check instead of the work tree. It is compared with the base."""
     verify_seconds: float | None = None
@@ -116,8 +120,12 @@ class RunContext:
     scratch: Path
     cancel: threading.Event
     progress: Progress
+    accepted: tuple[Acceptance, ...] = ()
+    """What the settings of the base accept."""
     secrets: SecretMask = NO_SECRETS
     """Masks the values of variables that are passed to checks and executors, in everything they print."""
+    base_reason: str = ""
+    """Why this base was chosen; empty if the caller gave it."""
 
     def job_limits(self, seconds: float, idle_seconds: float | None = None) -> JobLimits:
         """Return the limits of one sandbox job, from the settings."""

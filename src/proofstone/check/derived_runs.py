@@ -27,7 +27,8 @@ from proofstone.check.models import CheckKind, CheckResult, CheckSpec, DeathCaus
 from proofstone.check.recording import CheckRecorder
 from proofstone.check.reports.rerun import build_rerun_command
 from proofstone.check.rules.compare import compare_reports
-from proofstone.check.rules.judge import RerunFindings
+from proofstone.check.rules.result_findings import RerunFindings
+from proofstone.check.rules.unstable_ids import UnstableIds, select_for_rerun
 from proofstone.common.commands import is_compound
 from proofstone.common.models import Phase, Verdict
 from proofstone.config.settings import TestSettings
@@ -54,6 +55,8 @@ class Reruns:
     tests: TestSettings
     reruns: int
     changed: tuple[str, ...]
+    unstable: Mapping[str, UnstableIds]
+    """The unstable test ids of each check."""
 
     def rerun_failures(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> RerunFindings:
         """Rerun the failing tests and return what that shows about them."""
@@ -172,14 +175,25 @@ class Reruns:
         if not tests or len(tests) > _MAX_RERUN_TESTS or result.report is None:
             return None
         argv = split_command(spec)
-        command = build_rerun_command(ReportFormat(result.report.runner), argv, tests, cwd=spec.cwd) if argv else None
+        selected = select_for_rerun(result.report.runner, tests)
+        command = (
+            build_rerun_command(ReportFormat(result.report.runner), argv, selected, cwd=spec.cwd) if argv else None
+        )
         if command is None:
             return None
         suffix = "bare" if runner is self.bare else "rerun"
         again = self.recorder.record_extra_run(runner.run(spec, tree, argv=command), suffix)
+        again = number_unstable_cases(again, self.unstable.get(spec.name))
         if again.death is not None:
             deaths.append(f"the run {again.name} on the {_TREE[tree.phase]} died: {again.death.detail}")
         return again
+
+
+def number_unstable_cases(result: CheckResult, unstable: UnstableIds | None) -> CheckResult:
+    """Return the result with unstable test ids replaced by positions."""
+    if unstable is None or result.report is None:
+        return result
+    return result.model_copy(update={"report": unstable.number_cases(result.report)})
 
 
 def split_command(spec: CheckSpec) -> Sequence[str] | None:
@@ -228,6 +242,8 @@ class DerivedRuns:
     recorder: CheckRecorder
     builds: Mapping[str, CheckSpec]
     """All checks by name. A derived tree needs the same builds as any other."""
+    unstable: Mapping[str, UnstableIds]
+    """The unstable test ids of each check."""
 
     def run(
         self,
@@ -239,9 +255,10 @@ class DerivedRuns:
         of_base: bool = False,
         deadline: CheckDeadline | None = None,
         tolerated: Collection[DeathCause] = (),
+        key: str | None = None,
     ) -> CheckResult:
         """Run the check on a derived tree. Raise NotMeasuredError if the run dies, unless the caller tolerates the
-        cause of death."""
+        cause of death. A result that passes is cached under the key, if there is one."""
         target = self.make_tree(tree, of_base)
         for name in spec.needs:
             built = self.recorder.record_extra_run(self.runner.run(self.builds[name], target, keep=True), what)
@@ -250,9 +267,9 @@ class DerivedRuns:
                 return self.recorder.record_extra_run(
                     build_unverifiable_result(spec, target, f"{name} must pass first"), what
                 )
-        result = self.recorder.record_extra_run(self.runner.run(spec, target, argv=argv, deadline=deadline), what)
+        result = self.recorder.record_extra_run(self.runner.run(spec, target, argv=argv, deadline=deadline), what, key)
         _raise_if_dead(result, tolerated)
-        return result
+        return number_unstable_cases(result, self.unstable.get(spec.name))
 
     def with_base_files(self, paths: set[bytes]) -> str:
         """Return the tree under check with these paths as they are in the base."""
@@ -269,7 +286,8 @@ class DerivedRuns:
         argv = split_command(spec)
         if not argv or not tests:
             return None
-        command = build_rerun_command(ReportFormat(report.runner), argv, tests, cwd=spec.cwd)
+        selected = select_for_rerun(report.runner, tests)
+        command = build_rerun_command(ReportFormat(report.runner), argv, selected, cwd=spec.cwd)
         return command if command and sum(map(len, command)) < _MAX_SELECTION_CHARS else None
 
 

@@ -32,8 +32,9 @@ def discover(paths: Sequence[str], read: Callable[[str], bytes | None]) -> Disco
     None."""
     tree = ProjectTree(sorted(paths), read)
     specs = [spec for ecosystem in ECOSYSTEMS for spec in _find_specs(ecosystem, tree)]
-    if not any(spec.kind is CheckKind.TESTS for spec in specs):
-        # A Makefile's test target usually calls the runners above, so it is used only if there are none.
+    if not any(spec.kind is CheckKind.TESTS and not spec.is_concluded for spec in specs):
+        # A Makefile's test target usually calls the runners above, so it is used only if no configuration names one.
+        # Beside a runner that was concluded, it is run as well: it is what the project itself calls its tests.
         specs += MAKE.find_specs(Package(tree, ".", tuple(tree.paths)))
     if not any(spec.kind is CheckKind.TESTS for spec in specs):
         tree.notes.append("no tests were found: no file of the project names a test runner that Proofstone knows")

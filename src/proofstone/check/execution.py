@@ -13,7 +13,7 @@ from pathlib import Path
 from proofstone.check.context import Progress, TreeUnderCheck
 from proofstone.check.diagnostics import parse_diagnostics
 from proofstone.check.environment import CheckEnvironment
-from proofstone.check.models import CheckKind, CheckResult, CheckSpec, ReportFormat, TestReport
+from proofstone.check.models import CheckKind, CheckResult, CheckSpec, ReportFormat, RunDeath, TestReport
 from proofstone.check.reports import read_report
 from proofstone.check.reports.rerun import merge_variables, report_variables
 from proofstone.check.reports.sniff import sniff_formats
@@ -75,7 +75,7 @@ class CheckRunner:
         measured, and the result states both causes."""
         missing = self.find_missing_tool(spec)
         if missing:
-            return build_unverifiable_result(spec, tree, missing)
+            return build_unverifiable_result(spec, tree, missing, _describe_installation(spec))
         with self.slots.acquire(self.cancel):
             self.progress.on_start(spec.name, tree.phase)
             view = tree.view(spec.needs)
@@ -212,7 +212,8 @@ class CheckRunner:
             "report": report,
             "diagnostics": diagnostics or (),
         }
-        return build_unverifiable_result(spec, tree, reason).model_copy(update=observations)
+        remedy = _find_remedy(spec, death, reason) if verdict is Verdict.UNVERIFIABLE else ""
+        return build_unverifiable_result(spec, tree, reason, remedy).model_copy(update=observations)
 
     def _decide_verdict(self, spec: CheckSpec, exit_code: int | None, text: str) -> tuple[Verdict, str]:
         """Return the verdict on a run that ended by itself."""
@@ -267,6 +268,17 @@ def _describe_missing_tool(spec: CheckSpec) -> str:
     return f"{spec.tool.rpartition(':')[2]} is not installed" + (f" ({spec.install})" if spec.install else "")
 
 
+def _find_remedy(spec: CheckSpec, death: RunDeath | None, reason: str) -> str:
+    """Return what would let a check run that measured nothing; empty if that is unknown."""
+    if death is not None:
+        return f"raise {death.setting}, or make {spec.name} need less" if death.setting else ""
+    return _describe_installation(spec) if reason == _describe_missing_tool(spec) else ""
+
+
+def _describe_installation(spec: CheckSpec) -> str:
+    return spec.install or f"install {spec.tool.rpartition(':')[2]}"
+
+
 def select_changed_files(spec: CheckSpec, changed: Sequence[str]) -> list[str]:
     """Return the changed files that a check looks at, relative to its directory."""
     below = "" if spec.cwd in (".", "") else f"{spec.cwd}/"
@@ -274,8 +286,8 @@ def select_changed_files(spec: CheckSpec, changed: Sequence[str]) -> list[str]:
     return [f"./{path}" if path.startswith("-") else path for path in files if path.endswith(spec.suffixes)]
 
 
-def build_unverifiable_result(spec: CheckSpec, tree: TreeUnderCheck, reason: str) -> CheckResult:
-    """Return the result of a check that was not run."""
+def build_unverifiable_result(spec: CheckSpec, tree: TreeUnderCheck, reason: str, remedy: str = "") -> CheckResult:
+    """Return the result of a check that was not run. `remedy` would let it run."""
     return CheckResult(
         name=spec.name,
         kind=spec.kind,
@@ -286,6 +298,7 @@ def build_unverifiable_result(spec: CheckSpec, tree: TreeUnderCheck, reason: str
         tree=tree.tree,
         verdict=Verdict.UNVERIFIABLE,
         reason=reason,
+        remedy=remedy,
         required=spec.required,
         decides=spec.decides,
     )

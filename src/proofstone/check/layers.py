@@ -14,10 +14,10 @@ from proofstone.check.derived_runs import NotMeasuredError
 from proofstone.check.models import CheckResult, CheckSpec, LayerResult, merge_layer_results
 from proofstone.check.old_tests import OldTests, SuppressionCheck
 from proofstone.check.recording import CheckRecorder
+from proofstone.check.rules.acceptance import downgrade_accepted, is_serious
 from proofstone.check.rules.compare import ResultComparison
-from proofstone.check.rules.outcome import downgrade_accepted
 from proofstone.check.sensitivity import MustFailLayer, MustFailRun, SensitivityLayer
-from proofstone.common.models import Severity, Verdict
+from proofstone.common.models import Acceptance, Verdict
 
 _NAME = "layers"
 
@@ -33,8 +33,8 @@ class LayerExaminer:
     needs_must_fail: Callable[[CheckSpec], bool]
     """Returns whether tests that must fail are planted for a check."""
     recorder: CheckRecorder
-    accepted: frozenset[str]
-    """Rules of findings that the user accepts."""
+    accepted: tuple[Acceptance, ...]
+    """What a person accepted before the check. The record of the layers says what still refuses the change."""
     fresh: bool
 
     def examine(
@@ -48,14 +48,14 @@ class LayerExaminer:
         must_fail_run: Future[MustFailRun | None] | None,
     ) -> LayerResult:
         """Let the layers examine a check that passed. `renamed_base` is `before` with the test names of the change;
-        `must_fail_run` is the run of tests that must fail, if it was started early."""
-        accepted = [*sorted(self.accepted), self.old_tests.accepted]
+        `must_fail_run` is the run of tests that must fail, if it was started early. Findings keep their severity: the
+        caller applies acceptances."""
+        accepted = [acceptance.model_dump(mode="json") for acceptance in self.accepted]
         key = ResultCache.build_key(layers=keys, required=self.must_fail.required, accepted=accepted)
         cached = None if self.fresh else self.recorder.cache.lookup(key)
         if cached is not None and cached.examined is not None:
             return cached.examined
         examined = self._run_layers(spec, before, renamed_base, after, comparison, must_fail_run)
-        examined = examined.model_copy(update={"findings": tuple(downgrade_accepted(examined.findings, self.accepted))})
         self._record(after, examined, key)
         return examined
 
@@ -102,12 +102,12 @@ class LayerExaminer:
 
     def _record(self, after: CheckResult, examined: LayerResult, key: str) -> None:
         """Record one row for all layers. Like any result, it is cached if it passed."""
-        serious = [finding for finding in examined.findings if finding.severity is not Severity.MINOR]
+        serious = [finding for finding in downgrade_accepted(examined.findings, self.accepted) if is_serious(finding)]
         messages = [f"{finding.layer} {finding.rule}: {finding.detail}" for finding in examined.findings]
-        messages += [*examined.caps, *examined.not_measured]
+        messages += [*map(str, (*examined.reasons, *examined.uncovered)), *examined.not_measured]
         verdict, reason = Verdict.PASS, ""
         if serious:
-            verdict, reason = Verdict.FAIL, f"{serious[0].rule}: {serious[0].detail}"
+            verdict, reason = Verdict.FAIL, f"{serious[0].rule}: {serious[0].headline}"
         elif examined.not_measured:
             verdict, reason = Verdict.UNVERIFIABLE, examined.not_measured[0]
         result = after.model_copy(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
 from proofstone.common.models import (
+    Acceptance,
     Assurance,
     Confidence,
+    ConfidenceReason,
     Diagnostic,
     Finding,
     FrozenModel,
@@ -18,6 +20,7 @@ from proofstone.common.models import (
     Phase,
     TreeId,
     Verdict,
+    VerdictDispute,
 )
 from proofstone.ledger.models import RunConfig
 
@@ -44,6 +47,10 @@ class TestStatus(StrEnum):
         return self in (TestStatus.FAILED, TestStatus.ERROR)
 
 
+NEVER_RUN: Final = "collected but never run"
+"""The message of a test that a runner collected and then did not run."""
+
+
 class TestResult(FrozenModel):
     __test__ = False
 
@@ -55,11 +62,12 @@ class TestResult(FrozenModel):
     """The beginning of the failure text, at most 2,000 characters."""
     path: str | None = None
     """The test's file relative to the repository, if the runner reports it."""
+    cause: str = ""
+    """Why the test failed, in one line: the assertion's own message or the error, without frames of the runner."""
 
     def describe_failure(self, prefix: str) -> str:
-        """Return `prefix` followed by the last line of the failure text, where runners state the cause."""
-        lines = [line.strip() for line in self.message.splitlines() if line.strip()]
-        return f"{prefix}: {lines[-1][:200]}" if lines else prefix
+        """Return `prefix`, followed by the cause of the failure if it is known."""
+        return f"{prefix}: {self.cause}" if self.cause else prefix
 
 
 class TestReport(FrozenModel):
@@ -115,8 +123,11 @@ class LayerResult(FrozenModel):
     """Tests that pass only because they were edited."""
     sensitive: tuple[str, ...] = ()
     """Tests that failed when the source of the change was removed."""
-    caps: tuple[str, ...] = ()
-    """Reasons why the confidence is not high."""
+    reasons: tuple[ConfidenceReason, ...] = ()
+    """Why the confidence is not high."""
+    uncovered: tuple[ConfidenceReason, ...] = ()
+    """Why no test of the check was seen to fail without the change. They count only if no other check has such a
+    test."""
     not_measured: tuple[str, ...] = ()
     """Runs that died although the verdict needs them. The check is then unverifiable."""
 
@@ -128,7 +139,8 @@ def merge_layer_results(results: Iterable[LayerResult]) -> LayerResult:
         findings=tuple(finding for part in parts for finding in part.findings),
         edited=tuple(sorted({test for part in parts for test in part.edited})),
         sensitive=tuple(sorted({test for part in parts for test in part.sensitive})),
-        caps=tuple(dict.fromkeys(cap for part in parts for cap in part.caps)),
+        reasons=tuple(dict.fromkeys(reason for part in parts for reason in part.reasons)),
+        uncovered=tuple(dict.fromkeys(reason for part in parts for reason in part.uncovered)),
         not_measured=tuple(dict.fromkeys(reason for part in parts for reason in part.not_measured)),
     )
 
@@ -189,6 +201,8 @@ class CheckSpec(FrozenModel):
     """False for checks that the settings call optional: they are run and reported, but a failure changes nothing."""
     evidence: str = ""
     """The project's own file that names this check: `pyproject.toml [tool.ruff]`."""
+    is_concluded: bool = False
+    """Whether the runner was concluded from what the test files contain, because no configuration names one."""
     install: str = ""
     """How to install the tool if it is missing."""
 
@@ -230,6 +244,8 @@ class CheckResult(FrozenModel):
     verdict: Verdict
     reason: str = ""
     """Why the check did not pass, in one line."""
+    remedy: str = ""
+    """What would let the check run, if it could not."""
     ended_by: str = ""
     """What ended the run early: the deadline, or a limit."""
     death: RunDeath | None = None
@@ -278,6 +294,10 @@ class CheckLine(FrozenModel):
     artifact: str | None
     exit_code: int | None = None
     """None if nothing was run, or if the engine ended the run."""
+    remedy: str = ""
+    """What would let the check run, if it could not."""
+    depends_on_change: bool = False
+    """Whether a test of this check failed on the base, or failed when the source of the change was removed."""
 
 
 class CheckRunConfig(RunConfig):
@@ -290,6 +310,8 @@ class CheckRunConfig(RunConfig):
     """The work tree as it was found."""
     base: str
     """The base tree."""
+    base_reason: str = ""
+    """Why this base was chosen."""
     sandbox: str
 
     @property
@@ -308,11 +330,14 @@ class CheckReport(FrozenModel):
     base: str
     """The base tree."""
     base_commit: str
+    base_reason: str = ""
+    """Why this base was chosen."""
     outcome: Outcome
     reason: str
     """Why the outcome is not `passed`, in one line."""
-    confidence: Confidence
-    caps: tuple[str, ...]
+    confidence: Confidence | None
+    """None if there was nothing to check."""
+    reasons: tuple[ConfidenceReason, ...] = ()
     """Why the confidence is not high, and what would raise it."""
     assurance: Assurance
     """The weakest level at which a check ran."""
@@ -331,5 +356,9 @@ class CheckReport(FrozenModel):
     unverifiable_tests: tuple[str, ...]
     """Tests whose failures may be caused by the sandbox or by a missing service."""
     changed: tuple[str, ...]
+    accepted: tuple[Acceptance, ...] = ()
+    """What a person accepted, and who, how and why."""
+    disputes: tuple[VerdictDispute, ...] = ()
+    """What the author of the change disputes and a person has not decided yet."""
     notes: tuple[str, ...]
     ledger: str

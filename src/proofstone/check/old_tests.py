@@ -1,6 +1,7 @@
 """Rerun checks with the parts of the base that the change weakened (L2 and L6).
 
-`OldTests` runs the base's tests on the changed source if the change edited tests or files that decide how tests run.
+`OldTests` runs the base's tests on the changed source if the change edited tests or files that decide how tests run. A
+test whose old version still passes is compared with it: it may check less than before.
 
 `SuppressionCheck` runs linters and type checkers with the base's configuration if the change edits it, and without the
 suppressions that the change adds. A suppression that names its rule is left to the reviewer. A blanket suppression that
@@ -10,7 +11,7 @@ hides a complaint must be accepted by a person, like an edited configuration.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from proofstone.check.derived_runs import DerivedRuns
@@ -40,8 +41,10 @@ from proofstone.check.rules.must_fail import strip_test_id
 from proofstone.check.rules.outcome import EvidenceLayer
 from proofstone.check.rules.protected import ProtectedRole, find_roles
 from proofstone.check.rules.scan_rules import Suppression, find_suppressions, remove_suppressions
+from proofstone.check.rules.weakened_tests import build_weakened_finding
 from proofstone.check.variants.views import split_views
-from proofstone.common.models import ChangeKind, Diagnostic, Finding, Severity, Verdict
+from proofstone.check.weakening import find_weakened_tests
+from proofstone.common.models import ChangeKind, ConfidenceReason, Diagnostic, Finding, Severity, Verdict
 from proofstone.git.objects import GITLINK, SYMLINK
 from proofstone.git.program import decode_path
 
@@ -59,7 +62,6 @@ class OldTests:
     base_specs: Mapping[str, CheckSpec]
     """The checks as the base's own files name them."""
     reruns: int
-    accepted: bool
 
     def examine(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> LayerResult:
         """Return the tests that pass only because they were edited. There are none if the change edited no tests."""
@@ -87,14 +89,16 @@ class OldTests:
         selection = self.derived_runs.select_tests(spec, base_report, tests) if edited <= test_files else None
         old_result = self.derived_runs.run(spec, tree, _NAME, argv=selection)
         if why := explain_unrunnable(old_result, base_report, sorted(edited)):
-            return LayerResult(findings=(build_unrunnable_finding(old_result, why, accepted=self.accepted),))
+            return LayerResult(findings=(build_unrunnable_finding(old_result, why),))
         edited_tests = self._find_edited_expectations(spec, base_report, new_report, old_result, tree)
-        findings = build_expectation_findings(
-            edited_tests, apply_renames(old_result, self.renames), accepted=self.accepted
-        )
+        findings = build_expectation_findings(edited_tests, apply_renames(old_result, self.renames))
         by_test = zip(edited_tests, findings, strict=True)
         return LayerResult(
-            edited=edited_tests, findings=tuple(self._add_expectations(test, finding) for test, finding in by_test)
+            edited=edited_tests,
+            findings=(
+                *(self._add_expectations(test, finding) for test, finding in by_test),
+                *self._find_weakened(spec, base_report, new_report, old_result),
+            ),
         )
 
     def _find_edited_files(self, test_files: set[str]) -> set[str]:
@@ -139,6 +143,24 @@ class OldTests:
         )
         return tuple(sorted(new_names[id] for id in confirmed))
 
+    def _find_weakened(
+        self, spec: CheckSpec, base_report: TestReport, new_report: TestReport, old_result: CheckResult
+    ) -> Iterator[Finding]:
+        """Yield the tests of this check that check less than before although their old version passes."""
+        test_files = {result.path for result in base_report.results if result.path and not _is_doctest(result)}
+        old_results = old_result.report.results if old_result.report else ()
+        has_failures = any(result.status.is_failure for result in old_results)
+        new_ids = {result.id for result in new_report.results}
+        for weakened in find_weakened_tests(self.files, self.renames, test_files):
+            own = [result for result in old_results if strip_test_id(result.id, weakened.old_path) == weakened.name]
+            # A helper is no test of its own: an edited expectation in the same run says enough about it.
+            if any(result.status.is_failure for result in own) if own else has_failures:
+                continue
+            has_lost_ids = not self.renames and any(result.id not in new_ids for result in own)
+            if weakenings := weakened.without_lost_cases() if has_lost_ids else weakened.weakenings:
+                test = own[0].id.partition("[")[0] if own else weakened.id
+                yield build_weakened_finding(weakened.path, test, weakenings, spec.name)
+
     def _add_expectations(self, test: str, finding: Finding) -> Finding:
         """Return the finding with the old and the new expectation of the test."""
         file = next(
@@ -161,10 +183,14 @@ class OldTests:
             return LayerResult()
         tree = self.derived_runs.with_base_files({os.fsencode(path) for path in edited})
         old_result = self.derived_runs.run(spec, tree, _NAME)
-        findings = (
-            (build_edited_check_finding(old_result, accepted=self.accepted),) if is_edited_check(old_result) else ()
+        if is_edited_check(old_result):
+            return LayerResult(findings=(build_edited_check_finding(old_result),))
+        return LayerResult(
+            findings=tuple(
+                build_weakened_finding(weakened.path, weakened.id, weakened.weakenings, spec.name)
+                for weakened in find_weakened_tests(self.files, self.renames)
+            )
         )
-        return LayerResult(findings=findings)
 
     def _confirm_failures(
         self, spec: CheckSpec, base_report: TestReport, tree: str, accused: tuple[str, ...]
@@ -216,7 +242,6 @@ class SuppressionCheck:
     files: Sequence[ChangedFile]
     base_specs: Mapping[str, CheckSpec]
     """The checks as the base's own files name them."""
-    accepted: bool
 
     def examine(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> LayerResult:
         """Return the complaints that the change hides by configuration or by comments."""
@@ -244,14 +269,13 @@ class SuppressionCheck:
                 EvidenceLayer.PROTECTED_FILES,
                 "weakened-configuration",
                 f"with the base's configuration ({edited[0].path}) {run.tool} complains: {complaint.message}",
-                "fix the complaint and restore the configuration; if the configuration was wrong, use "
-                "--accept-test-changes",
+                "fix the complaint and restore the configuration",
             )
             for complaint in find_new_diagnostics((*base_diagnostics, *after.diagnostics), run.diagnostics)[
                 :_MAX_FINDINGS
             ]
         )
-        return LayerResult(findings=findings, caps=_describe_gap(spec, run))
+        return LayerResult(findings=findings, reasons=_describe_gap(spec, run))
 
     def _examine_comments(
         self, spec: CheckSpec, base_diagnostics: Sequence[Diagnostic], after: CheckResult
@@ -283,7 +307,7 @@ class SuppressionCheck:
             for diagnostic in hidden[:_MAX_FINDINGS]
             if _is_hidden_by_blanket(diagnostic, added.get(diagnostic.path, ()))
         )
-        return LayerResult(findings=findings, caps=_describe_gap(spec, run))
+        return LayerResult(findings=findings, reasons=_describe_gap(spec, run))
 
     def _build_finding(
         self,
@@ -298,7 +322,7 @@ class SuppressionCheck:
         return Finding(
             layer=layer,
             rule=rule,
-            severity=Severity.MINOR if self.accepted else Severity.MAJOR,
+            severity=Severity.MAJOR,
             path=diagnostic.path,
             line=diagnostic.line,
             detail=detail,
@@ -308,11 +332,12 @@ class SuppressionCheck:
         )
 
 
-def _describe_gap(spec: CheckSpec, run: CheckResult) -> tuple[str, ...]:
+def _describe_gap(spec: CheckSpec, run: CheckResult) -> tuple[ConfidenceReason, ...]:
     """Return what is unknown if the run gave no readable complaints."""
     if run.verdict is not Verdict.UNVERIFIABLE:
         return ()
-    return (f"{spec.name}: unknown what it reports without the suppressions of the change: {run.reason}",)
+    reason = f"{spec.name}: unknown what it reports without the suppressions of the change: {run.reason}"
+    return (ConfidenceReason(reason=reason, remedy=f"let {spec.name} run on files without these suppressions"),)
 
 
 def _is_hidden_by_blanket(diagnostic: Diagnostic, added: Sequence[Suppression]) -> bool:

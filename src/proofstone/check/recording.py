@@ -11,7 +11,7 @@ nothing was loosened.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,7 +21,7 @@ from proofstone.check.models import CheckResult
 from proofstone.check.rules.commit_evidence import AcceptedFinding, RecordedCheck
 from proofstone.check.rules.judge import CheckJudgement
 from proofstone.check.rules.outcome import find_weakest_level
-from proofstone.common.models import Assurance, Outcome, Verdict
+from proofstone.common.models import AcceptanceMethod, Assurance, Outcome, Verdict
 from proofstone.errors import LedgerCorruptError
 from proofstone.faults import fault_point
 from proofstone.ledger import Ledger
@@ -130,7 +130,7 @@ SELECT began.run_id, began.payload, ended.payload, COALESCE(ended.ts, began.ts),
         WHERE run_id = began.run_id AND assurance IS NOT NULL),
        (SELECT json_group_array(json_object('type', type, 'payload', json(payload)))
         FROM (SELECT type, payload FROM events WHERE run_id = began.run_id AND type IN (
-                  'settings.own', 'finding.accepted', 'test-changes.accepted') ORDER BY seq))
+                  'settings.own', 'finding.accepted') ORDER BY seq))
 FROM (SELECT * FROM events WHERE type = 'run.started' AND {{tree}}
         AND {json_field("payload", "$.command")} = 'check' AND {json_field("payload", "$.repository")} IN ({{roots}})
       ORDER BY seq DESC LIMIT 100) AS began
@@ -199,11 +199,19 @@ def _read_check(row: Sequence[object]) -> RecordedCheck:
         recorded_at=str(at),
         assurance=find_weakest_level([Assurance(level) for level in json.loads(str(levels)) or [start["sandbox"]]]),
         own_settings=any(type == _OWN_SETTINGS for type, _ in events),
-        accepted=tuple(
-            AcceptedFinding(str(payload.get("rule", "")), str(payload["reason"]))
-            for type, payload in events
-            if type != _OWN_SETTINGS
-        ),
+        accepted=tuple(_read_acceptance(payload) for type, payload in events if type != _OWN_SETTINGS),
+    )
+
+
+def _read_acceptance(payload: Mapping[str, object]) -> AcceptedFinding:
+    """Return an acceptance as it is recorded. A record of an older version does not say who gave it, or how."""
+    method = str(payload.get("method", ""))
+    return AcceptedFinding(
+        rule=str(payload.get("rule", "")),
+        reason=str(payload.get("reason", "")),
+        accepted_by=str(payload.get("accepted_by", "")),
+        method=AcceptanceMethod(method) if method in tuple(AcceptanceMethod) else None,
+        subject=str(payload.get("subject", "")),
     )
 
 
@@ -218,4 +226,5 @@ def _read_task(row: Sequence[object]) -> RecordedCheck:
         outcome=Outcome.PASSED,
         recorded_at=str(at),
         assurance=Assurance(json.loads(str(began))["sandbox"]),
+        accepted=tuple(_read_acceptance(payload) for payload in evidence.get("accepted", ())),
     )

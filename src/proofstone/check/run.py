@@ -14,6 +14,7 @@ from proofstone import __version__
 from proofstone.check.all_checks import AllChecks, CheckOutcome, build_check_line
 from proofstone.check.cache import ResultCache
 from proofstone.check.context import CheckRequest, RunContext
+from proofstone.check.dispute_records import find_disputes
 from proofstone.check.inspection import (
     KNOWN_SECRET_RULE,
     Inspection,
@@ -28,26 +29,33 @@ from proofstone.check.integrity import find_environment_tampering
 from proofstone.check.models import CheckKind, CheckLine, CheckReport, CheckResult, CheckRunConfig
 from proofstone.check.recording import CheckRecorder
 from proofstone.check.rules import outcome as outcome_rules
+from proofstone.check.rules.acceptance import (
+    downgrade_accepted,
+    find_acceptable,
+    select_used,
+)
 from proofstone.check.rules.compare import check_must_pass
+from proofstone.check.rules.confidence import CheckGrounds, list_failing_without, rate_check
+from proofstone.check.rules.disputes import RecordedDispute, accept_by_decisions, apply_disputes
 from proofstone.check.rules.judge import CheckJudgement
 from proofstone.check.rules.outcome import (
     EvidenceLayer,
     decide_outcome,
-    downgrade_accepted,
     find_weakest_level,
-    rate_check_confidence,
 )
 from proofstone.check.rules.protected import find_roles
+from proofstone.check.rules.result_findings import merge_syntax_errors
 from proofstone.check.static_scan import build_include_note, find_ignored_modules, scan_changes
 from proofstone.check.subject import CheckSubject
 from proofstone.common.globs import find_undeclared
-from proofstone.common.models import Finding, Outcome, Phase, Severity, Verdict
+from proofstone.common.models import Acceptance, Finding, Outcome, Phase, Severity, Verdict, VerdictDispute
 from proofstone.errors import LedgerError
 from proofstone.git.program import decode_path
 from proofstone.git.snapshot import find_changes_between
 from proofstone.ledger.repository_anchors import anchor_head
 
 _MAX_MOVED = 20
+_MAX_LEFTOVERS = 5
 
 
 class CheckRun:
@@ -75,21 +83,20 @@ class CheckRun:
             tree=self.subject.snapshot.tree,
             frozen=self.subject.frozen_snapshot.tree,
             base=self.subject.snapshot.base,
+            base_reason=context.base_reason,
             sandbox=context.sandbox.level.value,
         )
         self.recorder.record_event("run.started", **config.model_dump(mode="json"))
         try:
-            report = self.run_checks()
+            report = self._check_unchanged() if self.subject.frozen_snapshot.change.is_empty else self.run_checks()
         except BaseException as error:
             with suppress(LedgerError):  # the original error matters more than a failure to record it
                 self.recorder.record_event("run.finished", outcome="interrupted", reason=_describe_error(error))
             raise
         if self.request.use_worktree_config:
             self.recorder.record_event("settings.own", reason="the person used the settings of the work tree")
-        for rule, why in self.request.accept.items():
-            self.recorder.record_event("finding.accepted", rule=rule, reason=why)
-        if self.request.accept_test_changes:
-            self.recorder.record_event("test-changes.accepted", reason=self.request.accept_test_changes)
+        for acceptance in report.accepted:
+            self.recorder.record_event("finding.accepted", **acceptance.model_dump(mode="json"))
         repairs = self._repairs()
         if repairs:
             self.recorder.record_event("state.repaired", what=repairs)
@@ -106,34 +113,99 @@ class CheckRun:
         """Return what was damaged in Proofstone's own state and has been rebuilt."""
         return [*dict.fromkeys((*self.context.store.repairs, *self.recorder.cache.repairs))]
 
+    def _check_unchanged(self) -> CheckReport:
+        """Return the report on a work tree that equals its base. It never passes, because there is no change to prove.
+
+        An author who disputes the task and changed nothing waits for a decision.
+        Nothing is run, unless the user demands a command or a test, which must hold all the same. What is wrong beside
+        the tree is found too, such as a nested repository or a test runner that was tampered with.
+        """
+        if self.request.verify or self.request.must_pass or self.request.heldout:
+            report = self.run_checks()
+            if report.outcome is not Outcome.PASSED:
+                return report
+            reason = self._describe_nothing("what you asked for holds, but nothing is proven about a change")
+            return report.model_copy(
+                update={"outcome": Outcome.NOTHING_TO_CHECK, "reason": reason, "confidence": None, "reasons": ()}
+            )
+        self._apply_decisions()
+        found, accepted = self._find_without_running(), self.all_checks.accepted
+        findings = downgrade_accepted(found, accepted)
+        outcome, reason = decide_outcome([], findings, documentation_only=True)
+        if outcome is Outcome.PASSED:
+            reason = self._describe_nothing("so nothing was run and nothing is proven")
+            outcome = Outcome.NOTHING_TO_CHECK
+        outcome, reason = apply_disputes(outcome, reason, [], findings, self._open_disputes)
+        return self._report([], findings, [], outcome, reason, select_used(accepted, found))
+
+    def _describe_nothing(self, consequence: str) -> str:
+        subject = "what is staged" if self.request.staged or self.request.tree else "the work tree"
+        why = f" ({self.context.base_reason})" if self.context.base_reason else ""
+        return (
+            f"{subject} equals {self.context.base_commit[:12]}{why}, {consequence}. To check commits that are made "
+            "already, name the commit before them: `proofstone check --base REV`"
+        )
+
     def run_checks(self) -> CheckReport:
         """Run all checks and return the report. The caller records the beginning and the end of the run."""
         lines: list[CheckLine] = []
         self.subject.notes += self.subject.discoveries[1].notes
-        findings = downgrade_accepted(self._find_without_running(), self.request.accept)
+        self._apply_decisions()
+        findings = self._find_without_running()
         for inspection, inspection_findings in self._inspect():
             findings += inspection_findings
             lines.append(self._record_inspection(inspection))
         if self._nothing_executes():
             lines.append(self._record_inspection(_build_infeasible_result(self.subject.snapshot.tree)))
         self.all_checks.set_up()
-        judged = self.all_checks.run()
-        findings += [finding for result in judged for finding in result.judgement.findings]
-        lines += [result.line for result in judged]
+        judged: Sequence[CheckOutcome] = self.all_checks.run()
         reports = [result.report for result in judged if result.report]
         # If a run died, it is unknown which tests were executed. The check reports that already.
         died = any(
             result.death and result.line.required and result.line.verdict is Verdict.UNVERIFIABLE for result in judged
         )
         findings += check_must_pass(self.request.must_pass, reports, all_measured=not died)
-        findings += downgrade_accepted(self._find_changed_meanwhile(), self.request.accept)
+        findings += self._find_changed_meanwhile()
+        judged = self._ask_person(findings, judged)
+        accepted = self.all_checks.accepted
+        used = select_used(accepted, [*findings, *(finding for result in judged for finding in result.all_findings)])
+        findings = downgrade_accepted(findings, accepted)
+        findings += [finding for result in judged for finding in result.judgement.findings]
+        lines += [result.line for result in judged]
+        findings = merge_syntax_errors(findings)
         outcome, reason = decide_outcome(
             lines, findings, documentation_only=is_documentation_only(self.subject.snapshot)
         )
+        outcome, reason = apply_disputes(outcome, reason, lines, findings, self._open_disputes)
         self._note_ignored_modules(judged)
         if outcome is Outcome.PASSED and self.all_checks.prepared:
             self.all_checks.prepared.promote()
-        return self._report(lines, findings, judged, outcome, reason)
+        return self._report(lines, findings, judged, outcome, reason, used)
+
+    def _ask_person(self, findings: Sequence[Finding], judged: Sequence[CheckOutcome]) -> Sequence[CheckOutcome]:
+        """Ask a person about findings that refuse the change and that a person may accept. Return the checks, judged
+        again with what the person accepted."""
+        ask = self.request.ask_acceptance
+        if ask is None:
+            return judged
+        accepted = self.all_checks.accepted
+        refusing = downgrade_accepted(findings, accepted)
+        refusing += [finding for result in judged for finding in result.judgement.findings]
+        answered = tuple(ask(refusing)) if find_acceptable(refusing) else ()
+        if not answered:
+            return judged
+        self.all_checks.accepted = (*accepted, *answered)
+        return [self.all_checks.judge_again(result) for result in judged]
+
+    @cached_property
+    def _open_disputes(self) -> tuple[VerdictDispute, ...]:
+        """What somebody disputes about this tree and a person has not decided."""
+        return tuple(dispute.to_verdict() for dispute in self._disputes if dispute.is_open)
+
+    @cached_property
+    def _disputes(self) -> tuple[RecordedDispute, ...]:
+        trees = {self.subject.snapshot.tree, self.subject.frozen_snapshot.tree}
+        return find_disputes(self.context.ledger, trees)
 
     def _inspect(self) -> list[Inspection]:
         inspections = inspect_files(
@@ -237,25 +309,31 @@ class CheckRun:
         judged: Sequence[CheckOutcome],
         outcome: Outcome,
         reason: str,
+        accepted: Sequence[Acceptance],
     ) -> CheckReport:
         def ids(select: Callable[[CheckOutcome], tuple[str, ...]]) -> tuple[str, ...]:
             return tuple(sorted({test for result in judged for test in select(result)}))
 
-        if self.subject.snapshot.change.is_empty:
-            self.subject.notes.append("the work tree equals the base: there is no change to check")
+        if self.subject.frozen_snapshot.leftovers:
+            self.subject.notes.append(_describe_leftovers(self.subject.frozen_snapshot.leftovers))
         for path in self.subject.empty_submodules:
             self.subject.notes.append(f"the submodule {path} is not initialised here, so checks see it empty")
         sensitive = ids(lambda result: result.examined.sensitive)
         assurance = find_weakest_level([line.assurance for line in lines])
-        confidence, caps = rate_check_confidence(
-            outcome,
-            reason,
-            assurance,
-            [cap for result in judged for cap in result.examined.caps],
-            findings,
-            sensitive=bool(sensitive)
-            or is_documentation_only(self.subject.snapshot)
-            or self.subject.snapshot.change.is_empty,
+        fixed = ids(lambda result: result.judgement.comparison.fixed)
+        rating = rate_check(
+            CheckGrounds(
+                outcome=outcome,
+                reason=reason,
+                checks=lines,
+                findings=findings,
+                gaps=[gap for result in judged for gap in result.examined.reasons],
+                uncovered=[gap for result in judged for gap in result.examined.uncovered],
+                failing_without=list_failing_without(sensitive, fixed, lines),
+                accepted=accepted,
+                documentation_only=is_documentation_only(self.subject.snapshot),
+                source_changed=bool(self.all_checks.layers.sensitivity.source_files),
+            )
         )
         return CheckReport(
             run_id=self.context.run_id,
@@ -263,24 +341,35 @@ class CheckRun:
             frozen=self.subject.frozen_snapshot.tree,
             base=self.subject.snapshot.base,
             base_commit=self.context.base_commit,
+            base_reason=self.context.base_reason,
             outcome=outcome,
             reason=reason,
-            confidence=confidence,
-            caps=caps,
+            confidence=rating.confidence,
+            reasons=rating.reasons,
             assurance=assurance,
             checks=tuple(lines),
             findings=tuple(findings),
             regressions=ids(lambda result: result.judgement.comparison.regressions),
-            fixed=ids(lambda result: result.judgement.comparison.fixed),
+            fixed=fixed,
             standing=ids(lambda result: result.judgement.comparison.standing),
             edited=ids(lambda result: result.examined.edited),
             sensitive=sensitive,
             flaky=ids(lambda result: result.excuses.flaky),
             unverifiable_tests=ids(lambda result: result.excuses.sandbox_only),
             changed=tuple(path.path for path in self.subject.snapshot.change.paths),
+            accepted=tuple(accepted),
+            disputes=self._open_disputes,
             notes=(),
             ledger=str(self.context.ledger_path),
         )
+
+    def _apply_decisions(self) -> None:
+        """Accept and note what a person decided about disputes of this tree."""
+        self.all_checks.accepted += accept_by_decisions(self._disputes)
+        for dispute in self._disputes:
+            if dispute.decision is not None:
+                by = f"{dispute.decided_by} decided about {dispute.subject}"
+                self.subject.notes.append(f"{by}: {dispute.decision}: {dispute.reason}")
 
     def _note_ignored_modules(self, judged: Sequence[CheckOutcome]) -> None:
         outputs = [result.output for result in judged if result.line.verdict is not Verdict.PASS]
@@ -292,6 +381,14 @@ class CheckRun:
         problem = anchor_head(self.context.ledger, self.context.home, self.context.repository)
         if problem:
             self.subject.notes.append(f"the ledger's head could not be anchored: {problem}")
+
+
+def _describe_leftovers(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _MAX_LEFTOVERS} more" if len(paths) > _MAX_LEFTOVERS else ""
+    return (
+        "not part of the change, because running the project leaves them behind: "
+        f"{', '.join(paths[:_MAX_LEFTOVERS])}{more}; list them in .gitignore"
+    )
 
 
 def _build_undeclared_finding(path: str) -> Finding:

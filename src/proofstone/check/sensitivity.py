@@ -52,7 +52,7 @@ from proofstone.check.setup import is_manifest
 from proofstone.check.variants.canary import add_canary
 from proofstone.check.variants.expectations import mutate_expectations
 from proofstone.check.variants.sabotage import sabotage_file
-from proofstone.common.models import ChangeKind, Finding, Severity, Verdict
+from proofstone.common.models import ChangeKind, ConfidenceReason, Finding, Severity, Verdict
 from proofstone.common.risk import is_docs_only
 
 _MAX_CANARIES = 3
@@ -105,7 +105,8 @@ class MustFailLayer:
     def examine(self, check: str, planting: MustFailRun | None, after: TestReport) -> LayerResult:
         """Judge the run. Only copies of tests that pass unchanged must fail."""
         if planting is None:
-            return LayerResult(caps=(f"{check}: no test that must fail could be planted",))
+            reason = f"{check}: no test that must fail could be planted, so its report is not proven to be honest"
+            return LayerResult(reasons=(ConfidenceReason(reason=reason),))
         plan, run = planting.plan, planting.run
         planted = [
             test
@@ -120,8 +121,8 @@ class MustFailLayer:
             base = self._run_on_base(planting)
             again = self._run_planted(planting.spec, planting.report, plan, planting.like, "must-fail-again")
         steady = [test for test in planted if find_fate(test, again.report) is find_fate(test, run.report)]
-        failures, caps = judge_planted(steady, run, base.report if base else None, check=check)
-        return LayerResult(findings=tuple(failures), caps=tuple(caps))
+        failures, reasons = judge_planted(steady, run, base.report if base else None, check=check)
+        return LayerResult(findings=tuple(failures), reasons=tuple(reasons))
 
     def has_required_tests(self, base: TestReport) -> bool:
         """Return whether the base has every test that the task names, so that the tests to plant can be chosen from
@@ -212,7 +213,6 @@ class SensitivityLayer:
     derived_runs: DerivedRuns
     files: Sequence[ChangedFile]
     required: tuple[str, ...]
-    accepted: bool
     sabotage_seconds: float
 
     @property
@@ -244,10 +244,8 @@ class SensitivityLayer:
         run, is_complete = self._run_sabotaged(spec, after, tests)
         evidence = SensitivityEvidence(put_back=put_back, sabotaged=run.report if run else None, whole=is_complete)
         relied_on = self._drop_flaky(spec, relied_on, evidence, before)
-        examination = examine_sensitivity(
-            tests, relied_on, evidence, after.report.by_id, run=run, check=spec.name, accepted=self.accepted
-        )
-        return merge_layer_results((examination, LayerResult(caps=_describe_sabotage_gap(spec, run))))
+        examination = examine_sensitivity(tests, relied_on, evidence, after.report.by_id, run=run, check=spec.name)
+        return merge_layer_results((examination, LayerResult(uncovered=_describe_sabotage_gap(spec, run))))
 
     def _drop_flaky(
         self, spec: CheckSpec, tests: Sequence[str], evidence: SensitivityEvidence, before: CheckResult | None
@@ -303,30 +301,33 @@ class SensitivityLayer:
     def _examine_coverage(self, spec: CheckSpec, after: CheckResult) -> LayerResult:
         """Find out whether any test notices the change, although no test is new or repaired."""
         if after.duration_ms > WHOLE_SUITE_MS:
-            return LayerResult(
-                caps=(f"{spec.name}: no test is new or repaired, and the suite is too slow to test its coverage",)
-            )
+            reason = f"{spec.name}: no test is new or repaired, and the suite is too slow to test its coverage"
+            return LayerResult(uncovered=(_build_uncovered(reason),))
         run, is_complete = self._run_sabotaged(spec, after, ())
         tests = find_sensitive_tests(run.report, after.report) if run and run.report and after.report else ()
         if gap := _describe_sabotage_gap(spec, run):
-            return LayerResult(caps=gap)
-        message = f"{spec.name}: no test covers the change: none fails if all changed code raises"
-        return LayerResult(sensitive=tests, caps=(message,) if is_complete and not tests else ())
+            return LayerResult(sensitive=tests, uncovered=gap)
+        uncovered = _build_uncovered(f"{spec.name}: no test covers the change: none fails if all changed code raises")
+        return LayerResult(sensitive=tests, uncovered=(uncovered,) if is_complete and not tests else ())
 
     def _examine_by_exit_code(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> LayerResult:
         """Treat the check itself as the test if there are no ids: it must not pass with the change sabotaged."""
         run, is_complete = self._run_sabotaged(spec, after, ())
         if run is None or run.verdict is not Verdict.PASS:
-            return LayerResult(caps=_describe_sabotage_gap(spec, run))
+            # A user's own command may read the changed code instead of running it.
+            is_sensitive = run is not None and run.verdict is Verdict.FAIL and spec.kind is CheckKind.TESTS
+            sensitive = (spec.name,) if is_sensitive else ()
+            return LayerResult(sensitive=sensitive, uncovered=_describe_sabotage_gap(spec, run))
         # A user's own command may read files instead of running them, and may be right to do so.
         if not is_complete or before is None or before.verdict is not Verdict.FAIL or spec.kind is not CheckKind.TESTS:
-            return LayerResult(caps=(f"{spec.name}: does not cover the change: it passes if all changed code raises",))
+            reason = f"{spec.name}: does not cover the change: it passes if all changed code raises"
+            return LayerResult(uncovered=(_build_uncovered(reason),))
         return LayerResult(
             findings=(
                 Finding(
                     layer=EvidenceLayer.SENSITIVITY,
                     rule="insensitive-test",
-                    severity=Severity.MINOR if self.accepted else Severity.CRITICAL,
+                    severity=Severity.CRITICAL,
                     detail=f"{spec.name}: failed on the base, and passes now even if all changed code raises: "
                     "something other than the change makes it pass",
                     fix="make the check run the changed code and end with its own exit code",
@@ -337,9 +338,14 @@ class SensitivityLayer:
         )
 
 
-def _describe_sabotage_gap(spec: CheckSpec, run: CheckResult | None) -> tuple[str, ...]:
+def _build_uncovered(reason: str) -> ConfidenceReason:
+    return ConfidenceReason(reason=reason, remedy="add a test that calls the changed code and fails without it")
+
+
+def _describe_sabotage_gap(spec: CheckSpec, run: CheckResult | None) -> tuple[ConfidenceReason, ...]:
     """Return what is unknown because the sabotaged run died."""
     if run is None or run.death is None:
         return ()
-    advice = f"; raise {run.death.setting} to give it more time" if run.death.setting else ""
-    return (f"{spec.name}: unknown whether tests notice the change: with sabotage, {run.death.detail}{advice}",)
+    reason = f"{spec.name}: unknown whether tests notice the change: with sabotage, {run.death.detail}"
+    remedy = f"raise {run.death.setting} to give it more time" if run.death.setting else ""
+    return (ConfidenceReason(reason=reason, remedy=remedy),)

@@ -26,7 +26,8 @@ def amend(
         typer.Option(
             "--files",
             metavar="PATH",
-            help="A file that the requirement is about: only agents that may change it are told. Can be repeated.",
+            help="A file that the requirement is about: only the tasks that declare one of them get it as a criterion, "
+            "and they may then change those that no task declares. Can be repeated.",
             show_default=False,
         ),
     ] = None,

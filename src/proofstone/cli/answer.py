@@ -8,10 +8,12 @@ from typing import Annotated, Final
 
 import typer
 
+from proofstone.app.caller import demand_acceptance, gather_facts
 from proofstone.app.questions import RunQuestion, answer_question, list_questions
 from proofstone.cli.output import JsonOption, NoColorOption, Output
 from proofstone.cli.run_kinds import match_run
 from proofstone.cli.task_commands import RunArgument, login_name, refuse_executors, require_text
+from proofstone.common.models import AcceptanceMethod
 from proofstone.common.text import escape_control
 from proofstone.errors import InputError
 
@@ -37,6 +39,15 @@ def answer(
             "--note", metavar="TEXT", help="Further words, which the agents receive: why, or what to do differently."
         ),
     ] = "",
+    accepted_by: Annotated[
+        str | None,
+        typer.Option(
+            "--accepted-by",
+            metavar="NAME",
+            help="The person who accepts a finding or decides a dispute, where there is no terminal.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
@@ -51,6 +62,8 @@ def answer(
       proofstone answer last rejected --note "handle []"    if there is only one question
       proofstone answer last C3="keep both formats"         a challenge of the plan gate
       proofstone answer last gate-post-planning=approve     an approval of `proofstone run`
+      proofstone answer last task-03=accept --note "the rule changed"    a finding that only a person may accept
+      proofstone answer last task-03=reject --note "the test is right"   what the executor of a task disputes
     """
     match = match_run(run)
     output = Output(json=as_json, no_color=no_color)
@@ -64,8 +77,13 @@ def answer(
     given = [_match_question(require_text("ANSWER", text), questions) for text in answers]
     if len({question.id for question, _ in given}) < len(given):
         raise InputError("two answers to one question", hint="give one answer for each question")
+    by, method = login_name(), AcceptanceMethod.INTERACTIVE
+    if accepted_by is not None or any(text in question.decisions for question, text in given):
+        facts = gather_facts(accepted_by)
+        method = demand_acceptance("this answer", facts)
+        by = facts.approver or by
     for question, text in given:
-        answer_question(question, text, require_text("--note", note), login_name())
+        answer_question(question, text, require_text("--note", note), by, method=method)
     follows = f"proofstone resume {match.run.parent or match.run_id}"
     if output.json:
         answered = [{"question": question.id, "answer": text} for question, text in given]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from proofstone.cli.gate_session import LineReader, read_typed_line
+from proofstone.cli.output import LineReader, read_typed_line
 from proofstone.cli.render.pipeline import format_option
 from proofstone.cli.task_commands import require_text
 from proofstone.common.text import escape_control

@@ -41,7 +41,8 @@ def audit(
     """Show what the auditor finds in a run: boundary violations, false claims, roles that never answered, work that
     drifts or fails, and how the tools performed.
 
-    The auditor reads every message and event, and writes none. Without RUN, it audits the last run.
+    The auditor reads every message and event of the run and of its parts, and writes none. Without RUN, it audits the
+    last run. What the engine stopped is shown as caught.
 
     Exit code: 0 no violations; 1 boundary violations or claim mismatches; 2 there is no such run. Other anomalies are
     reported but do not change the exit code.
@@ -56,7 +57,8 @@ def audit(
             report = audit_runs((tap.read_run(run_id) for run_id in reversed(list_run_ids(path))), "all")
         else:
             run_id = find_any_run(path, run or "last", find_repository_root(Path.cwd()))
-            report = audit_runs([tap.read_run(run_id)], run_id)
+            run_id = tap.find_whole_run(run_id) if run in ("", "last") else run_id
+            report = audit_runs(tap.read_with_parts(run_id), run_id)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
         output.print_document(report.model_dump(mode="json"))

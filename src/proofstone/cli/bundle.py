@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from proofstone.app.context import ensure_private_home
+from proofstone.app.report_pages import read_committed_diff
 from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.cli.render.bundle import render_html
 from proofstone.cli.task_commands import RunArgument
 from proofstone.common.text import escape_control
 from proofstone.errors import InputError
@@ -23,7 +23,7 @@ from proofstone.machine.files import write_atomic
 from proofstone.pipeline.bundle_builder import build_bundle
 from proofstone.pipeline.models.bundle import EvidenceBundle
 from proofstone.pipeline.records import list_bundled_runs
-from proofstone.pipeline.rules.bundle_page import render_bundle_page
+from proofstone.pipeline.rules.bundle_page import render_bundle_html, render_bundle_page
 
 app = typer.Typer(add_completion=False)
 
@@ -46,15 +46,21 @@ def bundle(
     is, the checks before and after, reviews, overrides, the cost, and the command that reverts it.
 
     The bundle is built from the ledger alone; each line names its rows. Without --html and --output it is printed as
-    Markdown. The page for a browser is one file that loads nothing.
+    Markdown. The page for a browser is one file that loads nothing; it also shows the diff that was committed, as the
+    repository holds it now.
     """
     output = Output(json=as_json, no_color=no_color)
     result = _build_bundle(run)
     written: list[Path] = []
-    for file, text in ((html_file, render_html), (into, render_bundle_page)):
-        if file is not None:
-            write_atomic(file, text(result).encode("utf-8", "backslashreplace"))
-            written.append(file)
+    if html_file is not None:
+        page = render_bundle_html(
+            result, read_committed_diff(result.subject.repository, result.history, result.changed_paths)
+        )
+        write_atomic(html_file, page.encode("utf-8", "backslashreplace"))
+        written.append(html_file)
+    if into is not None:
+        write_atomic(into, render_bundle_page(result).encode("utf-8", "backslashreplace"))
+        written.append(into)
     if as_json:
         output.print_document(result.model_dump(mode="json"))
     elif written:

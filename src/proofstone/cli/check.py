@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from proofstone.app.caller import demand_acceptance, find_login_name, gather_facts
 from proofstone.app.check import (
     parse_accept,
     require_reason,
@@ -17,16 +20,29 @@ from proofstone.app.check import (
     run_check,
     validate_commands,
 )
+from proofstone.app.report_pages import load_check_page
 from proofstone.check.context import CheckRequest
 from proofstone.check.models import CheckReport
-from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
-from proofstone.cli.render.check import LiveChecks, print_check_report
-from proofstone.common.models import Outcome
+from proofstone.check.rules.acceptance import build_acceptances, expand_test_changes, rule_on_acceptance
+from proofstone.check.rules.report_page import find_page_tone
+from proofstone.cli.acceptance_questions import AcceptanceQuestions
+from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, VerboseOption
+from proofstone.cli.render.check import LiveChecks, Reader, print_check_report
+from proofstone.cli.report_files import HtmlOption, MarkdownOption, ReportFiles
+from proofstone.common.models import Acceptance, AcceptanceMethod, Outcome
+from proofstone.common.text import escape_control
+from proofstone.errors import InputError
 from proofstone.git.program import decode_path
 
 app = typer.Typer(add_completion=False)
 
-_EXIT_CODES = {Outcome.PASSED: 0, Outcome.FAILED: 1, Outcome.UNVERIFIABLE: 1}
+_EXIT_CODES = {
+    Outcome.PASSED: 0,
+    Outcome.NOTHING_TO_CHECK: 0,
+    Outcome.FAILED: 1,
+    Outcome.UNVERIFIABLE: 1,
+    Outcome.NEEDS_DECISION: 3,
+}
 
 
 @app.command()
@@ -34,7 +50,10 @@ def check(
     base: Annotated[
         str | None,
         typer.Option(
-            "--base", metavar="REV", help="The base to compare with; by default check.base or HEAD.", show_default=False
+            "--base",
+            metavar="REV",
+            help="The base to compare with; by default check.base, else chosen: see below.",
+            show_default=False,
         ),
     ] = None,
     verify: Annotated[
@@ -70,13 +89,24 @@ def check(
         typer.Option(
             "--accept-test-changes",
             metavar="REASON",
-            help="Accept removed, skipped and edited tests as intended; recorded with your reason.",
+            help="Accept removed, skipped and edited tests. A person confirms it; recorded with the reason.",
         ),
     ] = None,
     accept: Annotated[
         list[str] | None,
         typer.Option(
-            "--accept", metavar="RULE=REASON", help="Accept a finding, by its rule; recorded with your reason."
+            "--accept",
+            metavar="RULE=REASON",
+            help="Accept a finding, by its rule. A person confirms it; recorded with the reason.",
+        ),
+    ] = None,
+    accepted_by: Annotated[
+        str | None,
+        typer.Option(
+            "--accepted-by",
+            metavar="NAME",
+            help="The person who approved what --accept names, where nobody can be asked, as in CI.",
+            show_default=False,
         ),
     ] = None,
     heldout: Annotated[
@@ -95,9 +125,12 @@ def check(
             help="Files that are copied over the tree for the --heldout commands only.",
         ),
     ] = None,
+    html_file: HtmlOption = None,
+    md_file: MarkdownOption = None,
     repo: RepoOption = Path(),
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
     no_color: NoColorOption = False,
 ) -> int:
     """Check the change in your work tree, and report what passed, what failed and what could not be verified.
@@ -106,8 +139,25 @@ def check(
     and on the base. Failures that the base has too do not count against the change; regressions are named. Results
     are recorded in the ledger.
 
-    Exit code: 0 passed; 1 failed or unverifiable; 2 bad input.
+    The base is, in this order: --base; the setting check.base; in a coding agent's session, the commit at which the
+    session began; the merge base of HEAD with its upstream, the remote's default branch, or the local main or master;
+    HEAD. Commits between the base and HEAD are part of the change. The report names the base and why it was chosen.
+
+    Only a person can accept a finding: they are asked at the terminal, after the checks. --accept and
+    --accept-test-changes give the reason in advance; without a terminal they need --accepted-by. The confidence is then
+    at most medium.
+
+    Exit code: 0 passed, or nothing to check; 1 failed or unverifiable; 2 bad input; 3 a dispute needs a decision.
     """
+    output = Output(json=as_json, quiet=quiet, no_color=no_color, verbose=verbose)
+    pages = ReportFiles.check(html_file, md_file, repo, as_json=as_json)
+    reasons = {
+        **expand_test_changes(require_reason("--accept-test-changes", accept_test_changes)),
+        **dict(parse_accept(option) for option in accept or ()),
+    }
+    option = "--accept" if accept else "--accept-test-changes"
+    accepted, is_person = _rule_on_options(option, reasons, accepted_by)
+    can_ask = is_person and (bool(reasons) or not quiet)
     request = CheckRequest(
         base=base,
         verify=tuple(validate_commands("--verify", verify or [])),
@@ -117,25 +167,58 @@ def check(
         no_cache=fresh,
         rerun_unsandboxed=compare_bare,
         use_worktree_config=own_settings,
-        accept_test_changes=require_reason("--accept-test-changes", accept_test_changes),
-        accept=dict(parse_accept(option) for option in accept or ()),
+        accepted=accepted,
         heldout=tuple(validate_commands("--heldout", heldout or [])),
         heldout_files=resolve_heldout_files(heldout_files, heldout or []),
     )
-    output = Output(json=as_json, quiet=quiet, no_color=no_color)
-    report = _run_check(repo, request, output, require_sandbox=require_sandbox)
+    report = _run_check(repo, request, output, reasons if can_ask else None, require_sandbox=require_sandbox)
     if as_json:
         output.print_document(report.model_dump(mode="json"))
-    else:
+    elif not pages.uses_stdout:
         sys.stderr.flush()
-        print_check_report(output.result_console(), report)
+        reader = Reader.PERSON if is_person else Reader.UNKNOWN
+        print_check_report(output.result_console(), report, reader, verbose=verbose)
+    write_check_page(output, pages, report, repo)
     return _EXIT_CODES[report.outcome]
 
 
-def _run_check(repo: Path, request: CheckRequest, output: Output, *, require_sandbox: bool) -> CheckReport:
-    """Run the check, with its progress on stderr unless the output is quiet."""
+def write_check_page(output: Output, files: ReportFiles, report: CheckReport, repo: Path) -> None:
+    """Write the page about a check to the files that were asked for, and name them on stderr."""
+    if files.is_empty:
+        return
+    written = files.write(load_check_page(report, repo), find_page_tone(report))
+    for file in written:
+        output.progress_console().print(escape_control(f"wrote {file}"), soft_wrap=True)
+
+
+def _rule_on_options(
+    option: str, reasons: Mapping[str, str], accepted_by: str | None
+) -> tuple[tuple[Acceptance, ...], bool]:
+    """Return what an approver accepted, and whether a person at this terminal can be asked after the checks. Refuse
+    options that accept something where no person can have given them; `option` is the option that gave the reasons."""
+    facts = gather_facts(accepted_by)
+    if not reasons:
+        if accepted_by is not None:
+            raise InputError(
+                "--accepted-by: nothing is accepted", hint="say what and why with --accept or --accept-test-changes"
+            )
+        return (), rule_on_acceptance(facts).method is AcceptanceMethod.INTERACTIVE
+    method = demand_acceptance(option, facts)
+    if method is AcceptanceMethod.INTERACTIVE:
+        return (), True
+    return build_acceptances(reasons, facts.approver, method), False
+
+
+def _run_check(
+    repo: Path, request: CheckRequest, output: Output, reasons: Mapping[str, str] | None, *, require_sandbox: bool
+) -> CheckReport:
+    """Run the check, with its progress on stderr unless the output is quiet. `reasons` are those that the person gave
+    on the command line, by rule; None if nobody is asked about findings."""
+    console = Output(no_color=output.no_color).progress_console()
+    live = LiveChecks(console, interactive=console.is_terminal, verbose=output.verbose)
+    if reasons is not None:
+        questions = AcceptanceQuestions(console, find_login_name(), reasons, pause=live.pause)
+        request = replace(request, ask_acceptance=questions.ask)
     if output.quiet:
         return run_check(repo, request, require_sandbox=require_sandbox)
-    console = output.progress_console()
-    live = LiveChecks(console, interactive=console.is_terminal)
     return run_check(repo, request, live, live.show_live(), require_sandbox=require_sandbox)

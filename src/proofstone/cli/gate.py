@@ -11,7 +11,7 @@ import typer
 from proofstone.app.gate import build_gate_run
 from proofstone.cli.gate_session import GateMode, GateSession, MinutesOption, ModeOption, NoWaitOption, check_minutes
 from proofstone.cli.options import BudgetOption, TokensOption, UsdOption, collect_budget_limits
-from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
+from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, VerboseOption
 from proofstone.cli.task_commands import require_text
 from proofstone.gate.request import GateRequest
 
@@ -109,6 +109,7 @@ def gate(
     repo: RepoOption = Path(),
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
     no_color: NoColorOption = False,
 ) -> int:
     """Run the tasks of a plan, and commit only what passes.
@@ -145,7 +146,7 @@ def gate(
         heldout_files=heldout_files,
         waits_for_person=not no_wait,
     )
-    session = GateSession(Output(json=as_json, quiet=quiet, no_color=no_color), mode, wait=not no_wait)
+    session = GateSession(Output(json=as_json, quiet=quiet, no_color=no_color, verbose=verbose), mode, wait=not no_wait)
     return session.follow(lambda watching, listen: build_gate_run(repo, plan, request, watching, listen=listen))
 
 

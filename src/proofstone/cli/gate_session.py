@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Protocol
 import typer
 
 from proofstone.agents.executors.people import ReadLine, Terminal
-from proofstone.app.gate import record_command, resume_gate
-from proofstone.cli.output import Output
+from proofstone.app.caller import demand_acceptance, gather_facts
+from proofstone.app.gate import judge_criteria, record_command, resume_gate
+from proofstone.check.rules.acceptance import is_reason_sufficient
+from proofstone.cli.output import LineReader, Output, read_typed_line
 from proofstone.cli.process import unmask_interrupts
 from proofstone.cli.render.gate import print_gate, print_task_failures
 from proofstone.cli.render.live_gate import LiveGate
@@ -34,22 +36,18 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-LineReader = Callable[[], str | None]
-"""Returns the next line that the person types; None at the end of input."""
-
 _ANSWERS: Final = {
     QuestionKind.CHECKPOINT: "`done`, or `done: what you decided`",
     QuestionKind.WORK: "`done`",
     QuestionKind.REVIEW: "`approve`, or `reject: why`",
     QuestionKind.FAILURE: "`retry`, `fix: what to do differently`, `skip`, or `investigate`",
+    QuestionKind.ACCEPTANCE: "`accept: why`, `retry`, `fix: what to do differently`, `skip`, or `investigate`",
+    QuestionKind.DISPUTE: "`accept: why`, `reject: why`, or `amend: what applies instead`",
     QuestionKind.COMMIT: "`done`, when you have committed it",
 }
 
 
-def read_typed_line() -> str | None:
-    """Read a line from standard input; None at its end."""
-    line = sys.stdin.readline()
-    return line.strip() if line else None
+_FAILURES: Final = (QuestionKind.FAILURE, QuestionKind.ACCEPTANCE)
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ class TaskQuestions:
 
     def ask_all(self, view: RunView, say: Callable[[str, UserCommand], str]) -> bool:
         """Ask about every task that waits for a person. Return whether anything was answered."""
-        is_answered = False
+        is_answered = bool(view.asks) and self._ask_about_criteria(view)
         for task in list_waiting_tasks(view):
             command = self._ask_about(view, task)
             if command is None:
@@ -72,6 +70,21 @@ class TaskQuestions:
             except InputError as error:
                 self._print_error(error)
         return is_answered
+
+    def _ask_about_criteria(self, view: RunView) -> bool:
+        """Ask about the criteria that nobody has judged. Return whether the person answered."""
+        self._print(f"\n{view.asks}", "bold yellow")
+        while True:
+            self._print("`approve` if all of them hold, or `reject: which does not`; an empty line skips the question")
+            answer = self.read_line()
+            if not answer:
+                return False
+            first, _, rest = require_text("your answer", answer).partition(" ")
+            word, reason = first.rstrip(":").lower(), rest.strip()
+            if word in ("approve", "approved") or (word in ("reject", "rejected") and reason):
+                self._print(judge_criteria(view.run_id, word.startswith("approve"), reason, login_name()))
+                return True
+            self._print(f"`{answer}` is not one of the answers")
 
     def _ask_about(self, view: RunView, task: TaskView) -> UserCommand | None:
         """Return the person's command about the task; None if they give none."""
@@ -86,7 +99,7 @@ class TaskQuestions:
             answer = self.read_line()
             if not answer:
                 return None
-            if ask is QuestionKind.FAILURE and answer.lower() == "investigate":
+            if ask in _FAILURES and answer.lower() == "investigate":
                 print_task_failures(self.console, view, task)
                 continue
             try:
@@ -107,12 +120,16 @@ class TaskQuestions:
                 return UserCommand(UserCommandKind.APPROVED, login_name(), text)
             case QuestionKind.REVIEW, "reject" | "rejected" if text:
                 return UserCommand(UserCommandKind.REJECTED, login_name(), text)
-            case QuestionKind.FAILURE, "retry":
+            case ((QuestionKind.FAILURE | QuestionKind.ACCEPTANCE), "retry"):
                 return UserCommand(UserCommandKind.RETRY, login_name(), text)
-            case QuestionKind.FAILURE, "fix" if text:
+            case ((QuestionKind.FAILURE | QuestionKind.ACCEPTANCE), "fix") if text:
                 return UserCommand(UserCommandKind.RETRY, login_name(), text)
-            case QuestionKind.FAILURE, "skip":
+            case ((QuestionKind.FAILURE | QuestionKind.ACCEPTANCE), "skip"):
                 return self._skip(task)
+            case QuestionKind.ACCEPTANCE, "accept":
+                return _decide(UserCommandKind.ACCEPT, text)
+            case QuestionKind.DISPUTE, ("accept" | "reject" | "amend") as decision:
+                return _decide(UserCommandKind(decision), text)
         self._print(f"`{answer}` is not one of the answers")
         return None
 
@@ -130,6 +147,14 @@ class TaskQuestions:
 
     def _print(self, text: str, style: str = "") -> None:
         self.console.print(escape_control(text), style=style, soft_wrap=True)
+
+
+def _decide(kind: UserCommandKind, reason: str) -> UserCommand:
+    """Return the command that accepts findings or decides a dispute, if a person gives it with a reason."""
+    method = demand_acceptance(kind.value, gather_facts())
+    if not is_reason_sufficient(reason):
+        raise InputError(f"{kind.value}: say why in a few words, behind a colon; it is recorded with your name")
+    return UserCommand(kind, login_name(), reason, method=method)
 
 
 GATE_EXIT_CODES: Final = {
@@ -208,18 +233,20 @@ class GateSession:
                 self.output.print_document(report.model_dump(mode="json"))
             else:
                 sys.stderr.flush()
-                print_gate(self.output.result_console(), report, view)
+                print_gate(self.output.result_console(), report, view, verbose=self.output.verbose)
         return GATE_EXIT_CODES[report.outcome]
 
     def _watch(self, begin: GateRunFactory, note_run: Callable[[str], None]) -> tuple[GateReport, RunView]:
         listen = Terminal() if sys.stdin.isatty() and not self.output.json else None
         console = self.output.progress_console()
-        live = LiveGate(console, interactive=console.is_terminal, can_ask_here=listen is not None)
+        live = LiveGate(
+            console, interactive=console.is_terminal, can_ask_here=listen is not None, verbose=self.output.verbose
+        )
         try:
             with unmask_interrupts(), begin(live, listen) as run, live.show_live():
                 note_run(run.view().run_id)
                 report = run.run()
-                return report, run.view().model_copy(update={"running": False})
+                return report, run.view().model_copy(update={"running": False, "asks": report.asks})
         except KeyboardInterrupt:
             if live.view is not None:
                 message = f"nothing is lost; resume with: {format_resume_command(live.view.run_id)}"

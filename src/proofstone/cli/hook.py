@@ -23,6 +23,7 @@ from proofstone.app.hooks import (
     find_evidence,
     install_hooks,
     read_hooks_status,
+    record_session_start,
     uninstall_hooks,
 )
 from proofstone.check.rules.commit_evidence import AcceptedFinding, CommitEvidence, RecordedCheck
@@ -32,6 +33,7 @@ from proofstone.common.models import Assurance
 from proofstone.common.text import escape_control
 from proofstone.errors import InputError
 from proofstone.git.user_hooks import HOOK_NAMES, HookState
+from proofstone.hooks.agent_sessions import CodingSession
 
 if TYPE_CHECKING:
     from proofstone.git.user_hooks import HookChange
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, help="Make git refuse commits without evidence in your own repository.")
 
 _TASK_VARIABLE = "PROOFSTONE_TASK"
+_CONTINUED = ("resume", "compact")
+"""How agents' programs say that a session is continued."""
 
 
 class HookEvent(StrEnum):
@@ -49,6 +53,7 @@ class HookEvent(StrEnum):
     PRE_COMMIT = "pre-commit"
     PRE_MERGE_COMMIT = "pre-merge-commit"
     PRE_APPLYPATCH = "pre-applypatch"
+    AGENT_START = "agent-start"
     AGENT_STOP = "agent-stop"
 
 
@@ -150,7 +155,8 @@ def run(
         bool, typer.Option("--check", help="Check what is to be committed if evidence is missing.")
     ] = False,
     agent: Annotated[
-        str, typer.Option("--agent", metavar="NAME", help="For agent-stop: the coding agent.", show_default=False)
+        str,
+        typer.Option("--agent", metavar="NAME", help="The coding agent, for its events.", show_default=False),
     ] = "",
 ) -> int:
     """Run a hook. The installed hooks call this command; you can call it in your own hooks:
@@ -159,15 +165,18 @@ def run(
       proofstone hook run pre-commit || exit 1
 
     pre-commit, pre-merge-commit and pre-applypatch look for evidence of the commit that git is about to make, and
-    change nothing. agent-stop reads the message of a coding agent from standard input, runs `proofstone check`, and
-    answers in the format that this agent expects; `proofstone export hooks` writes its configuration.
+    change nothing. agent-start and agent-stop read the message of a coding agent from standard input. agent-start
+    records at which commit the session begins. agent-stop runs `proofstone check` against that commit, and answers in
+    the format that this agent expects. `proofstone export hooks` writes the configuration of both.
 
     Exit code: 0 accepted; 1 refused; 2 undetermined.
     """
+    if event is HookEvent.AGENT_START:
+        return _run_agent_start(agent)
     if event is HookEvent.AGENT_STOP:
         return _run_agent_stop(agent)
     if agent:
-        raise InputError(f"--agent {agent}: only {HookEvent.AGENT_STOP} takes this option")
+        raise InputError(f"--agent {agent}: only {HookEvent.AGENT_START} and {HookEvent.AGENT_STOP} take this option")
     return _run_commit_hook(merging=event is HookEvent.PRE_MERGE_COMMIT, check=check)
 
 
@@ -189,11 +198,11 @@ def _check_now(*, merging: bool, needed_base: str) -> bool:
 
     _print_lines("there is no evidence for this tree yet: checking it now")
     console = Output().progress_console()
-    live = LiveChecks(console, interactive=console.is_terminal)
+    live = LiveChecks(console, interactive=console.is_terminal, verbose=False)
     with live.show_live():
         report = check_pending(Path.cwd(), os.environ, live, merging=merging, needed_base=needed_base)
     if report.outcome is not Outcome.PASSED:
-        print_check_report(console, report)
+        print_check_report(console, report, verbose=False)
     return report.outcome is Outcome.PASSED
 
 
@@ -206,7 +215,10 @@ def _print_remarks(evidence: PendingEvidence) -> None:
         return
     against = f"against {describe_base(evidence.ruling)}"
     if not evidence.ruling.is_against_parent:
-        _print_lines(f"run {check.run_id} passed {against}: that covers more than this commit changes")
+        _print_lines(
+            f"run {check.run_id} passed {against}: what the commits in between added, and this commit breaks or "
+            "removes, was not compared; `proofstone check --staged --base HEAD` compares it"
+        )
     if check.assurance is not Assurance.BUBBLEWRAP:
         _print_lines(
             f"run {check.run_id} passed {against}, at assurance {check.assurance}; `proofstone doctor` says how "
@@ -214,13 +226,16 @@ def _print_remarks(evidence: PendingEvidence) -> None:
         )
     if check.accepted:
         _print_lines(
-            f"run {check.run_id} passed {against}, and somebody accepted", *map(_describe_acceptance, check.accepted)
+            f"run {check.run_id} passed {against}, because a person accepted",
+            *map(_describe_acceptance, check.accepted),
         )
 
 
 def _describe_acceptance(accepted: AcceptedFinding) -> str:
     """Describe an accepted finding on one line, so that no reason can look like a message of Proofstone."""
-    return f"  {accepted.rule or 'what it does to tests'}: {' '.join(accepted.reason.split())}"
+    what = f"{accepted.rule} ({accepted.subject})" if accepted.subject else accepted.rule
+    who = " ".join(accepted.accepted_by.split()) or "an unknown person"
+    return f"  {what}: {' '.join(accepted.reason.split())} ({who}, {accepted.method or 'unknown how'})"
 
 
 def _refusal_lines(evidence: PendingEvidence, *, checked: bool) -> list[str]:
@@ -243,6 +258,18 @@ def _refusal_lines(evidence: PendingEvidence, *, checked: bool) -> list[str]:
                 f"  this tree: {check.outcome} {_describe_time(check)}, by its own settings, and only the base's count"
             )
             lines.append("  to have new settings decide, commit them first; then check without --use-worktree-config")
+        case CommitEvidence.DISPUTED:
+            lines.append("  this tree: somebody disputes a test or a requirement, and no person has decided")
+            lines.append("  `proofstone dispute --list` shows it, and how a person decides")
+        case CommitEvidence.ACCEPTANCE if check is not None:
+            lines.append(
+                f"  this tree: passed {_describe_time(check)}, only because of an acceptance that does not count:"
+            )
+            lines += [f"  {_describe_acceptance(acceptance)}" for acceptance in check.accepted]
+            lines.append(
+                "  `hook.accepts` in the settings says which ways of acceptance count; a person can check it again"
+            )
+            lines.append("  in a terminal, where they are asked about the finding")
         case CommitEvidence.OTHER_BASE if check is not None:
             lines.append(
                 f"  this tree: {check.outcome} {_describe_time(check)}, against {check.base_commit[:12]}, no ancestor"
@@ -271,6 +298,16 @@ def _describe_time(check: RecordedCheck) -> str:
     return f"at {at:%H:%M} on {at:%Y-%m-%d} (run {check.run_id})"
 
 
+def _run_agent_start(agent: str) -> int:
+    """Record the start of a session. Print nothing: an agent's program shows the model what is printed here."""
+    _find_dialect(agent)
+    if _TASK_VARIABLE not in os.environ:
+        event = _read_event()
+        is_new = event.get("source", event.get("trigger")) not in _CONTINUED
+        record_session_start(_parse_session(agent, event), _parse_directory(event), is_new=is_new)
+    return 0
+
+
 def _run_agent_stop(agent: str) -> int:
     from proofstone.hooks.agent_hooks import format_answer
 
@@ -292,12 +329,12 @@ def _run_agent_stop(agent: str) -> int:
 
 
 def _find_dialect(agent: str) -> Dialect:
-    from proofstone.hooks.agent_hooks import DIALECTS, OPENCODE
+    from proofstone.hooks.agent_hooks import ALL_DIALECTS
 
-    dialects = {**DIALECTS, OPENCODE.name: OPENCODE}
-    if agent not in dialects:
-        raise InputError(f"--agent {agent or '(none)'}: no such agent is known", hint=f"one of {', '.join(dialects)}")
-    return dialects[agent]
+    if agent not in ALL_DIALECTS:
+        known = ", ".join(ALL_DIALECTS)
+        raise InputError(f"--agent {agent or '(none)'}: no such agent is known", hint=f"one of {known}")
+    return ALL_DIALECTS[agent]
 
 
 def _read_event() -> dict[str, Any]:
@@ -313,14 +350,23 @@ def _read_event() -> dict[str, Any]:
     return event
 
 
-def _parse_stop(agent: str, event: dict[str, Any]) -> AgentStop:
-    directory = event.get("cwd")
+def _parse_session(agent: str, event: dict[str, Any]) -> CodingSession:
     session = event.get("session_id", event.get("sessionId", ""))
+    return CodingSession(agent, session if isinstance(session, str) else "")
+
+
+def _parse_directory(event: dict[str, Any]) -> Path:
+    directory = event.get("cwd")
+    return Path(directory) if isinstance(directory, str) and directory else Path.cwd()
+
+
+def _parse_stop(agent: str, event: dict[str, Any]) -> AgentStop:
+    session = _parse_session(agent, event)
     again = event.get("stop_hook_active")
     return AgentStop(
-        agent=agent,
-        directory=Path(directory) if isinstance(directory, str) and directory else Path.cwd(),
-        conversation=f"{session} {event.get('agent_id', '')}",
+        session=session,
+        directory=_parse_directory(event),
+        conversation=f"{session.id} {event.get('agent_id', '')}",
         is_continuation=again if isinstance(again, bool) else None,
     )
 

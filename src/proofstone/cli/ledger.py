@@ -99,7 +99,8 @@ def verify(
     It starts after the last verified row, and says so; --full starts at the first row.
 
     It also compares the anchors that earlier runs left in the repositories (refs/proofstone/ledger) and in the state
-    directory. They reveal a truncated ledger, a rewritten chain, or a ledger that was replaced.
+    directory. They reveal a truncated ledger, a rewritten chain, or a ledger that was replaced. Without --home, the
+    repository that you are in is compared too: a ledger that was emptied does not know it any more.
 
     Every bad row, repository and artifact is named; the rest is verified all the same. The line about authentication
     says who could have written the rows.
@@ -109,7 +110,8 @@ def verify(
     from proofstone.app.ledger import verify_ledger
 
     anchors = [read for file in anchor or () for read in _read_anchor_file(file)]
-    result = verify_ledger(home or find_proofstone_home(), anchors, repo or (), full=full)
+    current = find_repository_root(Path.cwd()) if home is None else None
+    result = verify_ledger(home or find_proofstone_home(), anchors, repo or (), full=full, current=current)
     output = Output(json=as_json, no_color=no_color)
     if as_json:
         output.print_document(_document(result))

@@ -60,12 +60,16 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("status", "proofstone.cli.status", "Show the state of a run and what it needs from you", "Follow a run"),
     Command("resume", "proofstone.cli.resume", "Resume a run that stopped", "Follow a run"),
     Command("answer", "proofstone.cli.answer", "Answer the questions of a run", "Follow a run"),
+    Command(
+        "dispute", "proofstone.cli.dispute", "Say that a test or requirement is wrong; a person decides", "Follow a run"
+    ),
     Command("cancel", "proofstone.cli.cancel", "Stop a run for good", "Follow a run"),
     Command("done", "proofstone.cli.done", "Tell a run that you finished what it waits for", "Follow a run"),
     Command("approve", "proofstone.cli.approve", "Approve or reject what waits for you", "Follow a run"),
     Command("amend", "proofstone.cli.amend", "Add a requirement to a run that is under way", "Follow a run"),
     Command("skip", "proofstone.cli.skip", "Accept a task yourself, unverified and uncommitted", "Follow a run"),
     Command("force", "proofstone.cli.force", "Skip every check of a task, in an emergency", "Follow a run"),
+    Command("explain", "proofstone.cli.explain", "Explain the rule of a finding, and what to do about it", "Look back"),
     Command("bundle", "proofstone.cli.bundle", "Show the result of a run and its evidence on one page", "Look back"),
     Command("ledger", "proofstone.cli.ledger", "Verify, show, query and export the evidence", "Look back"),
     Command("record", "proofstone.cli.record", "Write a run as a script that repeats it", "Look back"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -25,14 +25,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "JsonOption",
+    "LineReader",
     "NoColorOption",
     "Output",
     "QuietOption",
     "RepoOption",
     "UsageError",
+    "VerboseOption",
     "escape_control",
     "find_project_root",
+    "read_typed_line",
 ]
+
+LineReader = Callable[[], str | None]
+"""Returns the next line that the person types; None at the end of input."""
 
 RepoOption = Annotated[
     Path,
@@ -45,6 +51,12 @@ RepoOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document; progress goes to stderr.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result, no progress.")]
+VerboseOption = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Print everything: each check with its tests, each step, the figures of the controller."
+    ),
+]
 NoColorOption = Annotated[bool, typer.Option("--no-color", help="Print no colours; NO_COLOR does the same.")]
 
 UsageError = cast(
@@ -54,6 +66,12 @@ UsageError = cast(
 """The exception that typer raises for a wrong command line. Its module differs between releases, its name does not."""
 
 
+def read_typed_line() -> str | None:
+    """Read a line from standard input; None at its end."""
+    line = sys.stdin.readline()
+    return line.strip() if line else None
+
+
 @dataclass(frozen=True)
 class Output:
     """The output options of a command."""
@@ -61,6 +79,7 @@ class Output:
     json: bool = False
     quiet: bool = False
     no_color: bool = False
+    verbose: bool = False
 
     def result_console(self) -> Console:
         """Return the console for results, on stdout. It is silent with `--json`, where `document` is the result."""

@@ -120,14 +120,25 @@ def handle_termination_signals() -> Iterator[SignalRecord]:
 
 @contextmanager
 def unmask_interrupts() -> Iterator[None]:
-    """Raise the `KeyboardInterrupt` that caused a RuntimeError. A signal may arrive just after a lock was released (in
-    `Condition.wait`, for instance); the lock is then released twice, and that error hides the interruption."""
+    """Raise the `KeyboardInterrupt` that another error hides.
+
+    A signal may arrive just after a lock was released (in `Condition.wait`, for instance); the lock is then released
+    twice, which is a RuntimeError. While pydantic builds the schema of a model, it turns every exception into a
+    SchemaError that only quotes the original one.
+    """
     try:
         yield
-    except RuntimeError as error:
-        if isinstance(error.__context__, KeyboardInterrupt):
-            raise error.__context__ from None
+    except Exception as error:
+        if _hides_interrupt(error):
+            raise KeyboardInterrupt from None
         raise
+
+
+def _hides_interrupt(error: Exception) -> bool:
+    if isinstance(error, RuntimeError):
+        return isinstance(error.__context__, KeyboardInterrupt)
+    # The class is named instead of imported: a command that needs no model must not load pydantic for this.
+    return type(error).__name__ == "SchemaError" and KeyboardInterrupt.__name__ in str(error)
 
 
 class WriteGuard(io.FileIO):

@@ -69,7 +69,8 @@ def prove(
     change in the same place must pass. For comparison, the report shows what a gate would say that looks only at the
     exit code of the tests. Then the walls of the sandbox are tested. Nothing outside a temporary folder is touched.
 
-    Exit code: 0 every trick was stopped and every honest change passed; 1 otherwise; 2 bad input.
+    Exit code: 0 every trick was stopped, every honest change passed, and every wall held that the level of your
+    sandbox promises; 1 otherwise; 2 bad input.
     """
     if markdown and as_json:
         raise InputError("--markdown and --json: choose one")

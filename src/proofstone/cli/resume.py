@@ -8,7 +8,7 @@ import typer
 
 from proofstone.cli.gate_session import GateMode, MinutesOption, ModeOption, NoWaitOption, check_minutes
 from proofstone.cli.options import BudgetOption, TokensOption, UsdOption, collect_budget_limits
-from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption
+from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, VerboseOption
 from proofstone.cli.run_kinds import ResumeOptions, match_run, match_whole_run
 from proofstone.cli.task_commands import RunArgument
 from proofstone.errors import InputError
@@ -38,6 +38,7 @@ def resume(
     mode: ModeOption = GateMode.AUTONOMOUS,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
     no_color: NoColorOption = False,
 ) -> int:
     """Resume a run after an answer, an interruption, a crash, a failure, or when its budget was exhausted.
@@ -51,7 +52,7 @@ def resume(
 
     Exit code: that of the command that started the run.
     """
-    output = Output(json=as_json, quiet=quiet, no_color=no_color)
+    output = Output(json=as_json, quiet=quiet, no_color=no_color, verbose=verbose)
     match = match_run(run) if retry else match_whole_run(run)
     if (retry or note) and match.kind.no_retry_reason:
         raise InputError(

@@ -12,6 +12,7 @@ import typer
 
 from proofstone.agents.executors.people import ReadLine
 from proofstone.app.pipeline import PIPELINE_RUNS, PipelineRequest, build_pipeline_run, resume_pipeline
+from proofstone.app.report_pages import read_committed_diff
 from proofstone.cli.approval_questions import ApprovalQuestions
 from proofstone.cli.gate_session import GATE_EXIT_CODES, MinutesOption, check_minutes
 from proofstone.cli.options import (
@@ -23,8 +24,7 @@ from proofstone.cli.options import (
     read_goal,
     refuse_unquoted_words,
 )
-from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
-from proofstone.cli.render.bundle import render_html
+from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, VerboseOption
 from proofstone.cli.render.live_pipeline import LivePipeline
 from proofstone.cli.render.pipeline import print_pipeline_report
 from proofstone.cli.session import AgentRunSession
@@ -36,6 +36,7 @@ from proofstone.machine.files import write_atomic
 from proofstone.pipeline.bundle_builder import build_bundle
 from proofstone.pipeline.journal import PipelineObserver
 from proofstone.pipeline.models.run import ApprovalRequest, RunMode, RunReport
+from proofstone.pipeline.rules.bundle_page import render_bundle_html
 from proofstone.pipeline.run import AskApproval, PipelineRun
 
 app = typer.Typer(add_completion=False)
@@ -137,6 +138,7 @@ def run(
     repo: RepoOption = Path(),
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
     no_color: NoColorOption = False,
 ) -> int:
     """Build a feature: research, specify, design, plan, implement, check and review it.
@@ -189,7 +191,7 @@ def run(
         by=login_name(),
     )
     text = read_goal(request, request_file, _METAVAR)
-    output = Output(json=as_json, quiet=quiet, no_color=no_color)
+    output = Output(json=as_json, quiet=quiet, no_color=no_color, verbose=verbose)
     return _follow(
         output, lambda live, ask, listen: build_pipeline_run(repo, text, run_request, live, ask, listen=listen)
     )
@@ -206,7 +208,7 @@ def resume_pipeline_run(output: Output, run_id: str, request: PipelineRequest) -
 def _follow(output: Output, begin: PipelineRunFactory) -> int:
     session = AgentRunSession(output, "run", resume_prefix="proofstone resume")
     console = output.progress_console()
-    live = LivePipeline(console, interactive=console.is_terminal, can_ask_here=session.can_ask)
+    live = LivePipeline(console, interactive=console.is_terminal, can_ask_here=session.can_ask, verbose=output.verbose)
 
     def ask(request: ApprovalRequest) -> tuple[str, str] | None:
         """Ask at this terminal, if there is one."""
@@ -228,7 +230,10 @@ def run_and_write_page(run: PipelineRun) -> RunReport:
     """Run to the end, and write the evidence as a page next to the engine's files."""
     report = run.run()
     bundle = build_bundle(run.context.ledger, run.run_id)
-    write_atomic(run.folder / "evidence-bundle.html", render_html(bundle).encode())
+    page = render_bundle_html(
+        bundle, read_committed_diff(bundle.subject.repository, bundle.history, bundle.changed_paths)
+    )
+    write_atomic(run.folder / "evidence-bundle.html", page.encode("utf-8", "backslashreplace"))
     return report
 
 
@@ -237,7 +242,7 @@ def _print_result(output: Output, report: RunReport) -> int:
         output.print_document(report.model_dump(mode="json"))
     else:
         sys.stderr.flush()
-        print_pipeline_report(output.result_console(), report)
+        print_pipeline_report(output.result_console(), report, verbose=output.verbose)
     return GATE_EXIT_CODES[report.outcome]
 
 

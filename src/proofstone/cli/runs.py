@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,8 +12,12 @@ from proofstone.app.runs import list_recent_runs
 from proofstone.cli.output import JsonOption, NoColorOption, Output
 from proofstone.cli.render.tables import print_runs
 from proofstone.cli.run_kinds import KINDS_BY_COMMAND, run_document
-from proofstone.errors import InputError
+from proofstone.common.text import escape_control
+from proofstone.errors import InputError, LedgerCorruptError
 from proofstone.git.repository import find_repository_root
+from proofstone.runtime.run_index import RunSummary
+
+_MAX_UNREADABLE = 3
 
 app = typer.Typer(add_completion=False)
 
@@ -43,15 +48,35 @@ def runs(
             raise InputError(f"--kind {command}: no such kind of run", hint=f"one of {', '.join(KINDS_BY_COMMAND)}")
     repository = _require_repository() if here else None
     references = list_recent_runs(commands, limit + 1, repository)
-    views = [KINDS_BY_COMMAND[run.command].runs.read_view(run.run_id) for run in references[:limit]]
+    views: list[RunSummary[Any]] = []
+    unreadable: dict[str, LedgerCorruptError] = {}
+    for run in references[:limit]:
+        try:
+            views.append(KINDS_BY_COMMAND[run.command].runs.read_view(run.run_id))
+        except LedgerCorruptError as error:
+            unreadable[run.run_id] = error
     more = len(references) > limit
     output = Output(json=as_json, no_color=no_color)
     if as_json:
-        output.print_document({"runs": [run_document(view) for view in views], "more": more})
+        problems = [{"run_id": run_id, "reason": error.message} for run_id, error in unreadable.items()]
+        output.print_document({"runs": [run_document(view) for view in views], "unreadable": problems, "more": more})
         return
-    print_runs(output.result_console(), views, show_repository=not here)
+    if views or not unreadable:
+        print_runs(output.result_console(), views, show_repository=not here)
+    _print_unreadable(output, tuple(unreadable.values()))
     if more:
         output.result_console().print("there are more runs: raise --limit")
+
+
+def _print_unreadable(output: Output, errors: Sequence[LedgerCorruptError]) -> None:
+    """Print the first errors on stderr, and how many more there are."""
+    console = output.progress_console()
+    for error in errors[:_MAX_UNREADABLE]:
+        console.print(escape_control(f"proofstone: {error.message}"), soft_wrap=True)
+    if len(errors) > _MAX_UNREADABLE:
+        console.print(f"proofstone: {len(errors) - _MAX_UNREADABLE} more runs cannot be read", soft_wrap=True)
+    if errors:
+        console.print(f"hint: {errors[0].hint}", soft_wrap=True)
 
 
 def _require_repository() -> Path:

@@ -16,7 +16,6 @@ import typer
 from proofstone.agents.executors.people import ReadLine
 from proofstone.agents.roles.models.solve_messages import FinalStatus
 from proofstone.app.solve import SOLVE_RUNS, SolveRequest, build_solve_run, resume_solve_run
-from proofstone.cli.gate_session import read_typed_line
 from proofstone.cli.options import (
     BudgetOption,
     ResumeOption,
@@ -28,7 +27,15 @@ from proofstone.cli.options import (
     read_goal,
     refuse_unquoted_words,
 )
-from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
+from proofstone.cli.output import (
+    JsonOption,
+    NoColorOption,
+    Output,
+    QuietOption,
+    RepoOption,
+    VerboseOption,
+    read_typed_line,
+)
 from proofstone.cli.render.live_solve import LiveSolve
 from proofstone.cli.render.solve import print_solve_report
 from proofstone.cli.render.solve_page import render_markdown, render_svg_plot
@@ -119,6 +126,7 @@ def solve(
     repo: RepoOption = Path(),
     as_json: JsonOption = False,
     quiet: QuietOption = False,
+    verbose: VerboseOption = False,
     no_color: NoColorOption = False,
 ) -> int:
     """Pursue a goal in rounds; each plan builds on the result of the last.
@@ -147,7 +155,7 @@ def solve(
     Exit code: 0 accepted; 1 partial or abandoned; 2 bad input; 3 a question is waiting; 4 the budget is exhausted;
     130 interrupted. Nothing is lost: --resume continues, even after a crash.
     """
-    output = Output(json=as_json, quiet=quiet, no_color=no_color)
+    output = Output(json=as_json, quiet=quiet, no_color=no_color, verbose=verbose)
     telling = SolveOutput(output, plot, svg, report)
     refuse_unquoted_words("solve", goal, context.args)
     _refuse_several(goal, goal_file, resume, show)
@@ -212,7 +220,9 @@ class SolveOutput:
             self.output.print_document(report.model_dump(mode="json"))
         else:
             sys.stderr.flush()
-            print_solve_report(self.output.result_console(), report, self.plot, self.report)
+            print_solve_report(
+                self.output.result_console(), report, self.plot, self.report, verbose=self.output.verbose
+            )
         # Write files last: if that fails, the result has been printed already.
         again = f"name another file: proofstone solve --show {report.run_id}"
         if self.svg is not None:
@@ -238,7 +248,7 @@ def resume_solve_command(telling: SolveOutput, run_id: str, request: SolveReques
 def _follow(telling: SolveOutput, begin: SolveRunFactory) -> int:
     session = AgentRunSession(telling.output, "solve")
     console = telling.output.progress_console()
-    live = LiveSolve(console, interactive=console.is_terminal)
+    live = LiveSolve(console, interactive=console.is_terminal, verbose=telling.output.verbose)
 
     def ask(question: str) -> str:
         """Ask at this terminal; an empty line gives no answer."""

@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
+from proofstone.app.check import CHECK_RUNS
 from proofstone.app.context import ensure_private_home
 from proofstone.app.telemetry import export_run, read_run_agents, read_run_cost
+from proofstone.cli.check import write_check_page
 from proofstone.cli.output import JsonOption, NoColorOption, Output
 from proofstone.cli.render.cost import print_cost
-from proofstone.cli.run_kinds import KINDS_BY_COMMAND, match_run, show_run
+from proofstone.cli.report_files import HtmlOption, MarkdownOption, ReportFiles
+from proofstone.cli.run_kinds import KINDS_BY_COMMAND, RunMatch, match_run, show_run
 from proofstone.cli.task_commands import require_text
 from proofstone.common.text import escape_control
 from proofstone.errors import InputError
@@ -40,6 +43,8 @@ def status(
             show_default=False,
         ),
     ] = None,
+    html_file: HtmlOption = None,
+    md_file: MarkdownOption = None,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
 ) -> None:
@@ -48,6 +53,8 @@ def status(
     Each question comes with the commands that answer it. Without RUN, it shows the last run of this repository. For a
     run of `proofstone check`, `run`, `verify-plan` or `solve` it shows the report. If agents must confirm that they
     understand their task, a table shows the state of each.
+
+    --html and --md write the report of a check as a page, like the same options of `proofstone check`.
 
     --cost and --otlp take any run in the ledger, even one that is under way or was interrupted. A value that was not
     reported is `unknown`: a model that reports no usage is not free.
@@ -61,7 +68,25 @@ def status(
         _export(output, _find_run(run), require_text("--otlp", otlp))
     else:
         match = match_run(run, KINDS_BY_COMMAND)
+        if html_file is not None or md_file is not None:
+            _write_page(output, match, html_file, md_file)
+            return
         show_run(output, match, read_run_agents(match.run_id))
+
+
+def _write_page(output: Output, match: RunMatch, html: Path | None, markdown: Path | None) -> None:
+    """Write the report of a check as a page."""
+    if match.kind.command != CHECK_RUNS.command:
+        raise InputError(
+            f"--html and --md: {match.run_id} is a run of `proofstone {match.kind.command}`, not a check",
+            hint=f"`proofstone bundle {match.run_id} --html FILE` writes the page of a run of the pipeline or the gate",
+        )
+    repository = Path(CHECK_RUNS.read_view(match.run_id).setup.repository)
+    files = ReportFiles.check(html, markdown, repository, as_json=output.json)
+    report = CHECK_RUNS.read_report(match.run_id)
+    if report is None:
+        raise InputError(f"{match.run_id}: has no report, because it did not finish", hint="check again")
+    write_check_page(output, files, report, repository)
 
 
 def _show_cost(output: Output, run_id: str) -> None:

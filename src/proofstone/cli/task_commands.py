@@ -6,13 +6,13 @@ and is refused.
 
 from __future__ import annotations
 
-import getpass
 import os
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
+from proofstone.app.caller import find_login_name
 from proofstone.app.gate import find_run, find_task, read_run_view, record_command
 from proofstone.cli.output import Output
 from proofstone.common.text import escape_control
@@ -95,10 +95,7 @@ def build_override(
 
 def login_name() -> str:
     """Return the login name of the person, or their user id."""
-    try:
-        return require_text("your login name", getpass.getuser())
-    except (KeyError, OSError):
-        return f"uid {os.getuid()}"
+    return require_text("your login name", find_login_name())
 
 
 def require_text(what: str, text: str) -> str:

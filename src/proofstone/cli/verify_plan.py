@@ -21,7 +21,6 @@ from proofstone.app.plan_gate import (
     build_plan_gate_run,
     resume_plan_gate,
 )
-from proofstone.cli.gate_session import read_typed_line
 from proofstone.cli.options import (
     BudgetOption,
     ResumeOption,
@@ -31,7 +30,7 @@ from proofstone.cli.options import (
     collect_backend_specs,
     collect_budget_limits,
 )
-from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
+from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, read_typed_line
 from proofstone.cli.render.plan_gate import LivePlanGate, print_plan_report
 from proofstone.cli.session import AgentRunSession, refuse_missing_folder
 from proofstone.cli.task_commands import login_name, refuse_executors, require_text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -33,10 +33,14 @@ class Outcome(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     UNVERIFIABLE = "unverifiable"
+    NOTHING_TO_CHECK = "nothing-to-check"
+    """The work tree equals its base. Nothing was proven, and there is no confidence."""
+    NEEDS_DECISION = "needs-decision"
+    """The author disputes a finding, a test or a requirement, and a person must decide."""
 
 
 class Confidence(StrEnum):
-    """The confidence in a whole outcome; the rule is in `check.rules.outcome`."""
+    """The confidence in an outcome that passed or failed; the rule is `rate_confidence`."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -47,6 +51,80 @@ class Confidence(StrEnum):
         """Return the lowest of several levels, or None if there are none."""
         strongest_first = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
         return max(levels, key=strongest_first.index, default=None)
+
+
+class ConfidenceReason(FrozenModel):
+    """One reason why a confidence is not high."""
+
+    reason: str
+    remedy: str = ""
+    """What would remove the reason; empty if nothing that the reader can do would."""
+
+    def __str__(self) -> str:
+        """Return the reason and its remedy in one line."""
+        return f"{self.reason}; to raise it: {self.remedy}" if self.remedy else self.reason
+
+
+class ConfidenceRating(NamedTuple):
+    """A confidence, and why it is not higher."""
+
+    confidence: Confidence | None
+    """None if there is nothing to be confident about: nothing was checked, or the run has not ended."""
+    reasons: tuple[ConfidenceReason, ...] = ()
+
+
+def rate_confidence(
+    low: Iterable[str | ConfidenceReason] = (), medium: Iterable[str | ConfidenceReason] = ()
+) -> ConfidenceRating:
+    """Return the confidence that follows from what speaks against it.
+
+    This is the one rule for checks, tasks and runs: any reason in `low` makes it low, else any reason in `medium` makes
+    it medium, else it is high.
+    """
+    for confidence, reasons in ((Confidence.LOW, low), (Confidence.MEDIUM, medium)):
+        if kept := tuple(dict.fromkeys(map(as_reason, reasons))):
+            return ConfidenceRating(confidence, kept)
+    return ConfidenceRating(Confidence.HIGH)
+
+
+def as_reason(reason: str | ConfidenceReason) -> ConfidenceReason:
+    """Return a reason without a remedy for a plain text."""
+    return ConfidenceReason(reason=reason) if isinstance(reason, str) else reason
+
+
+class AcceptanceMethod(StrEnum):
+    """How a person accepted a finding."""
+
+    INTERACTIVE = "interactive"
+    """The person answered a question at a terminal that named the finding."""
+    SETTING = "setting"
+    """The settings of the base accept it."""
+    APPROVER = "approver"
+    """The caller passed the identity of an approver, as CI does."""
+
+
+class Acceptance(FrozenModel):
+    """A person's acceptance of the findings of one rule."""
+
+    rule: str
+    reason: str
+    accepted_by: str
+    """Who accepted it: a user name, an approver's identity, or the settings file and commit."""
+    method: AcceptanceMethod
+    subject: str = ""
+    """The test or file to which it is limited; empty if it covers all findings of the rule."""
+
+
+class VerdictDispute(FrozenModel):
+    """An agent's claim that a test, a requirement or a finding is wrong. It changes no verdict; a person decides."""
+
+    subject: str
+    """What is disputed: a test id, a rule of a finding, or a requirement."""
+    claim: str
+    """Why it is wrong, in the words of the one who disputes it."""
+    raised_by: str = ""
+    id: str = ""
+    """Names a dispute in the ledger, for the decision about it; empty for a dispute of an executor."""
 
 
 class Severity(StrEnum):
@@ -98,6 +176,7 @@ class Finding(FrozenModel):
     rule: str
     severity: Severity
     detail: str
+    """What was found, in one line. Further lines name the tests that it is about, or quote the error."""
     fix: str
     """What an honest author would do."""
     path: str | None = None
@@ -108,6 +187,13 @@ class Finding(FrozenModel):
     before: str | None = None
     after: str | None = None
     """The text before and after the change, where that explains the finding best."""
+    tests: tuple[str, ...] = ()
+    """Ids of the tests that the finding is about. One finding names all tests that fail for the same reason."""
+
+    @property
+    def headline(self) -> str:
+        """The first line of the detail. Further lines name tests, or quote an error."""
+        return self.detail.partition("\n")[0]
 
 
 class Diagnostic(FrozenModel):

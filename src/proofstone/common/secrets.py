@@ -246,8 +246,9 @@ _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:[\s\"'`+,;\\()]|\\[nr]|[br]?[\"'])*"
     r"(?:(?:Proc-Type|DEK-Info|Version|Comment): ?[^\n\\]*(?:[\s\"'\\]|\\n)*)*"
-    r"([A-Za-z0-9+/=]{40,})"
+    r"(?=[A-Za-z0-9+/=]{40})([A-Za-z0-9+/=\s\"'`,;\\()]{40,4096})"
 )
+_KEY_LINE: Final = re.compile(r"[A-Za-z0-9+/=]{20,}")
 _SAMPLE: Final = re.compile(r"example|dummy|fake|placeholder|sample|x{6}|0{8}|1234567|abcdef", re.IGNORECASE)
 _RANDOM_BITS: Final = 3.0
 """The entropy in bits per character from which a token looks random; words and repeated letters have less."""
@@ -261,7 +262,9 @@ def find_known_secrets(text: str) -> Iterator[KnownSecret]:
         if not _SAMPLE.search(match[0]) and _entropy(match[0]) >= _RANDOM_BITS:
             yield KnownSecret(text.count("\n", 0, match.start()) + 1, kind)
     for match in _PRIVATE_KEY.finditer(text):
-        if not _SAMPLE.search(match[1][:40]) and _entropy(match[1]) >= _RANDOM_KEY_BITS:
+        # The whole body counts: the first line of an OpenSSH key is the same in all keys and mostly zeros.
+        body = "".join(_KEY_LINE.findall(match[1]))
+        if not _SAMPLE.search(body[:40]) and _entropy(body) >= _RANDOM_KEY_BITS:
             yield KnownSecret(text.count("\n", 0, match.start()) + 1, "private key")
 
 

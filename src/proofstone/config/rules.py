@@ -81,6 +81,7 @@ SETTING_RULES: Final[Mapping[str, SettingRule]] = {
     "check.optional": SettingRule(WeakerChange.ADDED, globs=True),
     "check.max_file_kb": SettingRule(WeakerChange.HIGHER),
     "check.flaky_reruns": SettingRule(WeakerChange.HIGHER),
+    "check.accept": SettingRule(WeakerChange.ADDED),
     "check.large": SettingRule(WeakerChange.REMOVED, globs=True),
     "environment.include": SettingRule(WeakerChange.ADDED, ConsentRule.EACH, globs=True),
     "environment.setup": SettingRule(WeakerChange.ADDED, ConsentRule.WHOLE),
@@ -104,6 +105,7 @@ SETTING_RULES: Final[Mapping[str, SettingRule]] = {
     "limits.output_mb": SettingRule(WeakerChange.LOWER),
     "limits.slots": _NEUTRAL_RULE,
     "limits.cache_gb": _NEUTRAL_RULE,
+    "hook.accepts": SettingRule(WeakerChange.ADDED),
     "gate.executor": _NEUTRAL_RULE,
     "gate.architect": _JUDGE_RULE,
     "gate.slots": _NEUTRAL_RULE,
@@ -205,7 +207,7 @@ def report_weakened_settings(
             detail=_describe_weakening(weakening.setting),
             before=f"{weakening.setting} = {written(weakening.old)}",
             after=f"{weakening.setting} = {written(weakening.new)}",
-            fix="restore the old value; if the new one is intended, accept the finding by its rule, weakened-settings",
+            fix="restore the old value: a change must not loosen its own checks",
         )
         for weakening in weakenings
     ]
@@ -272,6 +274,9 @@ def _covers(known: Sequence[object], entries: Sequence[object], *, globs: bool) 
 
 
 def _entries(value: object) -> Sequence[object]:
+    """Return the entries of a list, or the pairs of a table."""
+    if isinstance(value, Mapping):
+        return [*value.items()]
     return value if isinstance(value, list | tuple) else ()
 
 
@@ -299,14 +304,21 @@ def _describe_weakening(setting: str) -> str:
 
 _AGENT_VARIABLES: Final[Mapping[str, str]] = {
     "CLAUDECODE": "Claude Code",
+    "CLAUDE_CODE_ENTRYPOINT": "Claude Code",
     "CODEX_SANDBOX": "Codex",
+    "CODEX_SANDBOX_NETWORK_DISABLED": "Codex",
     "CODEX_THREAD_ID": "Codex",
+    "CODEX_CI": "Codex",
     "GEMINI_CLI": "Gemini CLI",
     "QWEN_CODE": "Qwen Code",
     "OPENCODE": "opencode",
     "COPILOT_CLI": "Copilot CLI",
     "CURSOR_AGENT": "Cursor",
     "GOOSE_TERMINAL": "goose",
+    "CLINE_ACTIVE": "Cline",
+    "AUGMENT_AGENT": "Augment",
+    "ANTIGRAVITY_AGENT": "Antigravity",
+    "AI_AGENT": "a coding agent",
     "PROOFSTONE_TASK": "an executor of Proofstone",
 }
 """Variables that coding agents set for the commands that they run."""

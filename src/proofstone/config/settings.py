@@ -55,16 +55,25 @@ VariableName = Annotated[
 VariableValue = Annotated[str, Field(strict=True, pattern=rf"^{_TEXT}*$", title="a text")]
 Revision = Annotated[
     str,
-    Field(strict=True, pattern=r"^[^-\s\x00][^\s\x00]*$", title="a git revision such as `HEAD`, `main` or `v1.2`"),
+    Field(strict=True, pattern=r"^(?:[^-\s\x00][^\s\x00]*)?$", title="a git revision such as `HEAD`, `main` or `v1.2`"),
 ]
+
+
+AcceptedRule = Annotated[
+    str, Field(strict=True, pattern=r"^[a-z][a-z0-9-]*$", title="the rule of a finding that a person may accept")
+]
+AcceptedReason = Annotated[str, Field(strict=True, pattern=rf"^\s*{_TEXT}{{8,}}$", title="a reason in a few words")]
+AcceptanceKind = Literal["interactive", "setting", "approver"]
 
 
 class CheckSettings(SettingsModel):
     """What `proofstone check` compares and runs."""
 
     base: Revision = Field(
-        default="HEAD",
-        description="The revision that a change is compared with: a branch, tag or commit.",
+        default="",
+        description="The revision that a change is compared with: a branch, tag or commit. If empty, Proofstone "
+        "chooses it: in a coding agent's session the commit at which the session began, else the commit at which HEAD "
+        "left its upstream, the remote's default branch or the local main or master, else HEAD.",
     )
     verify: tuple[Command, ...] = Field(
         default=(),
@@ -101,6 +110,11 @@ class CheckSettings(SettingsModel):
                 raise ValueError(f"{command!r} {VACUOUS_REASON}")
         return commands
 
+    accept: Mapping[AcceptedRule, AcceptedReason] = Field(
+        default={},
+        description="Rules of findings that you accept in every check, each with your reason. Only the base's settings "
+        "count, also with `--use-worktree-config`. A check that passes with it has at most medium confidence.",
+    )
     large: tuple[PathGlob, ...] = Field(
         default=(),
         description="Additional paths whose change counts as high-risk and gets the strictest tier of checks.",
@@ -365,6 +379,17 @@ class GateSettings(SettingsModel):
     )
 
 
+class HookSettings(SettingsModel):
+    """What the commit hooks of `proofstone hook` count as evidence."""
+
+    accepts: tuple[AcceptanceKind, ...] = Field(
+        default=("interactive",),
+        description="How a finding may have been accepted for the check to count as evidence for a commit: "
+        "`interactive` at a terminal, by a `setting` of the base (`check.accept`), or by an `approver` "
+        "(`--accepted-by`).",
+    )
+
+
 class SolveSettings(SettingsModel):
     """How `proofstone solve` pursues a goal."""
 
@@ -435,6 +460,7 @@ class Settings(SettingsModel):
     tests: TestSettings = TestSettings()
     sandbox: SandboxSettings = SandboxSettings()
     limits: LimitSettings = LimitSettings()
+    hook: HookSettings = HookSettings()
     gate: GateSettings = GateSettings()
     solve: SolveSettings = SolveSettings()
     run: RunSettings = RunSettings()

@@ -48,6 +48,11 @@ def make_visible(text: str) -> str:
     return "".join(char if char.isprintable() else _escape_char(char) for char in " ".join(text.split()))
 
 
+def show_line(text: str) -> str:
+    """Return a line with its spaces and tabs, and with invisible characters written as escapes."""
+    return "".join(char if char.isprintable() or char == "\t" else _escape_char(char) for char in text)
+
+
 def _mapping_lines(values: Mapping[str, YamlValue], indent: str) -> Iterator[str]:
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
@@ -108,11 +113,11 @@ _MARKER: Final = re.compile(r"^(?:[-+=:]|\d+(?=[.)]))")
 def block_quote(text: str) -> str:
     """Return the text as a block quote. No line of it starts another block, and none ends the quote."""
     lines = (escape_markdown(line) for line in text.strip().splitlines())
-    return "\n".join(f"> {_escape_marker(line)}".rstrip() for line in lines) or ">"
+    return "\n".join(f"> {escape_line_start(line)}".rstrip() for line in lines) or ">"
 
 
 def bullet_list(texts: Iterable[str]) -> str:
-    return "\n".join(f"- {_escape_marker(escape_markdown(text))}" for text in texts)
+    return "\n".join(f"- {escape_line_start(escape_markdown(text))}" for text in texts)
 
 
 def join_code_spans(names: Iterable[str], otherwise: str = "none") -> str:
@@ -144,7 +149,8 @@ def format_ranges(numbers: Iterable[int]) -> str:
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
 
 
-def _escape_marker(line: str) -> str:
+def escape_line_start(line: str) -> str:
+    """Return a line of Markdown that begins no list, rule or underlined heading."""
     match = _MARKER.match(line)
     if match is None:
         return line

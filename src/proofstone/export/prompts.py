@@ -45,6 +45,7 @@ ABILITY_BY_TOOL: Final[Mapping[Tool, Ability]] = {
     Tool.MEMORY_SEARCH: Ability.SEARCH,
     Tool.WEB_SEARCH: Ability.WEB,
     Tool.WEB_FETCH: Ability.WEB,
+    Tool.DISPUTE: Ability.RUN,
 }
 """The ability that replaces each tool of Proofstone. Elsewhere only a shell reads the history, and a memory consists of
 files.

@@ -29,7 +29,7 @@ from proofstone.common.secrets import is_secret_path
 from proofstone.gate.context import GateContext
 from proofstone.gate.execution import AttemptStoppedError
 from proofstone.gate.models import AttemptApproved, AttemptFailed, Evidence, ReviewEscalated, TaskRecord
-from proofstone.gate.rules.pass_rule import find_unmet_by_architects
+from proofstone.gate.rules.pass_rule import describe_added_file, find_unmet_by_architects
 from proofstone.git.checkout import render_diff
 from proofstone.machine.files import remove_folder
 from proofstone.plans.models import PlanTask
@@ -104,7 +104,11 @@ class ArchitectReviewer:
             base_commit=evidence.base_commit,
             action=task.action,
             done=task.done,
-            files=task.files,
+            files=self.gate.journal.original_plan.get_task(task.id).files,
+            files_added=(
+                *map(describe_added_file, evidence.added_files),
+                *(f"{path} was asked for by the executor and granted by rule" for path in evidence.granted),
+            ),
             claim=record.claim,
             diff=self._show_diff(evidence),
             checks=(*verify, *passed),

@@ -22,22 +22,29 @@ from proofstone.agents.roles.models.gate import (
 )
 from proofstone.check.context import CheckRequest
 from proofstone.check.models import CheckReport
+from proofstone.check.rules.acceptance import build_acceptances, expand_test_changes
 from proofstone.check.rules.file_requests import grant_files
+from proofstone.check.rules.protected import find_roles
 from proofstone.check.run import CheckRun
-from proofstone.common.models import ChangeKind, Finding
+from proofstone.common.models import Acceptance, AcceptanceMethod, ChangeKind, Finding, Phase, Verdict
+from proofstone.common.risk import PathChange, Risk, assess_risk
 from proofstone.errors import RepositoryError
 from proofstone.faults import fault_point
 from proofstone.gate.context import GateContext, GateJournal
 from proofstone.gate.models import AttemptChecked, AttemptFailed, Evidence, GateSetup, TaskRecord
 from proofstone.gate.rules import pass_rule
+from proofstone.gate.rules.criterion_commands import find_commands_of_criteria
+from proofstone.gate.rules.judgements import list_added_files
 from proofstone.gate.rules.pass_rule import build_evidence, classify_failure, find_unmet_by_checks
 from proofstone.gate.rules.questions import build_task_message
 from proofstone.gate.rules.state_machine import starts_clean
 from proofstone.git.commit import CommitIdentity, CommitIntent, find_branch_tip, to_ref, write_commit
 from proofstone.git.merge import CleanMerge, MergeConflict, merge_trees
+from proofstone.git.objects import read_files_at
 from proofstone.git.repository import Repository
 from proofstone.git.snapshot import Snapshot, snapshot_of_tree
 from proofstone.git.store import pin
+from proofstone.ledger.models import CheckRow
 from proofstone.machine.files import remove_folder
 from proofstone.plans.models import PlanTask
 
@@ -81,16 +88,17 @@ class AttemptChecker:
         allowed = _find_allowed_files(task, claim, frozen)
         request = CheckRequest(
             tree=frozen,
-            verify=task.verify,
+            verify=(*task.verify, *find_commands_of_criteria(task.done, task.verify)),
             must_pass=task.must_pass,
             files=(*task.files, *allowed),
             heldout=task.heldout,
             heldout_files=Path(folder) if task.heldout and (folder := gate.setup.heldout_files) else None,
             verify_seconds=gate.verify_seconds(record),
             flaky_allowed=task.flaky_allowed,
-            accept_test_changes=task.test_changes,
+            accepted=(*record.accepted, *_accept_declared_changes(gate, task)),
         )
         run = CheckRun(world, request)
+        unstable = self._find_earlier_failures(task.id, run.subject.snapshot.tree)
         report = run.run_checks()
         remove_folder(scratch)
         evidence = build_evidence(
@@ -101,6 +109,8 @@ class AttemptChecker:
             touched=_touched_paths(frozen),
             large=run.is_large,
             allowed=allowed,
+            added=list_added_files(task.id, gate.journal.amendments),
+            unstable=unstable,
             continued=not starts_clean(record.attempt) or gate.setup.hooks == "run",
         )
         unmet = find_unmet_by_checks(evidence)
@@ -109,13 +119,32 @@ class AttemptChecker:
         rules = pass_rule.review_evidence(task, evidence, report.findings, deleted=_deleted_paths(frozen))
         return AttemptChecked(evidence=evidence, commit=self._write_candidate(task, onto, report), rules=rules)
 
+    def _find_earlier_failures(self, task_id: str, tree: str) -> dict[str, str]:
+        """Return the checks that failed on this very tree in an earlier attempt, with a sentence about each.
+
+        A failure from before a person's retry or acceptance does not count: the person may have repaired the machine
+        since, or has accepted the finding that failed it.
+        """
+        since = self.gate.journal.find_last_human_decision(task_id)
+        rows = self.gate.context.ledger.read(
+            CheckRow, run_id=self.gate.context.run_id, task_id=task_id, tree=tree, after=since
+        )
+        return {
+            stored.row.check_name: f"{stored.row.check_name} failed on this very tree in attempt {stored.row.attempt} "
+            "and passes now: it is flaky, so its pass proves nothing"
+            for stored in rows
+            if stored.row.phase is Phase.AFTER and stored.row.state is Verdict.FAIL
+        }
+
     def _write_candidate(self, task: PlanTask, onto: str, report: CheckReport) -> str:
         """Write the commit that will be published if it is approved. No branch refers to it yet."""
         setup = self.gate.setup
         intent = CommitIntent(
             tree=report.tree,
             parent=onto,
-            message=build_task_message(self.gate.plan, task, report.changed, run_id=self.gate.context.run_id),
+            message=build_task_message(
+                self.gate.plan, task, report.changed, run_id=self.gate.context.run_id, accepted=report.accepted
+            ),
             author=CommitIdentity(setup.author_name, setup.author_email),
             date=f"{int(datetime.now(UTC).timestamp())} +0000",
         )
@@ -124,14 +153,35 @@ class AttemptChecker:
         return commit
 
 
+def _accept_declared_changes(gate: GateContext, task: PlanTask) -> tuple[Acceptance, ...]:
+    """Return what the plan accepts by the attribute `test-changes`. It counts as a setting of the base, so only if the
+    base holds exactly this plan: what an agent planned in this run accepts nothing."""
+    root, setup = gate.context.repository.root, gate.setup
+    if not task.test_changes or not gate.plan_file.is_relative_to(root):
+        return ()
+    path = str(gate.plan_file.relative_to(root))
+    committed = read_files_at(gate.context.repository.git, setup.base_commit, (path,)).get(path)
+    if committed is None or committed != gate.context.artifacts.read(setup.plan_artifact):
+        return ()
+    source = f"{path} at {setup.base_commit[:12]}"
+    return build_acceptances(expand_test_changes(task.test_changes), source, AcceptanceMethod.SETTING)
+
+
 def _find_allowed_files(task: PlanTask, claim: ExecutorResult, frozen: Snapshot) -> tuple[str, ...]:
-    """Return the undeclared files that the executor asked for and may change. An `__init__.py` must be new."""
+    """Return the undeclared files that the executor asked for and may change. An `__init__.py`, a protected file and a
+    🔴 file must be new: what exists already is the plan author's to declare.
+    """
     kinds = {path.path: path.kind for path in frozen.change.paths}
     granted_paths = grant_files(claim.files_requested, task.files)
     new = [path for path in granted_paths if kinds.get(path) is ChangeKind.ADDED]
     return tuple(new) + tuple(
-        path for path in granted_paths if kinds.get(path) is ChangeKind.MODIFIED and not path.endswith("__init__.py")
+        path for path in granted_paths if kinds.get(path) is ChangeKind.MODIFIED and not _must_be_declared(path)
     )
+
+
+def _must_be_declared(path: str) -> bool:
+    is_red = assess_risk(PathChange(path=path, kind=ChangeKind.MODIFIED)).risk is Risk.RED
+    return path.endswith("__init__.py") or is_red or bool(find_roles(path))
 
 
 def _present_paths(frozen: Snapshot) -> list[str]:

@@ -4,16 +4,18 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from proofstone.agents.roles.models.gate import ArchitectDecision, ArchitectVerdict, Recommendation, TaskState
-from proofstone.common.models import Confidence
+from proofstone.check.rules.acceptance import build_acceptances, list_disputed_rules
+from proofstone.common.models import Acceptance, Confidence, VerdictDispute
 from proofstone.errors import InputError
 from proofstone.gate.architect_review import make_review_event
 from proofstone.gate.attempt_checks import find_foreign_commits
 from proofstone.gate.context import GateJournal
 from proofstone.gate.models import (
     GateSetup,
+    TaskAccepted,
     TaskBlocked,
     TaskConfirmed,
     TaskEvent,
@@ -23,7 +25,13 @@ from proofstone.gate.models import (
 )
 from proofstone.gate.request import UserCommand, UserCommandKind
 from proofstone.gate.rules.pass_rule import find_security_blockers
-from proofstone.gate.rules.state_machine import GateError, apply_task_event, is_ready
+from proofstone.gate.rules.state_machine import (
+    GateError,
+    apply_task_event,
+    can_accept_findings,
+    is_ready,
+    list_acceptable_rules,
+)
 from proofstone.git.repository import Repository
 
 _OVERRIDDEN = (TaskState.SKIPPED, TaskState.FORCED)
@@ -85,12 +93,49 @@ def _find_event(
             if record.state not in (TaskState.FAILED, TaskState.BLOCKED):
                 raise InputError(f"{record.id} is {record.state}: there is nothing to try again")
             return TaskRetried(by=command.by, note=command.text)
+        case UserCommandKind.ACCEPT if record.disputes:
+            return _decide_dispute(record, command, "is right", accept_disputed(record.disputes, command))
+        case UserCommandKind.ACCEPT:
+            rules = list_acceptable_rules(record)
+            if not can_accept_findings(record):
+                raise InputError(f"{record.id} is {record.state}: no finding about it can be accepted")
+            reasons = dict.fromkeys(rules, command.text)
+            return TaskAccepted(accepted=build_acceptances(reasons, command.by, command.method))
+        case UserCommandKind.REJECT:
+            return _decide_dispute(record, command, "is rejected; do the task as it is written")
+        case UserCommandKind.AMEND:
+            return _decide_dispute(record, command, "is decided otherwise")
         case UserCommandKind.SKIP | UserCommandKind.FORCE:
             if record.state in (*_OVERRIDDEN, TaskState.APPROVED) or command.override is None:
                 raise InputError(f"{record.id} is {record.state}: you can no longer skip or force it")
             if blockers := find_security_blockers(record):
                 raise InputError(f"{record.id}: you cannot skip or force this: {blockers[0]}", hint="fix it")
             return TaskOverridden(override=command.override)
+
+
+def _decide_dispute(
+    record: TaskRecord, command: UserCommand, decision: str, accepted: tuple[Acceptance, ...] = ()
+) -> TaskEvent:
+    """Return the event with which the next attempt begins and is told the decision."""
+    if not record.disputes:
+        raise InputError(
+            f"{record.id} is {record.state}: its executor disputes nothing",
+            hint="`proofstone status` shows the open questions",
+        )
+    subjects = ", ".join(dispute.subject for dispute in record.disputes)
+    note = f"A person decided: your dispute of {subjects} {decision}. They say: {command.text}"
+    return TaskRetried(by=command.by, note=note, accepted=accepted)
+
+
+def accept_disputed(disputes: Sequence[VerdictDispute], command: UserCommand) -> tuple[Acceptance, ...]:
+    """Return what a person accepts who agrees with disputes: changes of the disputed tests, or the disputed rule."""
+    return tuple(
+        Acceptance(
+            rule=rule, reason=command.text, accepted_by=command.by, method=command.method, subject=dispute.subject
+        )
+        for dispute in disputes
+        for rule in list_disputed_rules(dispute.subject)
+    )
 
 
 def _confirm(

@@ -23,29 +23,43 @@ from proofstone.agents.gate_agents import uses_model
 from proofstone.agents.roles.models.gate import FailureType
 from proofstone.agents.spending import SpendingMeter
 from proofstone.check.context import RunContext
-from proofstone.common.models import Budget, Finding
+from proofstone.common.models import AcceptanceMethod, Budget, Finding
 from proofstone.config.backends import is_coding_agent
 from proofstone.config.settings import GateSettings
 from proofstone.errors import LedgerError
 from proofstone.faults import fault_point
 from proofstone.gate.models import (
+    GATE_POLICY,
     TASK_EVENTS,
     AttemptExecuted,
     AttemptFailed,
+    CriteriaJudgement,
+    CriterionResult,
     GateSetup,
     Override,
+    RequirementResult,
+    TaskAccepted,
     TaskEvent,
     TaskRecord,
+    TaskRetried,
     TaskStep,
 )
 from proofstone.gate.request import GateObserver, UserCommand, UserCommandKind
 from proofstone.gate.rules.direction import add_direction
+from proofstone.gate.rules.judgements import (
+    CRITERIA_GATE,
+    find_unjudged,
+    list_criterion_results,
+    rate_requirements,
+)
 from proofstone.gate.rules.state_machine import GateError, apply_task_event
 from proofstone.ledger import Ledger
 from proofstone.ledger.models import ApprovalRow, EventRow, OverrideRow
 from proofstone.ledger.schema import StoredRow
 from proofstone.plans.models import Plan
 from proofstone.runtime.rules import count_work_ms
+from proofstone.supervision.agent_supervision import REQUIREMENT_ADDED, read_requirements
+from proofstone.supervision.models.context import ContextRequirement
 from proofstone.supervision.rules.amendments import Amendment, amend_plan
 
 _TASK: Final = "task."
@@ -62,6 +76,9 @@ class GateJournal:
     ledger: Ledger
     run_id: str
     plan: Plan
+    """The plan with its amendments."""
+    original_plan: Plan
+    """The plan as it was when the run began."""
     records: dict[str, TaskRecord] = field(default_factory=dict)
     steps: dict[str, list[TaskStep]] = field(default_factory=dict)
     freeze_findings: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
@@ -70,13 +87,14 @@ class GateJournal:
     """Events of the run as a whole."""
     amendments: tuple[Amendment, ...] = ()
     """Amendments of the plan since the run began. `plan` includes them."""
+    _amend_lock: threading.Lock = field(default_factory=threading.Lock)
     _applied_commands: set[int] = field(default_factory=set)
     """Row numbers of the user commands that were applied."""
 
     @classmethod
     def open(cls, ledger: Ledger, run_id: str, plan: Plan) -> GateJournal:
         """Open the journal with everything that the ledger has about the run."""
-        journal = cls(ledger, run_id, plan)
+        journal = cls(ledger, run_id, plan, plan)
         for task in plan.tasks:
             journal.records[task.id] = TaskRecord(id=task.id, checkpoint=task.type.is_checkpoint)
             journal.steps[task.id] = []
@@ -91,10 +109,18 @@ class GateJournal:
                 journal._amend(Amendment.model_validate(stored.row.payload))
         return journal
 
+    @property
+    def setup(self) -> GateSetup:
+        """What the run was started with."""
+        return GateSetup.model_validate(self.run_events[0].row.payload)
+
     def amend(self, amendment: Amendment) -> None:
-        """Record an amendment of the plan, which applies from now on."""
-        self.note(_AMENDED, **amendment.model_dump(mode="json"))
-        self._amend(amendment)
+        """Record an amendment of the plan, which applies from now on. The threads of executors amend the plan too."""
+        with self._amend_lock:
+            known = {(known.task, known.number) for known in self.amendments if known.requirement}
+            if not amendment.requirement or (amendment.task, amendment.number) not in known:
+                self.note(_AMENDED, **amendment.model_dump(mode="json"))
+                self._amend(amendment)
 
     def _amend(self, amendment: Amendment) -> None:
         self.amendments = (*self.amendments, amendment)
@@ -145,6 +171,7 @@ class GateJournal:
                 option=word.kind.value,
                 decided_by=word.by,
                 reason=word.text,
+                payload={"method": word.method.value},
             )
         )
 
@@ -154,9 +181,9 @@ class GateJournal:
         for approval in self.ledger.read(ApprovalRow, run_id=self.run_id, gate=_GATE):
             row = approval.row
             if row.task_id in self.records:
-                pending.append(
-                    (approval.seq, row.task_id, UserCommand(UserCommandKind(row.option), row.decided_by, row.reason))
-                )
+                method = AcceptanceMethod(str(row.payload.get("method", AcceptanceMethod.INTERACTIVE)))
+                word = UserCommand(UserCommandKind(row.option), row.decided_by, row.reason, method=method)
+                pending.append((approval.seq, row.task_id, word))
         for stored in self.ledger.read(OverrideRow, run_id=self.run_id):
             override = Override.model_validate(stored.row.payload["override"])
             word = UserCommand(UserCommandKind(stored.row.action), stored.row.decided_by, stored.row.reason, override)
@@ -169,6 +196,64 @@ class GateJournal:
         """Mark a command as applied without an event of its own."""
         self.note(_COMMAND_APPLIED, word=seq, reason=why)
         self._applied_commands.add(seq)
+
+    def record_judgement(self, judgement: CriteriaJudgement) -> None:
+        """Record a person's word about criteria that no check shows and no architect judged."""
+        self.ledger.append(
+            ApprovalRow(
+                run_id=self.run_id,
+                gate=CRITERIA_GATE,
+                option="approved" if judgement.holds else "rejected",
+                decided_by=judgement.judged_by,
+                reason=judgement.note,
+                payload={"criteria": [list(key) for key in judgement.criteria]},
+            )
+        )
+
+    def read_judgements(self) -> tuple[CriteriaJudgement, ...]:
+        """Return what people have said about criteria, oldest first."""
+        return tuple(map(read_judgement, self.ledger.read(ApprovalRow, run_id=self.run_id, gate=CRITERIA_GATE)))
+
+    def read_requirements(self) -> tuple[ContextRequirement, ...]:
+        """Return the requirements that were added to the run since it began. A part of a larger run takes those of the
+        whole; what was added before it began is planned.
+        """
+        owner, started = self.setup.parent or self.run_id, self.run_events[0].seq
+        earlier = sum(
+            stored.seq < started for stored in self.ledger.read(EventRow, run_id=owner, type=REQUIREMENT_ADDED)
+        )
+        return read_requirements(self.ledger, owner)[earlier:]
+
+    def list_criteria(self) -> tuple[CriterionResult, ...]:
+        """Return the criteria of all tasks with their status."""
+        judgements = self.read_judgements()
+        return tuple(
+            result
+            for task in self.plan.tasks
+            for result in list_criterion_results(task, self.records[task.id], judgements, self.amendments)
+        )
+
+    def list_requirements(self) -> tuple[RequirementResult, ...]:
+        """Return what became of the requirements that were added to the run. A part of a larger run answers only for
+        those that it took in: the larger run plans the others.
+        """
+        taken = {amendment.number for amendment in self.amendments}
+        is_part = bool(self.setup.parent)
+        requirements = [
+            requirement for requirement in self.read_requirements() if not is_part or requirement.number in taken
+        ]
+        return rate_requirements(requirements, self.amendments, self.list_criteria(), self.read_judgements())
+
+    def find_unjudged(self) -> tuple[tuple[str, str], ...]:
+        """Return the criteria that a person must judge, each with its task, once all tasks are finished."""
+        if self.setup.defers_criteria or not all(record.is_finished for record in self.records.values()):
+            return ()
+        return find_unjudged(self.list_criteria(), self.list_requirements())
+
+    def find_last_human_decision(self, task_id: str) -> int:
+        """Return the row of the last retry that a person asked for, or of their last acceptance; 0 if there is none."""
+        events = zip(self.steps[task_id], self.read_events(task_id), strict=True)
+        return max((step.seq for step, event in events if _is_human_decision(event)), default=0)
 
     def read_events(self, task_id: str) -> list[TaskEvent]:
         """Return the events of a task, in order."""
@@ -203,8 +288,7 @@ class GateJournal:
 
     def _add_direction(self, record: TaskRecord, event: AttemptFailed) -> AttemptFailed:
         """Add the controller's direction to a failure, so that a resumed run continues the same way."""
-        minutes = GateSetup.model_validate(self.run_events[0].row.payload).minutes
-        failure = add_direction(event.failure, record, elapsed_ms=self._compute_worked_ms(), minutes=minutes)
+        failure = add_direction(event.failure, record, elapsed_ms=self._compute_worked_ms(), minutes=self.setup.minutes)
         return event.model_copy(update={"failure": failure})
 
     def _compute_worked_ms(self) -> int:
@@ -233,6 +317,22 @@ class GateJournal:
             self.freeze_findings[after.id] = event.findings
         if isinstance(seq := stored.row.payload.get("word"), int):
             self._applied_commands.add(seq)
+
+
+def read_judgement(stored: StoredRow[ApprovalRow]) -> CriteriaJudgement:
+    """Return a person's word about criteria from its row."""
+    return CriteriaJudgement.model_validate(
+        {
+            "judged_by": stored.row.decided_by,
+            "holds": stored.row.option == "approved",
+            "note": stored.row.reason,
+            "criteria": stored.row.payload["criteria"],
+        }
+    )
+
+
+def _is_human_decision(event: TaskEvent) -> bool:
+    return isinstance(event, TaskAccepted) or (isinstance(event, TaskRetried) and event.by != GATE_POLICY)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ from proofstone.agents.roles.models.gate import (
     FailureType,
 )
 from proofstone.agents.sandbox_shell import WorkShellSetup, build_work_shell, find_sandbox_root, find_secret_files
-from proofstone.common.models import Assurance, Verdict
+from proofstone.check.rules.disputes import describe_disputes
+from proofstone.common.models import Assurance, Verdict, VerdictDispute
 from proofstone.config.backends import is_coding_agent
 from proofstone.errors import RepositoryError
 from proofstone.faults import fault_point
@@ -288,6 +289,12 @@ class AttemptRunner:
             return _make_failure(
                 record, FailureType.EXECUTION_FAILURE, ran.end_reason, frozen.tree, None, artifact=artifact
             )
+        if claim.disputes:
+            disputes = tuple(
+                VerdictDispute(subject=dispute.subject, claim=dispute.because, raised_by=self.gate.executor.spec)
+                for dispute in claim.disputes
+            )
+            return TaskBlocked(error=describe_disputes(disputes), tree=frozen.tree, disputes=disputes)
         if claim.status is ExecutorStatus.BLOCKED:
             return TaskBlocked(error=str(claim.error), tree=frozen.tree)
         if claim.status is ExecutorStatus.FAILURE or claim.done_criteria_met is False:

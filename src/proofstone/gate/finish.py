@@ -8,10 +8,11 @@ from pathlib import Path
 from proofstone.agents.rules.budget import build_cost_fields
 from proofstone.common.models import Phase, Verdict
 from proofstone.faults import fault_point
-from proofstone.gate.context import GateContext
+from proofstone.gate.context import GateContext, GateJournal
 from proofstone.gate.models import GateReport, MustHaveResult, RunOutcome, RunView, TaskRecord, TaskReport
 from proofstone.gate.rules.criteria import check_must_haves
 from proofstone.gate.rules.direction import rate_run
+from proofstone.gate.rules.judgements import explain_unjudged, find_rejected
 from proofstone.gate.rules.pages import (
     name_state_page,
     name_summary_page,
@@ -28,7 +29,6 @@ from proofstone.git.store import unpin
 from proofstone.ledger.models import CheckRow, EventRow
 from proofstone.ledger.repository_anchors import anchor_head
 from proofstone.machine.files import remove_folder
-from proofstone.supervision.agent_supervision import read_requirements
 
 
 def finish_run(gate: GateContext, tip: str, budget: str) -> GateReport:
@@ -36,9 +36,17 @@ def finish_run(gate: GateContext, tip: str, budget: str) -> GateReport:
     journal = gate.journal
     must_haves = _check_must_haves(gate, tip)
     run_outcome, reason = decide_run_outcome(
-        gate.plan, journal.records, must_haves, recent=journal.recently_judged, budget=budget
+        gate.plan,
+        journal.records,
+        must_haves,
+        recent=journal.recently_judged,
+        budget=budget,
+        rejected=_explain_rejected(journal),
+        unjudged=_explain_open(journal),
     )
     spent = gate.meter.get_spent()
+    if requirements := journal.list_requirements():
+        journal.note("run.requirements", results=[result.model_dump(mode="json") for result in requirements])
     journal.note("run.finished", outcome=run_outcome.value, reason=reason, spent=spent.model_dump(mode="json"))
     view = build_run_view(gate.setup, journal, home=gate.context.home, running=False, spent=spent)
     write_state_page(gate.plan_file, view)
@@ -48,7 +56,6 @@ def finish_run(gate: GateContext, tip: str, budget: str) -> GateReport:
     problem = anchor_head(gate.context.ledger, gate.context.home, gate.context.repository)
     notes = (
         *view.warnings,
-        *_list_unplanned_requirements(gate),
         *((f"the head of the ledger is not anchored: {problem}",) if problem else ()),
     )
     _save_results(gate, view)
@@ -60,22 +67,20 @@ def finish_run(gate: GateContext, tip: str, budget: str) -> GateReport:
     )
 
 
-def _list_unplanned_requirements(gate: GateContext) -> tuple[str, ...]:
-    """Return notes about requirements that a person added and that no task includes.
+def _explain_rejected(journal: GateJournal) -> str:
+    """Return which criterion a person says is not met; "" if there is none."""
+    rejected = find_rejected(journal.list_criteria(), journal.read_judgements())
+    return "; ".join(f"{task or 'no task'}: a person says that this is not met: {text}" for task, text in rejected)
 
-    If this run is part of a larger one, that one reports them.
-    """
-    if gate.setup.parent:
-        return ()
-    planned = {amendment.number for amendment in gate.journal.amendments}
-    remaining = [
-        requirement
-        for requirement in read_requirements(gate.context.ledger, gate.context.run_id)
-        if requirement.number not in planned
-    ]
-    return tuple(
-        f"you added this requirement, but no task includes it: {requirement.text}; plan it" for requirement in remaining
-    )
+
+def _explain_open(journal: GateJournal) -> str:
+    """Return which criteria nobody has judged, and which added requirement is not met; "" if there are none."""
+    if unjudged := journal.find_unjudged():
+        return explain_unjudged(unjudged)
+    unmet = [requirement for requirement in journal.list_requirements() if not requirement.is_met]
+    if not unmet or journal.setup.defers_criteria:
+        return ""
+    return "; ".join(f"not met: {requirement.text} ({requirement.detail})" for requirement in unmet)
 
 
 def build_gate_report(
@@ -89,9 +94,13 @@ def build_gate_report(
             state=task.record.state,
             attempts=task.record.attempt,
             confidence=task.confidence,
+            reasons=task.reasons,
             commit=task.record.commit,
             failures=task.record.failures,
             concerns=task.record.concerns,
+            accepted=task.record.evidence.accepted if task.record.evidence else (),
+            disputes=task.record.disputes,
+            criteria=task.criteria,
             override=task.record.override,
             asks=task.asks,
         )
@@ -100,15 +109,19 @@ def build_gate_report(
     committed = [
         (step.seq, task.record.commit) for task in view.tasks for step in task.steps if step.kind == "committed"
     ]
+    rating = rate_run(run_outcome, reason, [task.record for task in view.tasks], view.must_haves)
     return GateReport(
         run_id=view.run_id,
         outcome=run_outcome,
         reason=reason,
-        confidence=rate_run(run_outcome, reason, [task.record for task in view.tasks], view.must_haves).confidence,
+        confidence=rating.confidence,
+        reasons=rating.reasons,
         tasks=tasks,
         commit=max(committed)[1] if committed else None,
         branch=view.branch,
         must_haves=view.must_haves,
+        requirements=view.requirements,
+        asks=view.asks,
         bundle=str(bundle) if bundle else None,
         state=str(Path(view.plan_path).with_name(name_state_page(Path(view.plan_path).name))),
         ledger=view.ledger,

@@ -19,7 +19,17 @@ from proofstone.agents.roles.models.gate import (
     FailureReason,
     TaskState,
 )
-from proofstone.common.models import Budget, BudgetUsage, Confidence, Finding, FrozenModel, Verdict
+from proofstone.common.models import (
+    Acceptance,
+    Budget,
+    BudgetUsage,
+    Confidence,
+    ConfidenceReason,
+    Finding,
+    FrozenModel,
+    Verdict,
+    VerdictDispute,
+)
 from proofstone.ledger.models import RunConfig
 from proofstone.plans.models import Plan
 
@@ -33,6 +43,10 @@ class VerifyRun(FrozenModel):
     flaky: bool = False
     """The command failed, then passed, on the same tree."""
     artifact: str | None = None
+    passes_on_base: bool = False
+    """The command passes without the change as well, and none of its tests depends on the change. It guards against
+    regressions and proves nothing about this change.
+    """
 
 
 class CriterionLink(FrozenModel):
@@ -40,12 +54,73 @@ class CriterionLink(FrozenModel):
 
     criterion: str
     check: str | None = None
-    """The check that shows it; None if only an architect can judge it."""
+    """The check that shows it; None if only an architect or a person can judge it."""
+    command: str = ""
+    """The command of that check."""
 
     @property
     def is_prose(self) -> bool:
         """Whether no check can show that the criterion is met."""
         return self.check is None
+
+
+class CriterionStatus(StrEnum):
+    SHOWN = "shown"
+    """A check shows it."""
+    JUDGED = "judged"
+    """An architect or a person has judged that it is met."""
+    UNJUDGED = "unjudged"
+    """No check shows it, and nobody has judged it."""
+    UNMET = "unmet"
+    """A person says that it is not met."""
+    OPEN = "open"
+    """Its task has not passed."""
+
+
+class CriterionResult(FrozenModel):
+    """A done criterion, with what shows it or who judged it."""
+
+    task: str
+    criterion: str
+    status: CriterionStatus
+    check: str | None = None
+    command: str = ""
+    judged_by: tuple[str, ...] = ()
+    note: str = ""
+    """What the person who judged it said."""
+    is_added: bool = False
+    """Whether a person added it while the run was under way."""
+
+
+class RequirementResult(FrozenModel):
+    """A requirement that a person added to the run, and what became of it."""
+
+    number: int
+    text: str
+    added_by: str
+    tasks: tuple[str, ...] = ()
+    """The tasks of which it is a criterion."""
+    is_met: bool = False
+    detail: str = ""
+    """Why it is not met, or who says that it is."""
+
+
+class CriteriaJudgement(FrozenModel):
+    """A person's word about criteria that no check shows and no architect judged."""
+
+    judged_by: str
+    holds: bool
+    note: str = ""
+    criteria: tuple[tuple[str, str], ...]
+    """Each with its task; the task is empty for a requirement that no task has."""
+
+
+class AddedFile(FrozenModel):
+    """A file that a task may change although its plan does not declare it."""
+
+    path: str
+    reason: str = ""
+    added_by: str = "executor"
 
 
 class Evidence(FrozenModel):
@@ -67,9 +142,17 @@ class Evidence(FrozenModel):
     criteria: tuple[CriterionLink, ...]
     flaky_allowed: bool = False
     confidence: Confidence
-    caps: tuple[str, ...] = ()
+    """The confidence in the checks."""
+    reasons: tuple[ConfidenceReason, ...] = ()
+    """Why that confidence is not high, and what would raise it."""
     granted: tuple[str, ...] = ()
     """Undeclared files that the executor asked for and was allowed to change."""
+    accepted: tuple[Acceptance, ...] = ()
+    """Findings that a person accepted, and who, how and why."""
+    added_files: tuple[AddedFile, ...] = ()
+    """Files that were added to the task while it ran."""
+    unstable: tuple[str, ...] = ()
+    """Checks that pass now and failed on this very tree before."""
     mismatches: tuple[str, ...] = ()
     """Claims of the executor that contradict what Proofstone observed."""
 
@@ -143,6 +226,13 @@ class BranchMoved(FrozenModel):
     onto: str
 
 
+class CriteriaAdded(FrozenModel):
+    """A person added a requirement after the checks ran, so the task is checked and reviewed again with it."""
+
+    kind: Literal["amended"] = "amended"
+    number: int
+
+
 class AttemptFailed(FrozenModel):
     """The attempt failed."""
 
@@ -160,6 +250,8 @@ class TaskBlocked(FrozenModel):
     error: str
     tree: str | None = None
     """What the attempt left nevertheless."""
+    disputes: tuple[VerdictDispute, ...] = ()
+    """What the executor disputes, if that is why a person is asked."""
 
 
 GATE_POLICY: Final = "gate:policy"
@@ -173,6 +265,15 @@ class TaskRetried(FrozenModel):
     by: str
     """`POLICY`, or the person who asked for it. A person's attempt is beyond the bound."""
     note: str = ""
+    accepted: tuple[Acceptance, ...] = ()
+    """What the person accepted with it: changes of a test that they agree is wrong."""
+
+
+class TaskAccepted(FrozenModel):
+    """A person accepted the findings that refused the last attempt. It is checked again."""
+
+    kind: Literal["accepted"] = "accepted"
+    accepted: tuple[Acceptance, ...]
 
 
 class TaskOverridden(FrozenModel):
@@ -207,9 +308,11 @@ TaskEvent = Annotated[
     | AttemptApproved
     | ReviewEscalated
     | BranchMoved
+    | CriteriaAdded
     | AttemptFailed
     | TaskBlocked
     | TaskRetried
+    | TaskAccepted
     | TaskOverridden
     | TaskConfirmed
     | TaskCommitted,
@@ -247,6 +350,10 @@ class TaskRecord(FrozenModel):
     """Attempts beyond the bound that a person asked for."""
     note: str = ""
     """What a person wants the next attempt to do differently."""
+    accepted: tuple[Acceptance, ...] = ()
+    """What a person accepted. An acceptance without a subject holds for the attempt that it was given for."""
+    disputes: tuple[VerdictDispute, ...] = ()
+    """What the executor disputes and a person has not decided yet."""
 
     @property
     def is_finished(self) -> bool:
@@ -257,9 +364,10 @@ class TaskRecord(FrozenModel):
 
     @property
     def concerns(self) -> tuple[str, ...]:
-        """Why confidence is capped, and the concerns of the architects."""
-        caps = self.evidence.caps if self.evidence else ()
-        return (*caps, *(concern for verdict in self.verdicts for concern in verdict.concerns))
+        """Why the confidence in the checks is not high, and the concerns of the architects."""
+        reasons = self.evidence.reasons if self.evidence else ()
+        concerns = (concern for verdict in self.verdicts for concern in verdict.concerns)
+        return (*(reason.reason for reason in reasons), *concerns)
 
 
 class RunOutcome(StrEnum):
@@ -296,6 +404,9 @@ class TaskView(FrozenModel):
     work_tree: str | None = None
     """Where a person works on the task, while they do."""
     confidence: Confidence | None = None
+    reasons: tuple[ConfidenceReason, ...] = ()
+    """Why the confidence is not high, and what would raise it."""
+    criteria: tuple[CriterionResult, ...] = ()
 
 
 class RunView(FrozenModel):
@@ -320,6 +431,10 @@ class RunView(FrozenModel):
     """Why the outcome is not `passed`, in one line."""
     tasks: tuple[TaskView, ...]
     must_haves: tuple[MustHaveResult, ...] = ()
+    requirements: tuple[RequirementResult, ...] = ()
+    """What people have added since the run began."""
+    asks: str = ""
+    """The open question about the run as a whole: the criteria that nobody has judged."""
     warnings: tuple[str, ...] = ()
     spent: BudgetUsage = BudgetUsage()
     """What agents have spent so far."""
@@ -357,9 +472,16 @@ class TaskReport(FrozenModel):
     state: TaskState
     attempts: int
     confidence: Confidence | None
+    reasons: tuple[ConfidenceReason, ...] = ()
+    """Why the confidence is not high, and what would raise it."""
     commit: str | None
     failures: tuple[AttemptFailure, ...]
     concerns: tuple[str, ...] = ()
+    accepted: tuple[Acceptance, ...] = ()
+    """Findings that a person accepted, and who, how and why."""
+    disputes: tuple[VerdictDispute, ...] = ()
+    """What the executor disputes and a person has not decided yet."""
+    criteria: tuple[CriterionResult, ...] = ()
     override: Override | None = None
     asks: str = ""
 
@@ -370,12 +492,18 @@ class GateReport(FrozenModel):
     run_id: str
     outcome: RunOutcome
     reason: str
+    """Why the outcome is not `passed`, in one line."""
     confidence: Confidence | None
+    reasons: tuple[ConfidenceReason, ...] = ()
+    """Why the confidence is not high, and what would raise it."""
     tasks: tuple[TaskReport, ...]
     commit: str | None
     """The last commit that the run made."""
     branch: str
     must_haves: tuple[MustHaveResult, ...] = ()
+    requirements: tuple[RequirementResult, ...] = ()
+    asks: str = ""
+    """The open question about the run as a whole."""
     bundle: str | None
     """SUMMARY.md, if it was written."""
     state: str
@@ -415,6 +543,8 @@ class GateSetup(RunConfig):
     require_sandbox: bool = False
     asks: bool = False
     """Whether executors must show that they understand the task."""
+    defers_criteria: bool = False
+    """Whether the reviewers of the parent run judge the criteria that no check shows."""
     heldout_files: str | None = None
     sandbox: str
     notes: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from proofstone.check.context import Progress
-from proofstone.common.models import BudgetUsage
+from proofstone.common.models import AcceptanceMethod, BudgetUsage
 from proofstone.gate.models import Override, RunView
 from proofstone.runtime.context import ParentRun
 
@@ -63,6 +63,12 @@ class UserCommandKind(StrEnum):
     APPROVED = "approved"
     REJECTED = "rejected"
     RETRY = "retry"
+    ACCEPT = "accept"
+    """Accept the findings that refuse the task; or agree with what the executor disputes."""
+    REJECT = "reject"
+    """Reject what the executor disputes: the task stays as it is."""
+    AMEND = "amend"
+    """Decide a dispute in other words: what the next attempt is to do."""
     SKIP = "skip"
     FORCE = "force"
 
@@ -75,6 +81,8 @@ class UserCommand:
     by: str
     text: str = ""
     override: Override | None = None
+    method: AcceptanceMethod = AcceptanceMethod.INTERACTIVE
+    """How a person accepted something, for `accept`."""
 
 
 class GateObserver(Protocol):

@@ -29,11 +29,14 @@ from proofstone.gate.finish import finish_run, save_patch, write_state_page
 from proofstone.gate.models import (
     GATE_POLICY,
     AttemptApproved,
+    AttemptChecked,
     AttemptExecuted,
     AttemptFailed,
     AttemptStarted,
     BranchMoved,
+    CriteriaAdded,
     GateReport,
+    ReviewEscalated,
     RunView,
     TaskBlocked,
     TaskCommitted,
@@ -41,6 +44,7 @@ from proofstone.gate.models import (
     TaskRecord,
     TaskRetried,
 )
+from proofstone.gate.rules.judgements import find_new_amendments
 from proofstone.gate.rules.pass_rule import RULES_ARCHITECT, find_unmet_by_architects
 from proofstone.gate.rules.progress import ACTIVE_STATES
 from proofstone.gate.rules.state_machine import can_retry, find_halt_reason, find_startable, needs_delay, starts_clean
@@ -123,6 +127,7 @@ class GateRun:
             if budget := self.gate.budget_stop_reason:
                 return budget
             self._apply_commands()
+            self._take_in_requirements()
             self._start_executors()
             self._start_check()
             if not self._stages and not self._check_queue and not self._not_before:
@@ -159,6 +164,10 @@ class GateRun:
         if self._apply_commands(only=task_id) and self.journal.records[task_id] is not before:
             if isinstance(result, AttemptExecuted | AttemptFailed | TaskBlocked) and result.tree is not None:
                 save_patch(self.gate, before.model_copy(update={"tree": result.tree}))
+            return
+        is_added = self._take_in_requirements(only=task_id)
+        if is_added and isinstance(result, AttemptChecked | AttemptApproved | ReviewEscalated | PendingReview):
+            self._advance(task_id)  # it was checked or reviewed without the new criterion
             return
         if isinstance(result, PendingReview):
             self._questions[task_id] = result.question
@@ -198,6 +207,7 @@ class GateRun:
     def _continue_tasks(self) -> None:
         """Continue where an earlier process stopped. Recorded work is not done again."""
         self._apply_commands()
+        self._take_in_requirements()
         for task in self.plan.tasks:
             if self.journal.records[task.id].state is not TaskState.EXECUTING:
                 self._advance(task.id)
@@ -226,6 +236,29 @@ class GateRun:
             self._show(task_id)
             self._advance(task_id)
         return bool(changed)
+
+    def _take_in_requirements(self, only: str | None = None) -> bool:
+        """Make each requirement that a person has added a criterion of every unfinished task that it concerns. Return
+        whether there was a new one. Tasks that are being checked or reviewed get theirs when that ends.
+        """
+        busy = {stage.task for stage in self._stages.values() if stage.name != "execute"}
+        is_added = False
+        amendments = find_new_amendments(
+            self.plan, self.journal.records, self.journal.read_requirements(), self.journal.amendments
+        )
+        for amendment in amendments:
+            if amendment.task in busy if only is None else amendment.task != only:
+                continue
+            self.journal.amend(amendment)
+            is_added = True
+            if self.journal.records[amendment.task].state in (TaskState.REVIEWING, TaskState.APPROVED):
+                self._questions.pop(amendment.task, None)
+                self._record(amendment.task, CriteriaAdded(number=amendment.number))
+                if only is None:
+                    self._advance(amendment.task)
+        if is_added:
+            self._show()
+        return is_added
 
     # Executors
 

@@ -23,7 +23,12 @@ from proofstone.plan_gate.rules.plan_rules import find_rule_findings
 from proofstone.plans.models import Plan, PlanTask
 from proofstone.supervision.agent_supervision import AgentSupervision, ContextBoard, SupervisionTask, UnderstandingJudge
 from proofstone.supervision.models.ladder import LaterTask
-from proofstone.supervision.rules.amendments import Amendment, amend_plan_text, explain_amendment_refusal
+from proofstone.supervision.rules.amendments import (
+    Amendment,
+    amend_plan_text,
+    explain_amendment_refusal,
+    explain_sensitive_files,
+)
 from proofstone.supervision.rules.monitor_state import AgentProfile, SupervisionLimits, find_tier
 from proofstone.supervision.rules.supervision_state import AGENT_NAME_BY_ROLE, PHASE_BY_ROLE
 from proofstone.supervision.supervisor import AgentSupervisor
@@ -110,7 +115,12 @@ class SupervisorFactory:
             known = {(known_amendment.task, known_amendment.number) for known_amendment in self.journal.amendments}
             if not amendment.files and (amendment.task, amendment.number) in known:
                 return ""
-            if why := explain_amendment_refusal(self.journal.plan, amendment) or self._find_objection(amendment):
+            named = {path for requirement in self.board.read_requirements() for path in requirement.files}
+            if why := (
+                explain_amendment_refusal(self.journal.plan, amendment)
+                or explain_sensitive_files(amendment.files, named)
+                or self._find_objection(amendment)
+            ):
                 return why
             self.journal.amend(amendment)
         return ""

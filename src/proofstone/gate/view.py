@@ -14,7 +14,8 @@ from proofstone.gate.architect_review import describe_escalation
 from proofstone.gate.context import GateJournal
 from proofstone.gate.execution import locate_work_folder
 from proofstone.gate.models import GateSetup, MustHaveResult, OverrideAction, RunOutcome, RunView, TaskView
-from proofstone.gate.rules.pass_rule import rate_task_confidence
+from proofstone.gate.rules.direction import rate_task
+from proofstone.gate.rules.judgements import list_criterion_results, write_criteria_question
 from proofstone.gate.rules.state_machine import explain_escalation, find_unfinished_dependencies, is_ready
 from proofstone.ledger import Ledger
 from proofstone.ledger.artifacts import ArtifactStore
@@ -85,6 +86,8 @@ def build_run_view(
             if isinstance(results := payload["results"], list)
             for result in results
         ),
+        requirements=journal.list_requirements(),
+        asks=_find_run_question(journal, outcome, running=running),
         warnings=_list_warnings(setup, journal),
         spent=spent if spent is not None else _sum_spending(journal, last.row),
         budget=find_run_budget(setup, journal),
@@ -112,15 +115,24 @@ def _view_task(
     record = journal.records[task.id]
     folder = locate_work_folder(home, journal.run_id, task.id) / "files"
     by_person = setup.executor == HumanExecutor.spec and not record.is_finished
-    is_approved = record.evidence is not None and record.state is TaskState.APPROVED
+    rating = rate_task(record)
     return TaskView(
         record=record,
         steps=tuple(journal.steps[task.id]),
         waits_for=find_unfinished_dependencies(task, journal.records) if record.state is TaskState.PENDING else (),
         asks=question or _find_question(setup, journal, task, running=running),
         work_tree=str(folder) if by_person and folder.is_dir() else None,
-        confidence=rate_task_confidence(record.evidence, record.verdicts) if is_approved and record.evidence else None,
+        confidence=rating.confidence,
+        reasons=rating.reasons,
+        criteria=list_criterion_results(task, record, journal.read_judgements(), journal.amendments),
     )
+
+
+def _find_run_question(journal: GateJournal, outcome: RunOutcome | None, *, running: bool) -> str:
+    """Return the question about the criteria that nobody has judged. It is asked once, when all tasks are finished."""
+    if running or outcome in (RunOutcome.PASSED, RunOutcome.CANCELLED):
+        return ""
+    return write_criteria_question(journal.find_unjudged())
 
 
 def _find_question(setup: GateSetup, journal: GateJournal, task: PlanTask, *, running: bool) -> str:

@@ -197,7 +197,7 @@ def _write_tree(store: Store, tree: str, entries: Sequence[tuple[str, str, bytes
         discard_index(index)
 
 
-def render_diff(git: Git, old: str, new: str, hidden: Sequence[str], most: int) -> str:
+def render_diff(git: Git, old: str, new: str, hidden: Sequence[str], most: int, *, find_renames: bool = False) -> str:
     """Return the diff between two trees as text of at most about `most` characters, without its middle if it is longer.
 
     For the files in `hidden`, only the fact that they changed is shown.
@@ -206,6 +206,7 @@ def render_diff(git: Git, old: str, new: str, hidden: Sequence[str], most: int) 
     magic_git = replace(git, variables={**git.variables, "GIT_LITERAL_PATHSPECS": "0"})
     exclusions = [f":(top,exclude,literal){path}" for path in hidden]
     limits = ("--", ":/", *exclusions) if exclusions else ()
-    text = decode_path(magic_git.run_output("diff-tree", "-p", old, new, *limits))
+    renames = ("--find-renames",) if find_renames else ()
+    text = decode_path(magic_git.run_output("diff-tree", "-p", *renames, old, new, *limits))
     text = "".join((text, *(f"[{path} changed; it may hold secrets and is not shown]\n" for path in hidden)))
     return text if len(text) <= most else f"{text[: most // 2]}\n[...]\n{text[-most // 2 :]}"

@@ -1,13 +1,20 @@
-"""Merge the ignore and attribute rules of nested files into one list at the root.
+"""Merge the ignore and attribute rules of nested files into one list at the root, and recognise files that running a
+project leaves behind.
 
 Git reads `.gitignore` and `.gitattributes` from the work tree, where an executor can edit them. The rules of the
 baseline must apply, so git gets one list that is built from the baseline's files. In such a list the last match wins,
 as a deeper file wins over a shallower one: shallow files come first.
+
+A project without a `.gitignore` has untracked files after its tests were run: bytecode, caches of tools, installed
+dependencies. They can be made again from what is tracked, so they are no part of the change. Bytecode counts as such
+only in `__pycache__` and beside its source. Elsewhere, or without a source, Python would run it as a module of its own.
+A folder in which git tracks a file is part of the project, whatever its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 
 _SPECIAL = frozenset('\\*?[]!# "')
 
@@ -82,3 +89,48 @@ def _parse_attribute_line(line: str) -> tuple[str, bool, str]:
         chars.append(line[at : at + 1])
         at += 1
     return "".join(chars), True, line[at + 1 :].strip()
+
+
+_BYTECODE = re.compile(rb"(?P<folder>(?:.*/)?)__pycache__/(?P<module>[^/.]+)\.[^/]+\.pyc(?:\.\d+)?", re.DOTALL)
+LEFTOVER_FOLDERS = frozenset(
+    (
+        *(b".pytest_cache", b".mypy_cache", b".ruff_cache", b".hypothesis", b".tox", b".nox"),
+        *(b"node_modules", b".nyc_output"),
+    )
+)
+"""Folders that runners and package managers write, and can write again."""
+_ENVIRONMENT = b"pyvenv.cfg"
+"""Python writes this file into every virtual environment."""
+_LEFTOVER_FILES = re.compile(rb"(?:.*/)?(?:\.coverage(?:\.[\w.-]+\.\d+\.\w+)?|\.DS_Store)", re.DOTALL)
+
+
+def find_leftovers(untracked: Iterable[bytes], tracked: Collection[bytes]) -> dict[bytes, bytes]:
+    """Return the untracked paths that running the project left behind, each with the folder or file to name.
+
+    `tracked` are the paths that the base or the user's index holds. The source of bytecode may be untracked too.
+    """
+    paths = list(untracked)
+    sources = {path for path in (*paths, *tracked) if path.endswith(b".py")}
+    tracked_folders = {folder for path in tracked for folder in _list_folders(path)}
+    environments = {path.rpartition(b"/")[0] for path in paths if path.endswith(b"/" + _ENVIRONMENT)}
+    leftovers: dict[bytes, bytes] = {}
+    for path in paths:
+        bytecode = _BYTECODE.fullmatch(path)
+        folders = [
+            name
+            for name in _list_folders(path)
+            if (name in environments or name.rpartition(b"/")[2] in LEFTOVER_FOLDERS) and name not in tracked_folders
+        ]
+        if folders:
+            leftovers[path] = folders[0]
+        elif bytecode and bytecode["folder"] + bytecode["module"] + b".py" in sources:
+            leftovers[path] = bytecode["folder"] + b"__pycache__"
+        elif _LEFTOVER_FILES.fullmatch(path):
+            leftovers[path] = path
+    return leftovers
+
+
+def _list_folders(path: bytes) -> list[bytes]:
+    """Return the folders above a path, the outermost first. A path that ends in a slash is a folder itself."""
+    parts = path.split(b"/")[:-1]
+    return [b"/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]

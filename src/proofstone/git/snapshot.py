@@ -3,6 +3,8 @@
 What the tree contains, and why:
 - Ignored files are left out, by the baseline's ignore rules and then by the work tree's own. A file outside the tree
   is outside every checkout, so it can fake nothing, and a `.env` stays where it is.
+- Untracked files that running the project leaves behind (bytecode, caches, installed dependencies) are left out too,
+  and named, so that a project without a `.gitignore` can be checked after its tests were run by hand.
 - Files that the user has added to git are included, whatever the ignore rules say.
 - Built-in conversions stay on; external filters run as the user configured them, by the baseline's attributes.
 - A file whose bytes equal the baseline's own checkout keeps the baseline's blob, whatever a filter makes of it.
@@ -26,7 +28,7 @@ from proofstone.faults import fault_point
 from proofstone.git.objects import GITLINK, SYMLINK, GitEntry, is_intact_index, list_index, list_tree, write_intact_tree
 from proofstone.git.pending_commit import write_index_tree
 from proofstone.git.program import Git, GitCommandError, decode_path, split_record
-from proofstone.git.rules import merge_attribute_rules, merge_ignore_rules
+from proofstone.git.rules import find_leftovers, merge_attribute_rules, merge_ignore_rules
 from proofstone.git.store import Store
 
 
@@ -50,6 +52,8 @@ class Snapshot:
     base: str
     entries: tuple[TreeDifference, ...]
     findings: tuple[Finding, ...]
+    leftovers: tuple[str, ...] = ()
+    """Untracked folders and files that running the project left behind. They are not part of the tree."""
 
     @property
     def change(self) -> Change:
@@ -63,12 +67,17 @@ def take_snapshot(store: Store, base_tree: str, *, staged: bool = False) -> Snap
     if repository.is_partial:
         fetch_missing(repository.git, base_tree)
     findings: list[Finding] = []
+    leftovers: set[bytes] = set()
     with store.lock():
-        freeze = (lambda: _freeze_index(store)) if staged else (lambda: _freeze_work_tree(store, base_tree, findings))
+        freeze = (
+            (lambda: _freeze_index(store))
+            if staged
+            else (lambda: _freeze_work_tree(store, base_tree, findings, leftovers))
+        )
         tree = write_intact_tree(store, base_tree, freeze, forget=lambda: discard_index(store.folder / "index"))
         entries = compare_trees(store.git(), base_tree, tree)
     findings += _find_escaping_symlinks(store, entries)
-    return Snapshot(tree, base_tree, tuple(entries), tuple(findings))
+    return Snapshot(tree, base_tree, tuple(entries), tuple(findings), tuple(map(decode_path, sorted(leftovers))))
 
 
 def snapshot_of_tree(store: Store, base_tree: str, tree: str, findings: Sequence[Finding] = ()) -> Snapshot:
@@ -150,7 +159,7 @@ def _freeze_index(store: Store) -> str:
     return write_index_tree(store.repository, store.repository.git_dir / "index", store.objects)
 
 
-def _freeze_work_tree(store: Store, base_tree: str, findings: list[Finding]) -> str:
+def _freeze_work_tree(store: Store, base_tree: str, findings: list[Finding], leftovers: set[bytes]) -> str:
     """Return the tree of the work tree, using the index of the last snapshot.
 
     The stat data of that index save reading every file again. An index that is damaged, or that git cannot use, is
@@ -161,19 +170,20 @@ def _freeze_work_tree(store: Store, base_tree: str, findings: list[Finding]) -> 
         discard_index(index)
         store.repairs.append(f"{index} was damaged and has been recreated")
     if not index.is_file():
-        return _freeze_with_index(store, base_tree, findings)
+        return _freeze_with_index(store, base_tree, findings, leftovers)
     try:
-        return _freeze_with_index(store, base_tree, findings)
+        return _freeze_with_index(store, base_tree, findings, leftovers)
     except GitCommandError:
         discard_index(index)
-        tree = _freeze_with_index(store, base_tree, findings)
+        tree = _freeze_with_index(store, base_tree, findings, leftovers)
         store.repairs.append(f"{index} was not usable and has been recreated")
         return tree
 
 
-def _freeze_with_index(store: Store, base_tree: str, findings: list[Finding]) -> str:
+def _freeze_with_index(store: Store, base_tree: str, findings: list[Finding], leftovers: set[bytes]) -> str:
     saved_index, index = store.folder / "index", store.folder / "index.new"
     findings.clear()  # from an earlier attempt
+    leftovers.clear()
     discard_index(index)
     if saved_index.is_file():
         # Keep the time: git compares whole seconds, and reads a file again only if it is not older than the index.
@@ -184,7 +194,7 @@ def _freeze_with_index(store: Store, base_tree: str, findings: list[Finding]) ->
         git.run("read-tree", "-i", "-m", base_tree)  # -i: ignore the content of the work tree
         base = list_tree(git, base_tree)
         _write_baseline_attributes(store, git, base)
-        _update_entries(store, git, base, findings)
+        _update_entries(store, git, base, findings, leftovers)
         fault_point("snapshot.before-tree")
         tree = git.run_line("write-tree")
         unchanged = _find_same_as_checkout(git, root, compare_trees(git, base_tree, tree))
@@ -203,7 +213,9 @@ def discard_index(index: Path) -> None:
     index.with_name(index.name + ".lock").unlink(missing_ok=True)
 
 
-def _update_entries(store: Store, git: Git, base: Sequence[GitEntry], findings: list[Finding]) -> None:
+def _update_entries(
+    store: Store, git: Git, base: Sequence[GitEntry], findings: list[Finding], leftovers: set[bytes]
+) -> None:
     entries, user_entries = list_index(git), list_index(store.repository.git)
     tracked, known = ({entry.path for entry in index} for index in (user_entries, entries))
     # The saved index still has the marks of the last snapshot: remove each of them before setting today's.
@@ -217,6 +229,9 @@ def _update_entries(store: Store, git: Git, base: Sequence[GitEntry], findings: 
             _update_submodule(store, git, path, findings)
     modified = git.run_records("diff-files", "-z", "--name-only", "--ignore-submodules=all")
     others = _find_untracked(store, git, base)
+    left_behind = find_leftovers(others, tracked | known)
+    leftovers.update(left_behind.values())
+    others = [path for path in others if path not in left_behind]
     nested = [path for path in others if path.endswith(b"/") and path[:-1] not in links]
     findings += [_report_nested_repository(path) for path in nested]
     added = {path for path in others if not path.endswith(b"/")} | (tracked - known)

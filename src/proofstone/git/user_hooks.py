@@ -312,7 +312,7 @@ def _own_folder(repository: Repository) -> Path:
             hint=f"put {line} into the hook yourself: {real / HOOK_NAMES[0]}",
         )
     names = (name + suffix for name in HOOK_NAMES for suffix in ("", CHAINED_SUFFIX))
-    if committed := [name for name in names if not _is_ignored(repository, real / name)]:
+    if committed := [name for name in names if not is_ignored(repository, real / name)]:
         raise RepositoryError(
             f"{folder / committed[0]}: git's hooks folder is part of the work tree, so a commit would include the hook",
             hint=f"put {line} into {folder / HOOK_NAMES[0]} for everybody; `proofstone export hooks git` prints "
@@ -338,7 +338,8 @@ def _read_hooks_path(repository: Repository) -> tuple[str, Path, str]:
     return scope, repository.root / value, value
 
 
-def _is_ignored(repository: Repository, path: Path) -> bool:
+def is_ignored(repository: Repository, path: Path) -> bool:
+    """Return whether git ignores an untracked file of the work tree."""
     git = repository.git
     # After `./` a name is always literal; this command refuses literal pathspecs.
     variables = {**git.variables, "GIT_LITERAL_PATHSPECS": "0"}

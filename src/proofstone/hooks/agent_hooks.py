@@ -1,8 +1,9 @@
 """Hook configuration for coding agents, and a count of how often an agent was sent back.
 
-A hook runs `proofstone check` when an agent says that it is done, and tells the agent the result. The table below
-describes each supported program: only programs whose hook can send text back to the model are in it. For all others
-there is a paragraph of instructions, which an agent may or may not follow.
+One hook records at which commit a session begins. Another runs `proofstone check` when the agent says that it is done,
+compares with that commit, and tells the agent the result. The table below describes each supported program: only
+programs whose hook can send text back to the model are in it. For all others there is a paragraph of instructions,
+which an agent may or may not follow.
 
 The count since the agent last passed is kept in one small file for each conversation, in the state directory. Losing a
 file costs only a few more rounds, so it is neither locked nor synchronised.
@@ -24,6 +25,10 @@ from proofstone.machine.files import seconds_since_use
 
 HOOK_TIMEOUT_SECONDS: Final = 900
 """How long an agent waits for the check. After that, it stops without proof."""
+START_TIMEOUT_SECONDS: Final = 60
+"""How long an agent waits until the beginning of its session is recorded."""
+START_EVENT: Final = "agent-start"
+STOP_EVENT: Final = "agent-stop"
 
 Document = dict[str, Any]
 
@@ -33,26 +38,35 @@ class Dialect:
     """How one program configures a hook and reads its answer."""
 
     name: str
+    title: str
+    """The name of the program, as `config.rules` detects it."""
     file: str
     """The path below the root of the project."""
+    start_event: str
+    """The program's event at the beginning of a session."""
     events: tuple[str, ...]
+    """The program's events when an agent says that it is done."""
     decision: str
     """The word that keeps the agent from stopping."""
     next: str
     """What the user has to know or do."""
-    timeout: int = HOOK_TIMEOUT_SECONDS
-    """The timeout in the program's own unit."""
+    timeout_unit: int = 1
+    """The program's own unit of a timeout, as a part of a second: 1000 for milliseconds."""
     flat: bool = False
     """Copilot's form: an event lists commands, not groups of commands."""
 
     @property
-    def command(self) -> str:
-        return f"proofstone hook run agent-stop --agent {self.name}"
+    def all_events(self) -> tuple[str, ...]:
+        return (self.start_event, *self.events)
 
-    def build_entry(self) -> Document:
+    def build_entry(self, event: str) -> Document:
+        """Return the entry for one of the program's events."""
+        is_start = event == self.start_event
+        command = f"proofstone hook run {START_EVENT if is_start else STOP_EVENT} --agent {self.name}"
+        seconds = START_TIMEOUT_SECONDS if is_start else HOOK_TIMEOUT_SECONDS
         if self.flat:
-            return {"type": "command", "bash": self.command, "timeoutSec": self.timeout}
-        return {"hooks": [{"type": "command", "command": self.command, "timeout": self.timeout}]}
+            return {"type": "command", "bash": command, "timeoutSec": seconds}
+        return {"hooks": [{"type": "command", "command": command, "timeout": seconds * self.timeout_unit}]}
 
     def is_own(self, entry: object) -> bool:
         """Return whether an entry of an event was written by Proofstone, possibly by another version."""
@@ -67,37 +81,47 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
     for dialect in (
         Dialect(
             "claude",
+            "Claude Code",
             ".claude/settings.json",
+            "SessionStart",
             ("Stop", "SubagentStop"),
             "block",
             "Claude Code asks once whether it trusts the project; `/hooks` shows the hook.",
         ),
         Dialect(
             "codex",
+            "Codex",
             ".codex/hooks.json",
+            "SessionStart",
             ("Stop", "SubagentStop"),
             "block",
             "Codex runs hooks of a project only after you have trusted the project and reviewed them: `/hooks`.",
         ),
         Dialect(
             "gemini",
+            "Gemini CLI",
             ".gemini/settings.json",
+            "SessionStart",
             ("AfterAgent",),
             "deny",
             "Gemini CLI runs hooks of a project only if you trust its folder.",
-            timeout=HOOK_TIMEOUT_SECONDS * 1000,
+            timeout_unit=1000,
         ),
         Dialect(
             "qwen",
+            "Qwen Code",
             ".qwen/settings.json",
+            "SessionStart",
             ("Stop", "SubagentStop"),
             "block",
             "Qwen Code runs hooks of a project only if you trust its folder.",
-            timeout=HOOK_TIMEOUT_SECONDS * 1000,
+            timeout_unit=1000,
         ),
         Dialect(
             "copilot",
+            "Copilot CLI",
             ".github/hooks/proofstone.json",
+            "sessionStart",
             ("agentStop", "subagentStop"),
             "block",
             "Copilot CLI runs hooks of a project only if you trust its folder, and is started in it.",
@@ -108,17 +132,28 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
 
 OPENCODE: Final = Dialect(
     "opencode",
+    "opencode",
     ".opencode/plugin/proofstone.js",
+    "session.created",
     ("session.idle",),
     "block",
     "opencode loads the plugin when it starts. `opencode run` ends as soon as the agent is idle, before it can be sent "
     "back: the plugin serves the interactive program.",
 )
 
+ALL_DIALECTS: Final[Mapping[str, Dialect]] = {**DIALECTS, OPENCODE.name: OPENCODE}
+
 PLUGIN: Final = """\
-// Written by `proofstone export hooks opencode`. When the agent is done, `proofstone check` runs and reports problems.
+// Written by `proofstone export hooks opencode`. When a session begins, its commit is recorded. When the agent is done,
+// `proofstone check` compares with that commit and reports problems.
 export const Proofstone = async ({ client, directory, $ }) => ({
   event: async ({ event }) => {
+    if (event.type === "session.created") {
+      const started = new Response(JSON.stringify({ session_id: event.properties.info?.id, cwd: directory }))
+      const done = await $`proofstone hook run agent-start --agent opencode < ${started}`.quiet().nothrow()
+      if (done.exitCode !== 0) console.error(`proofstone: ${done.stderr}`)
+      return
+    }
     if (event.type !== "session.idle") return
     const id = event.properties.sessionID
     const session = await client.session.get({ path: { id } })
@@ -142,7 +177,8 @@ INSTRUCTION: Final = """\
 
 Run `proofstone check`. It runs the project's checks on your change, in a sandbox, and compares them with the base. If
 it exits with anything but 0, fix what it names, in the code and not in the checks, and run it again. Say that you are
-done only after it has passed, and quote its last lines.
+done only after it says PASSED, and quote its last lines. NOTHING-TO-CHECK is no pass. If a test or a requirement is
+wrong, do not change it: dispute it with `proofstone dispute SUBJECT --because "why"`, and tell the person, who decides.
 """
 
 
@@ -170,11 +206,11 @@ def add_hook(dialect: Dialect, document: Document, name: str) -> Document:
     """Return the document with the hook added. Everything else stays as it was, in its order."""
     result = dict(document) or ({"version": 1} if dialect.flat else {})
     hooks = dict(_require_object(result.get("hooks", {}), f"{name}: hooks"))
-    for event in dialect.events:
+    for event in dialect.all_events:
         others = _require_list(hooks.get(event, []), f"{name}: hooks.{event}")
         position = next((index for index, entry in enumerate(others) if dialect.is_own(entry)), len(others))
         foreign = [entry for entry in others if not dialect.is_own(entry)]
-        hooks[event] = [*foreign[:position], dialect.build_entry(), *foreign[position:]]
+        hooks[event] = [*foreign[:position], dialect.build_entry(event), *foreign[position:]]
     result["hooks"] = hooks
     return result
 
@@ -182,7 +218,7 @@ def add_hook(dialect: Dialect, document: Document, name: str) -> Document:
 def remove_hook(dialect: Dialect, document: Document, name: str) -> Document:
     """Return the document without the hook, and without what only the hook needed."""
     hooks = dict(_require_object(document.get("hooks", {}), f"{name}: hooks"))
-    for event in dialect.events:
+    for event in dialect.all_events:
         entries = _require_list(hooks.get(event, []), f"{name}: hooks.{event}")
         foreign = [entry for entry in entries if not dialect.is_own(entry)]
         if foreign == entries:
@@ -234,7 +270,7 @@ def _starts_proofstone(command: object) -> bool:
     if not isinstance(command, dict):
         return False
     text = command.get("command", command.get("bash"))
-    return isinstance(text, str) and "proofstone hook run agent-stop" in text
+    return isinstance(text, str) and any(f"proofstone hook run {event}" in text for event in (START_EVENT, STOP_EVENT))
 
 
 def _require_object(value: object, where: str) -> Document:

@@ -9,6 +9,7 @@ import os
 import socket
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,9 @@ class DaemonLedger:
             if self._connection is None:
                 self._connection = self._connect()
             try:
-                daemon.send_message(self._connection, {"op": operation, **arguments})
+                # A daemon that refuses the caller answers and closes before it has read a request.
+                with suppress(BrokenPipeError):
+                    daemon.send_message(self._connection, {"op": operation, **arguments})
                 answer = daemon.receive_message(self._connection)
             except OSError as error:
                 raise self._unavailable_error(f"the connection broke ({error.strerror})") from error

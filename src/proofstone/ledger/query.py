@@ -91,7 +91,12 @@ _MAX_SUGGESTIONS: Final = 5
 _STARTED_QUERY: Final = f"""
 SELECT run_id, {json_field("payload", "$.command")}, {json_field("payload", "$.repository")},
        {json_field("payload", "$.parent")}
-FROM events WHERE type = 'run.started' ORDER BY seq DESC
+FROM events
+WHERE type = 'run.started' AND INSTR(?1, ',' || {json_field("payload", "$.command")} || ',') > 0
+  AND (?2 = 0 OR COALESCE({json_field("payload", "$.parent")}, '') = '')
+  AND (?3 IS NULL OR {json_field("payload", "$.repository")} = ?3)
+  AND (?4 = '' OR SUBSTR(run_id, 1, LENGTH(?4)) = ?4 OR SUBSTR(run_id, -LENGTH(?4)) = ?4)
+ORDER BY seq DESC LIMIT ?5
 """  # noqa: S608  our own names
 _LAST_QUERY: Final = "SELECT run_id FROM run_index ORDER BY first_seq DESC LIMIT 1"
 _LAST_HERE_QUERY: Final = f"""
@@ -122,12 +127,22 @@ def list_run_ids(path: Path) -> tuple[str, ...]:
     return tuple(str(run_id) for (run_id,) in rows)
 
 
-def list_started_runs(path: Path, commands: Collection[str]) -> tuple[RunReference, ...]:
-    """Return the runs of these commands, newest first."""
+def list_started_runs(
+    path: Path,
+    commands: Collection[str],
+    *,
+    whole: bool = False,
+    repository: str | None = None,
+    matching: str = "",
+    limit: int = MAX_RUNS,
+) -> tuple[RunReference, ...]:
+    """Return the runs of these commands, newest first, at most `limit`. `whole` leaves out parts of other runs,
+    `repository` the runs elsewhere, and `matching` those whose id neither begins nor ends with this text.
+    """
+    values = (f",{','.join(sorted(commands))},", int(whole), repository, matching, min(limit, MAX_RUNS))
     return tuple(
         RunReference(str(run_id), str(command), None if repository is None else str(repository), str(parent or ""))
-        for run_id, command, repository, parent in run_query(path, _STARTED_QUERY, limit=MAX_RUNS).rows
-        if command in commands
+        for run_id, command, repository, parent in run_query(path, _STARTED_QUERY, values, limit=MAX_RUNS).rows
     )
 
 

@@ -16,7 +16,15 @@ from pydantic import JsonValue
 
 from proofstone.agents.backends import Backend
 from proofstone.agents.dispatch import Dispatcher, dump_json, format_now
-from proofstone.agents.models import CompletionStatus, DispatchKey, DispatchResult, Fault, OutputHeader
+from proofstone.agents.models import (
+    Completion,
+    CompletionStatus,
+    DispatchKey,
+    DispatchResult,
+    Fault,
+    OutputHeader,
+    RoleOutput,
+)
 from proofstone.agents.read_only_agents import ReadOnlyAgents, ReadOnlyRequest, get_answer
 from proofstone.agents.roles.models.gate import CheckSummary
 from proofstone.agents.roles.models.pipeline import (
@@ -87,7 +95,11 @@ def build_agent_request(effect: AskAgent, context: RequestContext) -> ReadOnlyRe
             return _make_request("specifier", request, context, f"spec/r{effect.round}", round=effect.round)
         case AskDesign():
             request = DesignRequest(
-                request=context.request, spec=effect.spec, research=effect.research, reviews=effect.reviews
+                request=context.request,
+                spec=effect.spec,
+                research=effect.research,
+                reviews=effect.reviews,
+                revise=effect.revise,
             )
             return _make_request("designer", request, context, f"design/r{effect.round}", round=effect.round)
         case AskPlan():
@@ -198,7 +210,7 @@ class PipelineAgents:
         def describe(result: AgentReply | AgentFailure) -> tuple[str, bool]:
             if isinstance(result, AgentFailure):
                 return result.why, True
-            return request.role.completion(result.output).summary, False
+            return _describe_answer(request.role.completion(result.output))
 
         return Operation(
             perform=partial(self._dispatch, request, tree, commit),
@@ -253,7 +265,7 @@ class PipelineAgents:
         ended = started.model_copy(
             update={
                 "completed_at": format_now(),
-                "status": StepStatus.ERROR if is_fault else StepStatus.DONE,
+                "status": StepStatus.ERROR if is_fault else _read_status(answer),
                 "retry_count": dispatched.occasion.dispatch - 1,
             }
         )
@@ -266,7 +278,9 @@ class PipelineAgents:
         if isinstance(answer, Fault):
             payload |= {"why": answer.why, "once": _was_dispatched_once(dispatched)}
         else:
-            payload |= {"output": answer.model_dump(mode="json"), "unsure": pending.uncertainties}
+            spent = dispatched.describe_spent_tools(request.role.tool_calls)
+            unsure: list[JsonValue] = [*pending.uncertainties, *([spent] if spent else [])]
+            payload |= {"output": answer.model_dump(mode="json"), "unsure": unsure}
         verdict = self._verdict_rows(request, answer, pending.tree)
         return self.journal.record(request.occasion.id, request.text, payload, ended, *verdict, write=write)
 
@@ -323,6 +337,18 @@ class PipelineAgents:
             self._stack.callback(readers.close)
             self._readers[tree] = readers
         return self._readers[tree]
+
+
+def _read_status(answer: FrozenModel | Fault) -> StepStatus:
+    """Return how the agent says that its work ended."""
+    return StepStatus(answer.completion.status.value) if isinstance(answer, RoleOutput) else StepStatus.DONE
+
+
+def _describe_answer(completion: Completion) -> tuple[str, bool]:
+    """Return what the agent said in one line, and whether it says that it is not done."""
+    if completion.status is CompletionStatus.DONE:
+        return completion.summary, False
+    return f"{completion.status}: {completion.summary}", True
 
 
 def _to_reply(output: FrozenModel, payload: Mapping[str, JsonValue]) -> AgentReply:

@@ -16,6 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from proofstone.agents.roles.models.gate import RetryDirection
+from proofstone.auditor.models import AuditFinding
+from proofstone.auditor.rules.report import list_findings
+from proofstone.auditor.tap import audit_run_with_parts
 from proofstone.errors import InputError
 from proofstone.gate.models import GateSetup, RunOutcome
 from proofstone.gate.rules.direction import rate_run
@@ -32,11 +35,15 @@ from proofstone.pipeline.bundle_tasks import build_checked_trees
 from proofstone.pipeline.journal import PIPELINE_NOTE_EVENT
 from proofstone.pipeline.models.bundle import (
     BundleApproval,
+    BundleAuditFinding,
     BundleCommit,
+    BundleCriterion,
     BundledFile,
+    BundleGap,
     BundleLoss,
     BundleOverride,
     BundleRegression,
+    BundleRequirement,
     BundleSubject,
     ChildRun,
     EvidenceBundle,
@@ -64,6 +71,7 @@ class _BundleBuilder:
     parts: tuple[RunRecord, ...]
     begun: tuple[ChildRun, ...]
     report: tuple[RunReport, int] | None
+    audit: tuple[BundleAuditFinding, ...] = ()
 
     @classmethod
     def read(cls, ledger: Ledger, run_id: str) -> _BundleBuilder:
@@ -75,6 +83,7 @@ class _BundleBuilder:
             parts=tuple(RunRecord.read(ledger, child.run_id, child.kind, child.iteration) for child in begun),
             begun=begun,
             report=read_report_row(ledger, run_id),
+            audit=tuple(map(_to_audit_finding, list_findings(audit_run_with_parts(ledger, run_id)))),
         )
 
     @property
@@ -100,6 +109,11 @@ class _BundleBuilder:
             ending=self._build_ending(),
             children=tuple(self._list_children()),
             tasks=tuple(ending for gate in self.gates for ending in bundle_tasks.build_task_endings(gate)),
+            criteria=tuple(self._list_criteria()),
+            requirements=tuple(self._list_requirements()),
+            gaps=tuple(self._list_gaps()),
+            audit=self.audit,
+            claims=tuple(claim for gate in self.gates for claim in bundle_tasks.build_claims(gate)),
             checks=trees,
             regressions=tuple(self._list_regressions(trees)),
             reviews=reviews,
@@ -148,8 +162,7 @@ class _BundleBuilder:
                 outcome=report.outcome,
                 reason=report.reason,
                 confidence=report.confidence,
-                reasons=report.confidence_reasons,
-                raises=report.final.raises if report.final else (),
+                reasons=report.reasons,
                 rows=(seq,),
             )
         outcome, reason = self.own.outcome, self.own.reason
@@ -166,7 +179,6 @@ class _BundleBuilder:
             reason=reason,
             confidence=rating.confidence,
             reasons=rating.reasons,
-            raises=rating.raises,
             rows=tuple(sorted(rows)),
         )
 
@@ -181,6 +193,31 @@ class _BundleBuilder:
                     "rows": (*child.rows, *(stage.seq for stage in stages[-1:])),
                 }
             )
+
+    def _list_criteria(self) -> Iterator[BundleCriterion]:
+        reports = {gate.run_id: gate.tasks for gate in self.report[0].gates} if self.report else {}
+        for gate in self.gates:
+            reported = {task.id: task for task in reports.get(gate.run_id, ())}
+            yield from bundle_tasks.build_criteria(gate, reported)
+
+    def _list_requirements(self) -> Iterator[BundleRequirement]:
+        if self.report is not None:
+            report, seq = self.report
+            for addition in report.requirements:
+                yield BundleRequirement(text=addition.text, is_met=addition.is_met, rows=(seq,))
+            return
+        for gate in self.last_gate:
+            yield from bundle_tasks.build_requirements(gate)
+
+    def _list_gaps(self) -> Iterator[BundleGap]:
+        """Yield what was overridden, cut short, or looked at by nobody, and each time that a budget stopped the run."""
+        if self.report is not None:
+            report, seq = self.report
+            yield from (BundleGap(text=gap, rows=(seq,)) for gap in report.gaps)
+        for record in self.records:
+            for seq, payload in record.events_of_type("run.finished"):
+                if payload.get("outcome") == RunOutcome.BUDGET_EXHAUSTED:
+                    yield BundleGap(text=f"a budget stopped {record.run_id}: {payload.get('reason', '')}", rows=(seq,))
 
     def _list_trees(self) -> Iterator[TreeChecks]:
         for record in (*self.gates, *((self.own,) if self.own.kind == "run" else ())):
@@ -287,6 +324,19 @@ class _BundleBuilder:
     def _find_head(self) -> LedgerHead:
         seq, digest = max(last for record in self.records for last in record.last_rows)
         return LedgerHead(ledger_id=self.ledger_id, seq=seq, hash=digest)
+
+
+def _to_audit_finding(finding: AuditFinding) -> BundleAuditFinding:
+    return BundleAuditFinding(
+        run_id=finding.run_id,
+        kind=finding.kind.value,
+        rule=finding.rule,
+        role=finding.role,
+        task=finding.task or "",
+        detail=finding.detail,
+        caught=finding.caught,
+        rows=finding.seqs,
+    )
 
 
 def _read_command(ledger: Ledger, run_id: str) -> str:

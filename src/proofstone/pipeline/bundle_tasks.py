@@ -6,20 +6,35 @@ end, its measurements after each failed attempt, its commits, and the remaining 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from proofstone.agents.roles.models.gate import TaskState
+from proofstone.agents.roles.models.gate import ExecutorResult, TaskState
 from proofstone.common.models import ChangeKind, Phase, Severity, Verdict
 from proofstone.common.risk import PathChange, assess_risk
-from proofstone.gate.models import AttemptFailed, MustHaveResult, TaskCommitted
+from proofstone.gate.models import (
+    AttemptExecuted,
+    AttemptFailed,
+    AttemptStarted,
+    CriterionStatus,
+    MustHaveResult,
+    RequirementResult,
+    TaskCommitted,
+    TaskEvent,
+    TaskReport,
+)
 from proofstone.gate.rules.direction import rate_task
+from proofstone.gate.rules.judgements import describe_criterion, list_criterion_results
+from proofstone.gate.rules.pass_rule import describe_added_file
 from proofstone.ledger.models import CheckRow
 from proofstone.ledger.schema import StoredRow
 from proofstone.pipeline.models.bundle import (
+    BundleClaim,
     BundleCommit,
+    BundleCriterion,
     BundledFile,
     BundleLoss,
     BundleRegression,
+    BundleRequirement,
     CheckComparison,
     CheckProbe,
     FixedIssue,
@@ -28,6 +43,8 @@ from proofstone.pipeline.models.bundle import (
     TreeChecks,
 )
 from proofstone.pipeline.records import RunRecord, TaskHistory
+from proofstone.plans.models import PlanTask
+from proofstone.supervision.rules.amendments import Amendment
 
 StoredCheckRows = Sequence[StoredRow[CheckRow]]
 
@@ -133,6 +150,7 @@ def build_task_endings(gate: RunRecord) -> Iterator[TaskEnding]:
     for task in gate.build_tasks():
         record, evidence = task.record, task.record.evidence
         name, name_row = names.get(task.id, ("", None))
+        rating = rate_task(record)
         yield TaskEnding(
             run_id=gate.run_id,
             iteration=gate.iteration,
@@ -140,7 +158,8 @@ def build_task_endings(gate: RunRecord) -> Iterator[TaskEnding]:
             name=name,
             state=record.state,
             attempts=record.attempt,
-            confidence=rate_task(record),
+            confidence=rating.confidence,
+            reasons=rating.reasons,
             commit=record.commit,
             tree=evidence.tree if evidence else None,
             changed=evidence.changed if evidence else (),
@@ -148,13 +167,92 @@ def build_task_endings(gate: RunRecord) -> Iterator[TaskEnding]:
             failures=record.failures,
             verdicts=record.verdicts,
             concerns=tuple(dict.fromkeys(record.concerns)),
+            added_files=tuple(map(describe_added_file, evidence.added_files)) if evidence else (),
+            accepted=evidence.accepted if evidence else (),
+            disputes=record.disputes,
             rows=(*task.rows_of(), *((name_row,) if name_row is not None else ())),
         )
+
+
+def build_criteria(gate: RunRecord, reported: Mapping[str, TaskReport]) -> Iterator[BundleCriterion]:
+    """Yield the criteria of the tasks of a gate, with their evidence. `reported` are the tasks in the report of the
+    whole run, whose reviewers may have judged what the gate left to them.
+    """
+    amendments = [Amendment.model_validate(payload) for _, payload in gate.events_of_type("plan.amended")]
+    judgements = gate.read_judgements()
+    for task in gate.build_tasks():
+        if task.record.evidence is None:
+            continue
+        plan_task = PlanTask(
+            id=task.id, name=task.id, done=tuple(link.criterion for link in task.record.evidence.criteria)
+        )
+        report = reported.get(task.id)
+        results = (
+            report.criteria
+            if report is not None and report.criteria
+            else list_criterion_results(plan_task, task.record, judgements, amendments)
+        )
+        for result in results:
+            yield BundleCriterion(
+                task=task_label(gate, task.id),
+                criterion=result.criterion,
+                status=result.status,
+                check=result.check,
+                command=result.command,
+                result="passed" if result.status is CriterionStatus.SHOWN else describe_criterion(result),
+                rows=task.rows_of("checked", "approved")[-2:],
+            )
+
+
+def build_requirements(gate: RunRecord) -> Iterator[BundleRequirement]:
+    """Yield what became of the requirements that were added to a run of the gate, as its last end records it."""
+    for seq, payload in list(gate.events_of_type("run.requirements"))[-1:]:
+        results = payload["results"]
+        for result in map(RequirementResult.model_validate, results if isinstance(results, list) else ()):
+            yield BundleRequirement(text=result.text, is_met=result.is_met, detail=result.detail, rows=(seq,))
 
 
 def task_label(gate: RunRecord, task: str) -> str:
     """Return the name of a task. Tasks of later plans may have the same name, so they get a number."""
     return task if gate.iteration == 1 else f"{gate.iteration}/{task}"
+
+
+def build_claims(gate: RunRecord) -> Iterator[BundleClaim]:
+    """Yield what the executors claimed, each with why the attempt did not pass."""
+    for task in gate.build_tasks():
+        open_claim: BundleClaim | None = None
+        for attempt, seq, event in _number_attempts(task):
+            if isinstance(event, AttemptExecuted):
+                if open_claim is not None:
+                    yield open_claim
+                open_claim = _build_claim(gate, task, attempt, event.claim, seq)
+            elif isinstance(event, AttemptFailed):
+                claim = open_claim or (event.claim and _build_claim(gate, task, attempt, event.claim, seq))
+                open_claim = None
+                if claim:
+                    caught = f"{event.failure.type}: {event.failure.error}"
+                    yield claim.model_copy(update={"caught": caught, "rows": (*claim.rows, seq)})
+        if open_claim is not None:
+            yield open_claim
+
+
+def _number_attempts(task: TaskHistory) -> Iterator[tuple[int, int, TaskEvent]]:
+    """Yield the events of a task with the number of their attempt and their row."""
+    attempt = 1
+    for record in task.events:
+        attempt = record.event.attempt if isinstance(record.event, AttemptStarted) else attempt
+        yield attempt, record.seq, record.event
+
+
+def _build_claim(gate: RunRecord, task: TaskHistory, attempt: int, claim: ExecutorResult, seq: int) -> BundleClaim:
+    return BundleClaim(
+        task=task_label(gate, task.id),
+        attempt=attempt,
+        status=claim.status.value,
+        statement=claim.error or claim.evidence,
+        exit_code=claim.verification.exit_code if claim.verification else None,
+        rows=(seq,),
+    )
 
 
 def build_losses(gate: RunRecord) -> Iterator[BundleLoss]:

@@ -20,10 +20,11 @@ from proofstone.check.inspection import build_path_changes
 from proofstone.check.models import CheckReport
 from proofstone.check.run import CheckRun
 from proofstone.check.subject import CheckSubject
-from proofstone.common.models import Outcome
+from proofstone.common.models import Acceptance, Confidence, Outcome
 from proofstone.common.risk import Risk, assess_risk
 from proofstone.common.secrets import is_secret_path
 from proofstone.errors import LedgerError
+from proofstone.gate.rules.criterion_commands import find_commands_of_criteria
 from proofstone.git.checkout import render_diff
 from proofstone.git.commit import CommitIdentity, CommitIntent, find_branch_tip, publish_commit, write_commit
 from proofstone.git.snapshot import Snapshot, snapshot_of_tree
@@ -60,6 +61,17 @@ ORDER BY checked.seq DESC LIMIT 1
 """
 
 
+_ACCEPTED_QUERY: Final = """
+SELECT json_extract(checked.payload, '$.event.evidence.accepted')
+FROM events AS checked
+WHERE checked.run_id = ?1 AND checked.type = 'task.checked'
+  AND json_extract(checked.payload, '$.event.evidence.accepted') IS NOT NULL
+  AND checked.seq = (
+      SELECT MAX(seq) FROM events
+      WHERE run_id = checked.run_id AND task_id = checked.task_id AND type = 'task.checked')
+"""
+
+
 def review_task_id(slug: str, scope: ReviewScope) -> str:
     """Return the task id of the rows of a review."""
     return f"{slug}-{scope}-review"
@@ -87,6 +99,14 @@ class LedgerEvidence:
             for task in gate.tasks:
                 if task.state is TaskState.APPROVED and task.attempts:
                     yield self._read_task(gate.run_id, task.id)
+
+    def read_acceptances(self, run_ids: Sequence[str]) -> tuple[Acceptance, ...]:
+        """Return what persons accepted for the tasks of these runs of the gate, each once."""
+        found: dict[Acceptance, None] = {}
+        for run_id in run_ids:
+            for (accepted,) in run_query(self.ledger, _ACCEPTED_QUERY, (run_id,)).rows:
+                found |= {Acceptance.model_validate(payload): None for payload in json.loads(str(accepted))}
+        return tuple(found)
 
     def _read_task(self, run_id: str, task_id: str) -> CheckTally:
         subject = f"{task_id} of {run_id}"
@@ -142,10 +162,16 @@ class MergedTree:
         )
 
     def run_checks(
-        self, plans: Sequence[Plan], iteration: int, progress: Progress, *, large: bool
+        self,
+        plans: Sequence[Plan],
+        iteration: int,
+        progress: Progress,
+        *,
+        large: bool,
+        accepted: tuple[Acceptance, ...] = (),
     ) -> tuple[FinalChecks, CheckReport]:
         """Run all checks, and every verify command of every task, on the tree that would be committed. With `large`,
-        run all tiers, whatever the files are.
+        run all tiers, whatever the files are. `accepted` is what persons accepted for the tasks.
         """
         world = _with_all_tiers(self.context) if large else self.context
         scratch = world.scratch / f"final-{iteration}"
@@ -156,9 +182,15 @@ class MergedTree:
             replace(world, task_id="final", attempt=iteration, scratch=scratch, progress=progress, notes=()),
             CheckRequest(
                 tree=frozen,
-                verify=tuple(dict.fromkeys(command for task in tasks for command in task.verify)),
+                verify=tuple(
+                    dict.fromkeys(
+                        command
+                        for task in tasks
+                        for command in (*task.verify, *find_commands_of_criteria(task.done, task.verify))
+                    )
+                ),
                 files=tuple(path.path for path in frozen.change.paths),
-                accept_test_changes="; ".join(dict.fromkeys(task.test_changes for task in tasks if task.test_changes)),
+                accepted=accepted,
             ),
         )
         report = run.run_checks()
@@ -168,9 +200,10 @@ class MergedTree:
                 tree=report.tree,
                 passed=report.outcome is Outcome.PASSED and report.tree == frozen.tree,
                 reason=report.reason,
-                confidence=report.confidence,
-                raises=report.caps,
+                confidence=report.confidence or Confidence.LOW,
+                reasons=report.reasons,
                 regressions=report.regressions,
+                accepted=report.accepted,
             ),
             report,
         )

@@ -9,7 +9,9 @@ from typing import Final, Literal
 from pydantic import JsonValue
 
 from proofstone.errors import LedgerError
-from proofstone.gate.models import TASK_EVENTS, RunOutcome, TaskEvent, TaskRecord
+from proofstone.gate.context import read_judgement
+from proofstone.gate.models import TASK_EVENTS, CriteriaJudgement, RunOutcome, TaskEvent, TaskRecord
+from proofstone.gate.rules.judgements import CRITERIA_GATE
 from proofstone.gate.rules.state_machine import GateError, apply_task_event
 from proofstone.ledger import Ledger
 from proofstone.ledger.models import ApprovalRow, CheckRow, EventRow, MessageRow, OverrideRow, TelemetryRow
@@ -21,7 +23,7 @@ from proofstone.pipeline.models.run import RunReport
 from proofstone.runtime.run_index import CHILD_RUN_EVENT
 
 RecordKind = Literal["run", "plan", "gate"]
-_STATELESS_EVENTS: Final = ("run.budget", "run.child")
+_STATELESS_EVENTS: Final = ("run.budget", "run.child", "run.requirements")
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,10 @@ class RunRecord:
     def events_of_type(self, type: str) -> Iterator[tuple[int, Mapping[str, JsonValue]]]:
         """Yield the row and the payload of each event of this type."""
         return ((event.seq, event.row.payload) for event in self.events if event.row.type == type)
+
+    def read_judgements(self) -> tuple[CriteriaJudgement, ...]:
+        """Return what people have said about criteria that no check shows."""
+        return tuple(read_judgement(stored) for stored in self.approvals if stored.row.gate == CRITERIA_GATE)
 
     @property
     def last_rows(self) -> list[tuple[int, str]]:

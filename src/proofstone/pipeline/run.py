@@ -19,8 +19,10 @@ from pydantic import JsonValue
 from proofstone.agents.roles.models.gate import CheckSummary
 from proofstone.agents.roles.models.pipeline import KnowledgeOutput
 from proofstone.agents.rules.budget import build_cost_fields
+from proofstone.auditor.rules.report import list_findings
+from proofstone.auditor.tap import audit_run_with_parts
 from proofstone.check.context import RunContext
-from proofstone.common.models import BudgetUsage, Lane, Verdict
+from proofstone.common.models import Acceptance, BudgetUsage, Lane, Verdict
 from proofstone.errors import RepositoryError
 from proofstone.gate.models import RunOutcome
 from proofstone.gate.rules.pages import format_duration
@@ -32,6 +34,7 @@ from proofstone.pipeline.bundle_builder import build_bundle
 from proofstone.pipeline.journal import PipelineJournal, PipelineObserver
 from proofstone.pipeline.merged_tree import LedgerEvidence, MergedTree, commit_merged, to_reviewed_checks
 from proofstone.pipeline.models.run import (
+    AddedRequirement,
     ApprovalRequest,
     GateSummary,
     PipelineRunConfig,
@@ -324,7 +327,11 @@ class PipelineRun:
 
         def run_checks() -> MergedCheckResult:
             checks, report = merged.run_checks(
-                self._plans, effect.iteration, self.observer.on_checks_started(), large=is_large
+                self._plans,
+                effect.iteration,
+                self.observer.on_checks_started(),
+                large=is_large,
+                accepted=self._read_acceptances(),
             )
             self.observer.on_checks_ended(checks)
             return MergedCheckResult(
@@ -332,6 +339,7 @@ class PipelineRun:
                 explain_outgrown_lane(effect.lane, merged.blast_radius()),
                 self._read_additions(step),
                 to_reviewed_checks(report),
+                self.amendments.read_all(f"all/{step}"),
             )
 
         def keep_for_reviewers(result: MergedCheckResult) -> None:
@@ -361,6 +369,10 @@ class PipelineRun:
     def _evidence(self) -> LedgerEvidence:
         return LedgerEvidence(self.context.ledger_path, self.run_id)
 
+    def _read_acceptances(self) -> tuple[Acceptance, ...]:
+        """Return what persons accepted for the tasks of this run."""
+        return self._evidence.read_acceptances(self.journal.list_children())
+
     def _commit(self, effect: CommitChange) -> Operation[CommitResult | AgentFailure]:
         return Operation(partial(self._commit_merged, effect))
 
@@ -371,7 +383,8 @@ class PipelineRun:
         step, merged, setup = "commit", MergedTree(self.context, effect.tip), self.setup
         recorded = self.journal.steps.lookup(f"{step}/intent", effect.tip)
         if recorded is None:
-            message = build_commit_message(setup, self.run_id, [path.path for path in merged.snapshot.change.paths])
+            paths = [path.path for path in merged.snapshot.change.paths]
+            message = build_commit_message(setup, self.run_id, paths, self._read_acceptances())
             recorded = {"message": message, "date": f"{int(time.time())} +0000"}
             self.journal.steps.record(f"{step}/intent", effect.tip, recorded)
         try:
@@ -403,14 +416,15 @@ class PipelineRun:
             write_atomic(self.folder / "change.patch", merged.build_patch())
         runs = (self.run_id, *self.journal.list_children())
         waiting, spent = delivered.waiting, self.parts.read_spent(runs)
+        late = self._late_additions(delivered)
         return RunReport(
             run_id=self.run_id,
             request=setup.request,
             repository=setup.repository,
-            outcome=delivered.outcome,
-            reason=delivered.reason,
+            outcome=RunOutcome.NEEDS_HUMAN if late else delivered.outcome,
+            reason=_explain_late(late) if late else delivered.reason,
             confidence=delivered.confidence,
-            confidence_reasons=delivered.confidence_reasons,
+            reasons=delivered.reasons,
             lane=delivered.lane,
             lane_reason=delivered.lane_reason,
             branch=setup.branch,
@@ -435,20 +449,25 @@ class PipelineRun:
             ledger=str(ledger_path(self.context.home)),
             elapsed_ms=self._elapsed_ms,
             directory=str(self.folder),
-            notes=(
-                *setup.notes,
-                *(
-                    f"added too late, not part of the commit: {addition}"
-                    for addition in self._late_additions(delivered)
-                ),
+            gaps=delivered.gaps,
+            requirements=tuple(
+                AddedRequirement(text=text, is_met=text not in late and delivered.outcome is RunOutcome.PASSED)
+                for text in dict.fromkeys((*delivered.requirements, *self.amendments.read_texts()))
             ),
-            next_step=_next_step(delivered, self.run_id),
+            notes=setup.notes,
+            audit=list_findings(audit_run_with_parts(self.context.ledger, self.run_id)),
+            next_step='proofstone run "…", with what came too late' if late else _next_step(delivered, self.run_id),
         )
 
 
 def _encode_unless_pending(result: object) -> Mapping[str, JsonValue] | None:
     """Return the journal entry of a child run that has ended. One that waits for a person is started again."""
     return None if isinstance(result, PendingAnswer) else encode_result(result)
+
+
+def _explain_late(late: Sequence[str]) -> str:
+    """Explain why a run is not over although its commit was made."""
+    return f"you added this too late, so it is not part of the commit: {'; '.join(late)}"
 
 
 def _next_step(delivered: PipelineResult, run_id: str) -> str:

@@ -34,11 +34,11 @@ from proofstone.supervision.agent_supervision import (
     AgentSupervision,
     AskArchitect,
     ContextBoard,
-    ContextRequirement,
     SupervisionTask,
     UnderstandingJudge,
     explain_not_supervised,
 )
+from proofstone.supervision.models.context import ContextRequirement
 from proofstone.supervision.models.understanding import SupervisionTier
 from proofstone.supervision.rules.monitor_state import AgentProfile, SupervisionLimits, find_tier
 from proofstone.supervision.rules.supervision_state import AGENT_NAME_BY_ROLE, PHASE_BY_ROLE
@@ -119,6 +119,17 @@ class Amendments:
             )
         numbers = recorded["numbers"] if isinstance(recorded["numbers"], list) else []
         return tuple(addition.text for addition in self.board.read_requirements() if addition.number in numbers)
+
+    def read_all(self, point: str) -> tuple[str, ...]:
+        """Return all additions to the run, as recorded when the run first passed this point."""
+        recorded = self.recorded.lookup(point, point)
+        if recorded is None:
+            recorded = self.recorded.record(point, point, {"count": len(self.board.read_requirements())})
+        return tuple(addition.text for addition in self.board.read_requirements()[: int(str(recorded["count"]))])
+
+    def read_texts(self) -> tuple[str, ...]:
+        """Return all additions to the run so far."""
+        return tuple(addition.text for addition in self.board.read_requirements())
 
     def find_unplanned_at_end(self) -> tuple[str, ...]:
         """Return the additions that are in no plan when the run is over."""

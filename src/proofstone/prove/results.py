@@ -96,6 +96,8 @@ class Wall(FrozenModel):
     """What the wall protects."""
     held: bool | None
     """None if it was not tried."""
+    is_promised: bool = False
+    """Whether the level of the sandbox promises it: such a wall must hold."""
     detail: str = ""
     fix: str = ""
     """What would strengthen the wall."""
@@ -123,8 +125,16 @@ class Proof(FrozenModel):
 
     @property
     def is_ok(self) -> bool:
-        """Whether something was tried, every tried trick was stopped, and every twin passed."""
-        return any(trial.is_tried for trial in self.trials) and all(trial.is_ok for trial in self.trials)
+        """Whether something was tried, every tried trick was stopped, every twin passed, and no wall gave way that the
+        level promises.
+        """
+        has_tried = any(trial.is_tried for trial in self.trials)
+        return has_tried and all(trial.is_ok for trial in self.trials) and not self.broken_promises
+
+    @property
+    def broken_promises(self) -> tuple[Wall, ...]:
+        """The walls that gave way although the level promises them."""
+        return tuple(wall for wall in self.walls if wall.is_promised and wall.held is False)
 
     @property
     def summary(self) -> ProofSummary:
@@ -237,6 +247,8 @@ def _print_summary(console: Console, proof: Proof) -> None:
         console.print(
             f"  this machine: level {proof.level}, {sum(results)} of {len(results)} walls held", soft_wrap=True
         )
+        for wall in proof.broken_promises:
+            console.print(f"  this level promises, and it is not so: {wall.name}", style="bold red", soft_wrap=True)
     else:
         console.print(f"  this machine: level {proof.level}", soft_wrap=True)
     for why, count in proof.summary.not_tried.items():

@@ -298,7 +298,8 @@ def _check_options(trick: Trick, project: SampleProject, twin: Twin | None, held
     options = [f"--files={glob}" for glob in task_options.declared or ()]
     options += [f"--must-pass={test}" for test in task_options.must_pass or ()]
     options += [f"--verify={command}" for command in task_options.verify or ()]
-    options += [f"--accept-test-changes={task_options.accept}"] if task_options.accept else []
+    if task_options.accept:  # the catalogue is the approver of its honest twins
+        options += [f"--accept-test-changes={task_options.accept}", "--accepted-by=the catalogue"]
     if trick.heldout:
         shutil.rmtree(heldout, ignore_errors=True)
         write_project_files(heldout, trick.heldout.files)

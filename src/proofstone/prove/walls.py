@@ -265,12 +265,19 @@ def try_walls(bench: TrialBench, level: Assurance) -> list[Wall]:
 
 
 def _judge(threat: Threat, setup: _AttemptSetup, through: Mapping[str, bool]) -> Wall:
-    fields = {"name": threat.protection, "attempt": threat.name, "subject": threat.subject.value}
+    as_root = os.geteuid() == 0
+    wall = Wall(
+        name=threat.protection,
+        attempt=threat.name,
+        subject=threat.subject.value,
+        held=not through.get(threat.name),
+        is_promised=threat.is_prevented_at(setup.level, as_root=as_root),
+    )
     if threat.name in setup.untried:
-        return Wall(**fields, held=None, detail=f"not tried: {setup.untried[threat.name]}")
-    if not through.get(threat.name):
-        return Wall(**fields, held=True)
-    return Wall(**fields, held=False, fix=advise_on_threat(threat, setup.level, as_root=os.geteuid() == 0))
+        return wall.model_copy(update={"held": None, "detail": f"not tried: {setup.untried[threat.name]}"})
+    if wall.held:
+        return wall
+    return wall.model_copy(update={"fix": advise_on_threat(threat, setup.level, as_root=as_root)})
 
 
 def _run_attempts(setup: _AttemptSetup, known: Mapping[str, object]) -> dict[str, bool]:

@@ -53,5 +53,7 @@ class ParentRun:
     budget: Budget
     checks_understanding: bool = False
     """Whether the engine asks the agents if they understand their task."""
+    judges_criteria: bool = False
+    """Whether the parent run has the criteria judged that no check shows."""
     ref: str = ""
     """The full name of the ref that receives the commits of the run, if there are any. It is not a branch."""

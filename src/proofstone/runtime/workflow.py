@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -168,6 +168,16 @@ def _perform(operation: Operation[ResultT], journal: Journal | None, observer: A
         observer.on_agent_ended(operation.agent, said, failed=failed)
     operation.on_result(result)
     return result
+
+
+def wait_for(future: Future[ResultT]) -> ResultT:
+    """Return the result of a future that the main thread waits for.
+
+    It waits in short intervals: a signal that arrives just before a wait is only handled after it.
+    """
+    while not wait([future], timeout=_WAIT_SECONDS).done:
+        pass
+    return future.result()
 
 
 def run_parallel(

@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from proofstone.common.models import Assurance
 from proofstone.sandbox.gateway import Gateway, NetworkHost, parse_hosts
-from proofstone.sandbox.job import OutputSink, SandboxJob, SandboxPaths, SandboxResult, SandboxView
+from proofstone.sandbox.job import SANDBOX_VARIABLE, OutputSink, SandboxJob, SandboxPaths, SandboxResult, SandboxView
 from proofstone.sandbox.limits import ControlGroup, limit_resources
 from proofstone.sandbox.mounts import (
     PRIVATE_HOME,
@@ -131,7 +131,7 @@ class BubblewrapSandbox:
             "argv": self._build_command(
                 job, [(layer.at, folder / "at") for layer, folder in zip(layers, layer_folders, strict=True)]
             ),
-            "env": dict(job.env),
+            "env": {**job.env, SANDBOX_VARIABLE: self.level.value},
         }
 
     def find_written(self, job: SandboxJob) -> Path:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from proofstone.common.models import Assurance
 from proofstone.common.secrets import NO_SECRETS, SecretMask
@@ -133,6 +133,10 @@ class OutputSink(Protocol):
     """Takes the combined output while it is produced."""
 
     def write(self, data: bytes, /) -> object: ...
+
+
+SANDBOX_VARIABLE: Final = "PROOFSTONE_SANDBOX"
+"""Set for every job: our own commands refuse inside a sandbox what only a person may do."""
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,7 @@ class Threat:
 
 
 NEEDS_BUBBLEWRAP: Final = "only the level bubblewrap prevents this; `proofstone doctor` shows how to get it"
+_REPORT_HOLE: Final = "this is a hole in the sandbox; please report it as SECURITY.md says"
 _MOVE_SOCKETS: Final = "configure services to keep their sockets in /run, in /tmp or below HOME"
 _DELEGATE_GROUP: Final = "run under a delegated group: systemd-run --user --scope -p Delegate=yes proofstone check"
 _OLD_KERNEL: Final = "the kernel has no time namespaces; Linux 5.6 and later have them"
@@ -114,7 +115,7 @@ THREATS: Final[tuple[Threat, ...]] = (
 
 def advise_on_threat(threat: Threat, level: Assurance, *, as_root: bool) -> str:
     """Return how to restore a protection that has failed."""
-    return threat.fix if threat.fix and threat.is_prevented_at(level, as_root=as_root) else NEEDS_BUBBLEWRAP
+    return threat.fix or _REPORT_HOLE if threat.is_prevented_at(level, as_root=as_root) else NEEDS_BUBBLEWRAP
 
 
 def list_gaps(level: Assurance, *, as_root: bool) -> list[Threat]:

@@ -15,7 +15,7 @@ from typing import Any
 from proofstone.common.models import Assurance
 from proofstone.machine.files import remove_folder, write_alternates
 from proofstone.sandbox.bubblewrap import PROBES_FOLDER, copy_files, find_hidden_files
-from proofstone.sandbox.job import OutputSink, SandboxJob, SandboxPaths, SandboxResult, SandboxView
+from proofstone.sandbox.job import SANDBOX_VARIABLE, OutputSink, SandboxJob, SandboxPaths, SandboxResult, SandboxView
 from proofstone.sandbox.limits import ControlGroup, limit_resources
 from proofstone.sandbox.mounts import link_dependencies, link_home, list_shared
 from proofstone.sandbox.process import run_launcher
@@ -112,7 +112,7 @@ class SupervisedSandbox:
             "writable": [*writable, *(device for device in _DEVICES if Path(device).exists())],
             "argv": list(job.argv),
             "cwd": str(job.cwd),
-            "env": dict(job.env) | folder_variables | bytecode_variables,
+            "env": {**job.env, **folder_variables, **bytecode_variables, SANDBOX_VARIABLE: self.level.value},
         }
 
 

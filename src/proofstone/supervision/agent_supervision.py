@@ -21,7 +21,7 @@ from proofstone.agents.rules.conversation import Interjection
 from proofstone.agents.tools.tool_context import ToolContext, ToolDeadline
 from proofstone.agents.tools.tree import FileTree
 from proofstone.common.globs import find_undeclared
-from proofstone.common.models import FrozenModel, Verdict
+from proofstone.common.models import Verdict
 from proofstone.config.backends import is_coding_agent
 from proofstone.ledger import Ledger
 from proofstone.ledger.models import EventRow
@@ -29,6 +29,7 @@ from proofstone.supervision.interfaces import look_up_facts
 from proofstone.supervision.models.context import (
     ContextItem,
     ContextReader,
+    ContextRequirement,
     ContextSection,
     ContextVersion,
     truncate_line,
@@ -126,21 +127,6 @@ def _read_judgements(dispatched: DispatchResult, to_judge: Sequence[JudgeItem]) 
 
 REQUIREMENT_ADDED: Final = "context.added"
 _SCOPE: Final = "Scope"
-
-
-class ContextRequirement(FrozenModel):
-    """A requirement that was added to a run."""
-
-    number: int
-    """Its number in the run, from 1."""
-    text: str
-    files: tuple[str, ...] = ()
-    """It concerns agents that may change one of these files. If empty, it concerns every agent."""
-    by: str = "person"
-
-    @property
-    def key(self) -> str:
-        return f"requirement-{self.number}"
 
 
 def add_requirement(ledger: Ledger, run_id: str, text: str, files: Sequence[str], by: str) -> ContextRequirement:

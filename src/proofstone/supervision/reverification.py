@@ -35,7 +35,13 @@ from proofstone.supervision.models.events import (
     TurnEnded,
     UpdateContext,
 )
-from proofstone.supervision.models.ladder import DueQuestion, MiniAnalysis, ReverifyLevel, SelfLocate
+from proofstone.supervision.models.ladder import (
+    DeviationImpact,
+    DueQuestion,
+    MiniAnalysis,
+    ReverifyLevel,
+    SelfLocate,
+)
 from proofstone.supervision.models.messages import (
     ImpactChallengeResponse,
     ImpactMessage,
@@ -51,7 +57,12 @@ from proofstone.supervision.rules.amendments import Amendment
 from proofstone.supervision.rules.context import acknowledge, prepare_update
 from proofstone.supervision.rules.position import find_anomalies
 from proofstone.supervision.rules.questions import build_question, grade_answer
-from proofstone.supervision.rules.scoring import WorkObservation, score_analysis
+from proofstone.supervision.rules.scoring import (
+    WorkObservation,
+    compute_deviation,
+    describe_deviation,
+    score_analysis,
+)
 from proofstone.supervision.rules.supervision_state import (
     REPLY_MODELS,
     REQUEST_BY_LEVEL,
@@ -71,6 +82,11 @@ from proofstone.supervision.rules.wire import read_messages, write_message
 from proofstone.supervision.understanding_gate import UnderstandingGate
 
 _TURN_DONE = TurnEnded(calls=0)
+_DEVIATION_TEXT: Final = (
+    "Your plan and your files are unchanged: this deviation is significant{files}, so a person or a new plan must "
+    "decide about it. Undo it and finish the task without it. If the task cannot be done without it, answer with the "
+    "status blocked, and name in the error what you need and why."
+)
 _JUDGED_ITEMS = (AnalysisItem.TASK, AnalysisItem.DOWNSTREAM)
 """Items of the abbreviated analysis that are judged. The list of files is compared by code."""
 
@@ -94,7 +110,7 @@ class ReverificationLadder:
                     plan_first = plan_first or decision.plan_first
                 case UpdateContext():
                     self.agent.add_caps(*((decision.why,) if decision.caps else ()))
-                    messages += filter(None, [self._extend_ownership(decision.files, decision.why)])
+                    messages += filter(None, [self._handle_deviation(decision)])
                 case RequestCorrection():
                     messages.append(
                         write_message(PlanRejected(phase=self.agent.phase, reason=truncate_line(decision.why)))
@@ -140,6 +156,14 @@ class ReverificationLadder:
         self.agent.update_state(announced=(), paused=False, plans=0)
         acknowledgement = f"Acknowledged. Update your [PLAN]. {ownership}".strip()
         return UnderstandingGate(self.agent).ask_plan("\n\n".join((*messages, acknowledgement)))
+
+    def _handle_deviation(self, decision: UpdateContext) -> str:
+        """Extend the task for a small deviation. A significant one is for a person or a new plan to decide."""
+        if decision.impact is not DeviationImpact.SIGNIFICANT_DEVIATION:
+            return self._extend_ownership(decision.files, decision.why)
+        self.agent.update_state(deviation=decision.why)
+        files = f" ({', '.join(decision.files)})" if decision.files else ""
+        return f"{_DEVIATION_TEXT.format(files=files)}"
 
     def _extend_ownership(self, files: tuple[str, ...], why: str) -> str:
         """Add announced files to the task and return the message about it."""
@@ -199,6 +223,17 @@ class ReverificationLadder:
             later=subject.later,
         )
         return self._close_question(AnalysisSubmitted(score=score_analysis(answer, reality, verdicts)))
+
+    def find_remaining_deviation(self) -> str:
+        """Return the significant deviation that the agent admitted and has not undone; "" if there is none."""
+        state, subject = self.agent.state, self.agent.subject
+        if not state.deviation:
+            return ""
+        worked = subject.change_view.observe_changes((state.plan.interface_impact,) if state.plan else ())
+        reality = WorkObservation(state.declared, worked.files, worked.signatures)
+        if compute_deviation(reality) is not DeviationImpact.SIGNIFICANT_DEVIATION:
+            return ""
+        return describe_deviation(reality)
 
     def _reject_unreadable(self, answer: AnswerPart | MalformedAnswer) -> AgentDirective:
         why = answer.why if isinstance(answer, MalformedAnswer) else "it does not answer the question"

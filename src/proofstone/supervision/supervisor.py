@@ -123,6 +123,7 @@ def _watch_activity(
 
 LAYER: Final = "continuity"
 UNVERIFIED: Final = "understanding-unverified"
+DEVIATION_RULE: Final = "significant-deviation"
 _MAX_LINE_CHARACTERS: Final = 240
 _MAX_FILES: Final = 50
 
@@ -234,8 +235,21 @@ class AgentSupervisor:
         if message is None and self._agent.state.asked is None:
             message = self._ladder.send_context_update()
         if message is None and at.output is not None:
+            self._report_remaining_deviation()
             self._agent.process_events(AttemptEnded())
         return message
+
+    def _report_remaining_deviation(self) -> None:
+        """Report a significant deviation that the agent admitted and hands over nevertheless."""
+        if remaining := self._ladder.find_remaining_deviation():
+            finding = Finding(
+                layer="scope",
+                rule=DEVIATION_RULE,
+                severity=Severity.MAJOR,
+                detail=f"the agent admits that it deviates from its plan: {remaining}",
+                fix="undo it, or let a person or a new plan decide about it",
+            )
+            self._agent.update_state(findings=(*self._agent.state.findings, finding))
 
     def _take_restart_event(self) -> Iterator[AgentEvent]:
         """Report the restart once, when the agent is back at its work. Before that, a reply may still answer an

@@ -66,7 +66,7 @@ from tests.fuzz.readers.place import folder, pick, text_of
 
 _NOBODY = cast(Conversation, SimpleNamespace(entries=()))
 """A conversation in which nothing was said yet."""
-STREAMS = Path(__file__).parents[2] / "programs" / "streams"
+STREAMS = Path(__file__).parents[2] / "agents" / "backends" / "programs" / "streams"
 SEEDS = Path(__file__).parents[1] / "seeds"
 
 
@@ -141,7 +141,7 @@ def _wire(data: bytes) -> None:
 
 
 def _wire_seeds() -> Sequence[bytes]:
-    from tests.reverify import test_wire
+    from tests.supervision import test_wire
 
     texts = [value for value in vars(test_wire).values() if isinstance(value, str) and "[" in value]
     lines = [line for group in vars(test_wire).values() if isinstance(group, list | tuple) for line in _strings(group)]

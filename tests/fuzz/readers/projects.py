@@ -9,6 +9,7 @@ from pathlib import Path
 from proofstone.check.diagnostics import parse_diagnostics
 from proofstone.check.discovery import discover
 from proofstone.check.ecosystems.node_scripts import parse_script
+from proofstone.check.inspection import ChangedFile
 from proofstone.check.models import ReportFormat
 from proofstone.check.readiness import find_readiness_problems
 from proofstone.check.reports import read_report
@@ -17,14 +18,21 @@ from proofstone.check.rules.protected import find_changed_roles
 from proofstone.check.rules.scan import scan_lines
 from proofstone.check.rules.scan_paths import find_conflict_markers, scan_path
 from proofstone.check.rules.scan_rules import find_suppressions, remove_suppressions
+from proofstone.check.rules.weakened_tests import build_weakened_finding
 from proofstone.check.variants.canary import add_canary
 from proofstone.check.variants.expectations import mutate_expectations
 from proofstone.check.variants.sabotage import sabotage_file
 from proofstone.check.variants.views import split_views
+from proofstone.check.weakening import find_weakened_tests
 from proofstone.common.commands import is_compound, is_vacuous, loses_exit_code, proves_nothing
 from proofstone.common.globs import matches
 from proofstone.common.models import ChangeKind
 from proofstone.common.shell import ShellSyntaxError, has_blocks, is_complete, lex, split_statements
+from proofstone.documents.diff import parse_diff
+from proofstone.documents.html import write_html
+from proofstone.documents.markdown_page import write_markdown
+from proofstone.documents.model import DiffBlock, Document, Section
+from proofstone.gate.rules.command_criteria import is_asserted
 from proofstone.plan_gate.rules.outline import outline_plan
 from proofstone.plan_gate.rules.record_documents import read_all_records, write_yaml
 from proofstone.plans.lint import find_lint_problems
@@ -260,6 +268,42 @@ def _source(data: bytes) -> None:
         outline_by_grammar(data, language)
 
 
+TESTS = ("tests/test_a.py", "test/a.test.js", "test/a.test.ts")
+_TEST_TEXTS = (
+    *_SOURCE_TEXTS,
+    b"@pytest.mark.parametrize('x', [1, 2])\ndef test_a(x):\n    y = f(x)\n    if y:\n"
+    b"        assert y == approx(3, abs=0.1)\n"
+    b"    with pytest.raises(ValueError, match='e'):\n        g()\n    assert a in (1, 2) or not b and c < 3\n"
+    b"    for z in (1, 2):\n        self.assertAlmostEqual(z, 1, places=2)\n    m.assert_called_once_with(1)\n",
+    b"test('a', async t => { const r = await f(); t.is(r, 1); if (x) { expect(r).not.toBeCloseTo(1, 2); }\n"
+    b"for (const c of [1, 2]) { assert.ok(c === 1 || [2].includes(c)); }\n"
+    b"try { t.throws(f, {message: /x/}); } catch {} });\n",
+)
+_DIFFS = (
+    b"diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@ f\n a\n-b\n+c\n"
+    b"\\ No newline at end of file\n",
+    b'diff --git "a/\\303\\244" "b/\\303\\244"\nsimilarity index 90%\nrename from a\nrename to b\n@@ -0,0 +1 @@\n+x\n',
+    b"diff --git a/i b/i\nnew file mode 100644\nBinary files /dev/null and b/i differ\n",
+)
+
+
+def _weakened(data: bytes) -> None:
+    """The two halves of the input are the old and the new version of a test file; then the whole is both."""
+    path = TESTS[pick(data, len(TESTS))]
+    half = len(data) // 2
+    for old, new in ((data[:half], data[half:]), (data, data[:half] + data[half + 1 :])):
+        for test in find_weakened_tests([ChangedFile(path, ChangeKind.MODIFIED, old, new)], {}):
+            assert test.weakenings
+            assert build_weakened_finding(test.path, test.id, test.weakenings, "tests").line
+
+
+def _shown_diff(data: bytes) -> None:
+    files, _ = parse_diff(text_of(data), ["hidden"])
+    assert files[0].path == "hidden"
+    page = Document("x", (), (Section("The change", (DiffBlock(files),)),))
+    assert write_html(page) and write_markdown(page)
+
+
 def _scanned(data: bytes) -> None:
     path = SOURCES[pick(data, len(SOURCES))]
     lines = split_views(path, data)
@@ -272,6 +316,20 @@ def _scanned(data: bytes) -> None:
     remove_suppressions(data, find_suppressions(lines, added), lines)
     find_conflict_markers(path, None, data)
     find_readiness_problems(path, [(line.number, line.text) for line in lines], data)
+
+
+_CRITERIA = (
+    b'`python -m shop total` prints 42\ntest "$(python -m shop total)" = 42',
+    b"total([1, 2]) == 3\npython3 -c 'from shop import total; assert total([1, 2]) == 3'",
+    b"`./run.sh` exits with 2\n./run.sh; test $? -eq 2",
+)
+
+
+def _criterion(data: bytes) -> None:
+    """The first line is a criterion, the rest a command that may assert it."""
+    criterion, _, command = text_of(data).partition("\n")
+    is_asserted(criterion, command)
+    is_asserted(command, criterion)
 
 
 def _path(data: bytes) -> None:
@@ -326,6 +384,9 @@ READERS: tuple[Reader, ...] = (
     Reader("protected-file", _protected, lambda: _MANIFEST_TEXTS, ("proofstone.check.rules.protected",)),
     Reader("syntax", _syntax, lambda: _SOURCE_TEXTS, ("proofstone.sources.syntax",)),
     Reader("source", _source, lambda: _SOURCE_TEXTS, ("proofstone.sources.text",)),
+    Reader("weakened-tests", _weakened, lambda: _TEST_TEXTS, ("proofstone.check.variants.python_assertions",)),
+    Reader("shown-diff", _shown_diff, lambda: _DIFFS, ()),
     Reader("scanned-source", _scanned, lambda: _SOURCE_TEXTS, ("proofstone.check.rules.scan_python",)),
+    Reader("criterion", _criterion, lambda: _CRITERIA, ("proofstone.gate.rules.command_criteria",)),
     Reader("changed-path", _path, lambda: [b"src/conftest.py", b"a/../b/node_modules/x.pth", b".github/ci.yml"], ()),
 )

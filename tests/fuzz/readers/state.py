@@ -21,8 +21,10 @@ from proofstone.agents.memory.models import MemoryEntry
 from proofstone.agents.memory.store import FileMemory
 from proofstone.agents.roles.requests import _minimal_value as least_value
 from proofstone.agents.script_file import read_script
+from proofstone.app.runs import name_unreadable_run
 from proofstone.check.cache import ResultCache
 from proofstone.check.recording import find_recorded_checks
+from proofstone.cli.run_kinds import RUN_KINDS
 from proofstone.common.models import Phase, Verdict
 from proofstone.config.loader import load_model, load_settings_files
 from proofstone.config.rules import RequestedPermission
@@ -41,6 +43,7 @@ from proofstone.git.snapshot import find_renames, parse_raw_diff
 from proofstone.git.store import Store
 from proofstone.git.work_tree import open_work_tree
 from proofstone.hooks.agent_hooks import StopRounds
+from proofstone.hooks.agent_sessions import CodingSession, SessionStarts
 from proofstone.ledger import Ledger
 from proofstone.ledger import daemon as wire
 from proofstone.ledger.anchors import AnchorFiles, check_anchors, parse_anchors
@@ -54,6 +57,7 @@ from proofstone.ledger.schema import TABLES, StoredRow
 from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.ledger.verification import Checkpoint, read_checkpoint
 from proofstone.machine.files import read_alternates, read_plan_file
+from proofstone.runtime.run_index import read_run_config
 from proofstone.sandbox.gateway import parse_hosts
 from tests.fuzz.checking import Reader
 from tests.fuzz.readers.place import folder, text_of
@@ -158,6 +162,14 @@ def _rounds(data: bytes) -> None:
     rounds.read_count()
 
 
+def _session(data: bytes) -> None:
+    starts, session = SessionStarts(folder("home"), Path("/project")), CodingSession("claude", "one")
+    starts._file(session).parent.mkdir(exist_ok=True)
+    starts._file(session).write_bytes(data)
+    starts.read(session)
+    starts.read(CodingSession("claude", ""))
+
+
 def _anchors(data: bytes) -> None:
     anchors = parse_anchors(data, source="anchors")
     check_anchors(anchors, Anchor(ledger_id="a", seq=3, hash="0" * 64), lambda _seq: "0" * 64)
@@ -181,6 +193,20 @@ def _row(data: bytes) -> None:
         }
         with suppress(LedgerCorruptError):
             StoredRow(kind, link, scalars).row  # noqa: B018  reading it is what is tried
+
+
+def _run_start(data: bytes) -> None:
+    """The row that a run began with, of any command, in the form that another version of us may have given it."""
+    try:
+        payload = json.loads(data)
+    except (ValueError, RecursionError):
+        return  # the ledger holds JSON only; `ledger-row` reads what is not
+    for kind in RUN_KINDS:
+        row = SimpleNamespace(payload={**(payload if isinstance(payload, dict) else {}), "command": kind.command})
+        ledger = cast(Ledger, SimpleNamespace(read=lambda *_, row=row, **__: [SimpleNamespace(row=row)]))
+        with suppress(LedgerCorruptError), name_unreadable_run("run"):
+            setup = read_run_config(ledger, kind.runs.setup_model, "run")
+            assert setup is not None and isinstance(setup.subject, str)
 
 
 @cache
@@ -422,6 +448,15 @@ READERS: tuple[Reader, ...] = (
     Reader("ledger-request", _request, lambda: _REQUESTS, ("proofstone.ledger.daemon",)),
     Reader("stop-rounds", _rounds, lambda: [b"3", b"12"], ()),
     Reader(
+        "agent-session",
+        _session,
+        lambda: [
+            b'{"agent": "claude", "root": "/project", "commit": "' + b"a" * 40 + b'", "start": true}',
+            b'{"agent": "claude", "root": "/project", "commit": 1}',
+        ],
+        ("proofstone.hooks.agent_sessions",),
+    ),
+    Reader(
         "anchors",
         _anchors,
         lambda: [Anchor(ledger_id="a", seq=3, hash="0" * 64).to_bytes() * 2],
@@ -435,6 +470,18 @@ READERS: tuple[Reader, ...] = (
             b'{"run_id": "r", "phase": "after", "check_name": "c", "tool": "t", "state": "pass", "task_id": "t"}',
         ],
         ("proofstone.ledger.schema",),
+    ),
+    Reader(
+        "run-start",
+        _run_start,
+        lambda: [
+            b'{"version": "1", "repository": "/r", "base_commit": "1", "tree": "2", "frozen": "2", "base": "3", '
+            b'"sandbox": "plain", "parent": "", "settings_commit": ""}',
+            b'{"version": "1", "repository": "/r", "base_commit": "1", "plan_path": "PLAN.md", "plan_artifact": "a", '
+            b'"branch": "b", "executor": "cmd:true", "architect": "rules", "slots": 1, "minutes": 60, "hooks": "skip", '
+            b'"sign": false, "author_name": "n", "author_email": "e", "sandbox": "plain", "goal": "g", "request": "q"}',
+        ],
+        ("proofstone.app.runs", "proofstone.runtime.run_index"),
     ),
     Reader(
         "ledger-file",

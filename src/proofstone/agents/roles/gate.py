@@ -18,7 +18,7 @@ from proofstone.agents.roles.models.gate import (
     UnderstandingVerdicts,
 )
 from proofstone.agents.roles.role import MAX_SUMMARY, Role
-from proofstone.agents.tools.models import READING_TOOLS, WRITING_TOOLS, Tool
+from proofstone.agents.tools.models import CLAIMING_TOOLS, READING_TOOLS, WRITING_TOOLS, Tool
 from proofstone.common.models import FrozenModel, Verdict
 from proofstone.errors import InternalError
 
@@ -93,7 +93,7 @@ EXECUTOR = Role(
     title="Does the work of one task",
     input=Assignment,
     output=ExecutorResult,
-    tools=READING_TOOLS | WRITING_TOOLS,
+    tools=READING_TOOLS | WRITING_TOOLS | CLAIMING_TOOLS,
     prompt="executor.md",
     tier=2,
     completion=_executor_completion,

@@ -30,13 +30,16 @@ class Tool(StrEnum):
     MEMORY_SEARCH = "memory_search"
     WEB_SEARCH = "web_search"
     WEB_FETCH = "web_fetch"
+    DISPUTE = "dispute"
 
 
 WRITING_TOOLS: Final = frozenset({Tool.WRITE, Tool.EDIT, Tool.DELETE, Tool.RUN})
 """Tools that can change files: a command can do anything that the sandbox allows."""
 EXTERNAL_TOOLS: Final = frozenset({Tool.MEMORY_SEARCH, Tool.WEB_SEARCH, Tool.WEB_FETCH})
 """Tools that reach beyond the tree. A role has them only if it names them, and only if there is a provider."""
-READING_TOOLS: Final = frozenset(Tool) - WRITING_TOOLS - EXTERNAL_TOOLS
+CLAIMING_TOOLS: Final = frozenset({Tool.DISPUTE})
+"""Tools that say something to a person and change nothing. Only an executor has them."""
+READING_TOOLS: Final = frozenset(Tool) - WRITING_TOOLS - EXTERNAL_TOOLS - CLAIMING_TOOLS
 """Tools that read the tree and its history."""
 
 MAX_READ_LINES: Final = 2000
@@ -198,6 +201,24 @@ class WebFetchArguments(FrozenModel):
     ]
 
 
+class DisputeArguments(FrozenModel):
+    """Say that a test, a rule of the checks or a requirement is wrong or contradicts another, instead of changing it. A
+    person decides; it changes no verdict. Then answer: you need not go on with what depends on it."""
+
+    subject: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=500,
+            description="What is wrong: `tests/test_sum.py::test_total`, the rule of a finding, or the requirement.",
+        ),
+    ]
+    because: Annotated[
+        str,
+        Field(min_length=1, max_length=4000, description="Why it is wrong, and what shows it: files, lines, values"),
+    ]
+
+
 ARGUMENTS: Final[dict[Tool, type[FrozenModel]]] = {
     Tool.READ: ReadArguments,
     Tool.LIST: ListArguments,
@@ -214,4 +235,5 @@ ARGUMENTS: Final[dict[Tool, type[FrozenModel]]] = {
     Tool.MEMORY_SEARCH: MemorySearchArguments,
     Tool.WEB_SEARCH: WebSearchArguments,
     Tool.WEB_FETCH: WebFetchArguments,
+    Tool.DISPUTE: DisputeArguments,
 }

@@ -11,8 +11,15 @@ from typing import Final
 
 from proofstone.agents.executors.context import ShellCommand
 from proofstone.agents.memory.models import MemoryEntry
+from proofstone.agents.roles.models.gate import ClaimedDispute
 from proofstone.agents.rules.tool_rules import ToolFailedError, format_path
-from proofstone.agents.tools.models import MemorySearchArguments, RunArguments, WebFetchArguments, WebSearchArguments
+from proofstone.agents.tools.models import (
+    DisputeArguments,
+    MemorySearchArguments,
+    RunArguments,
+    WebFetchArguments,
+    WebSearchArguments,
+)
 from proofstone.agents.tools.tool_context import ToolContext, ToolDeadline
 from proofstone.agents.web.pages import WebPage
 from proofstone.errors import InputError
@@ -59,6 +66,16 @@ def run_command(ground: ToolContext, wanted: RunArguments, deadline: ToolDeadlin
     if execution.exit_code is None or _find_signal(execution.exit_code):
         raise ToolFailedError(message)
     return message
+
+
+def record_dispute(ground: ToolContext, wanted: DisputeArguments, deadline: ToolDeadline) -> str:
+    """Keep what the agent disputes for the answer. The gate puts it to a person."""
+    if ground.disputes is None:
+        raise AssertionError("a toolbox offers disputes only where somebody receives them")
+    dispute = ClaimedDispute(subject=wanted.subject, because=wanted.because)
+    if dispute not in ground.disputes:
+        ground.disputes.append(dispute)
+    return "Recorded. A person decides about it when you have answered. Leave the disputed thing as it is."
 
 
 def describe_ending(execution: SandboxResult, seconds: float) -> str:

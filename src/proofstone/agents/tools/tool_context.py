@@ -10,6 +10,7 @@ from pathlib import Path
 
 from proofstone.agents.executors.context import ShellCommand
 from proofstone.agents.memory.models import MemoryStore
+from proofstone.agents.roles.models.gate import ClaimedDispute
 from proofstone.agents.rules.tool_rules import ToolFailedError
 from proofstone.agents.web.providers import WebProviders
 from proofstone.common.secrets import NO_SECRETS, SecretMask
@@ -37,6 +38,8 @@ class ToolContext:
     """None: there is no memory, or the role may not use it (`agents.rules.tool_rules`)."""
     web: WebProviders | None = None
     """None: there is no access to the web."""
+    disputes: list[ClaimedDispute] | None = None
+    """Receives what the agent disputes; None: it cannot dispute anything."""
     cancel: threading.Event = field(default_factory=threading.Event)
     mask: SecretMask = NO_SECRETS
     """Hides secret values in everything that a tool shows."""

@@ -35,6 +35,7 @@ from proofstone.agents.tools.models import (
     ARGUMENTS,
     MAX_RUN_SECONDS,
     DeleteArguments,
+    DisputeArguments,
     EditArguments,
     GitDiffArguments,
     GitLogArguments,
@@ -152,6 +153,8 @@ def _is_available(ground: ToolContext, tool: Tool) -> bool:
             return ground.web is not None and ground.web.search is not None
         case Tool.WEB_FETCH:
             return ground.web is not None and ground.web.fetch is not None
+        case Tool.DISPUTE:
+            return ground.disputes is not None
         case _:
             return True
 
@@ -221,6 +224,7 @@ _HANDLERS: Final[dict[Tool, _Handler]] = {
     Tool.MEMORY_SEARCH: _build_handler(MemorySearchArguments, services.search_memory),
     Tool.WEB_SEARCH: _build_handler(WebSearchArguments, services.search_web),
     Tool.WEB_FETCH: _build_handler(WebFetchArguments, services.fetch_page),
+    Tool.DISPUTE: _build_handler(DisputeArguments, services.record_dispute),
 }
 
 

@@ -201,6 +201,7 @@ class _ServerProcess:
             except Empty:
                 continue
             if message is None:
+                self._listeners[1].join(_EXIT_TIMEOUT)  # what it printed last says why it has ended
                 self._has_ended = True
             elif "method" in message:
                 self._serve(message)

@@ -6,7 +6,7 @@ any length, so a report holds only their beginning.
 - A silent role received a dispatch, or a contract from another role of the control loop, and never answered. Some roles
   receive only contracts: the controller is code, and the engine dispatches no validator where it can check by itself.
 - A boundary violation is a message off the routes, a tool call or a path that the role may not use, or a result from
-  the wrong sender. A refused attempt is reported too.
+  the wrong sender. A refused attempt is reported too, as caught.
 - A claim mismatch is a claim of an agent about a task, a subtask or a plan that contradicts what the engine observed.
 """
 
@@ -75,6 +75,7 @@ class ObservedRun:
         role: str,
         detail: str,
         task: str | None = None,
+        caught: str = "",
     ) -> AuditFinding:
         """Return the finding that these messages and events show. Without `task`, it is the task of the last of
         them.
@@ -90,6 +91,7 @@ class ObservedRun:
             detail=shorten_text(detail, _MAX_DETAIL),
             seqs=tuple(evidence.seq for evidence in shown),
             messages=tuple(evidence.id for evidence in shown if isinstance(evidence, Envelope)),
+            caught=caught,
         )
 
     @property
@@ -249,7 +251,9 @@ def _find_refused_messages(run: ObservedRun) -> Iterator[AuditFinding]:
     for event in run.events_of(REFUSED_EVENT):
         sender, recipient, type, reason = (text_field(event.row.payload, key) for key in ("from", "to", "type", "why"))
         detail = f"{type} to {recipient} was refused: {reason}"
-        yield run.make_finding(_VIOLATION, _route_rule(type), [event], role=sender, detail=detail)
+        yield run.make_finding(
+            _VIOLATION, _route_rule(type), [event], role=sender, detail=detail, caught="the message was refused"
+        )
 
 
 def _find_messages_off_route(run: ObservedRun) -> Iterator[AuditFinding]:
@@ -266,7 +270,8 @@ def _find_refused_tools(run: ObservedRun) -> Iterator[AuditFinding]:
         rule, name, output = (text_field(result, key) for key in ("refused", "name", "text"))
         if rule in BOUNDARY_REFUSALS:
             detail = f"{shorten_text(name, MAX_NAME)} was refused: {output.strip().partition(chr(10))[0]}"
-            yield run.make_finding(_VIOLATION, rule, [message], role=message.recipient, detail=detail)
+            caught = "the tool call was refused"
+            yield run.make_finding(_VIOLATION, rule, [message], role=message.recipient, detail=detail, caught=caught)
 
 
 def _find_refused_program_actions(run: ObservedRun) -> Iterator[AuditFinding]:
@@ -276,7 +281,8 @@ def _find_refused_program_actions(run: ObservedRun) -> Iterator[AuditFinding]:
         kind, name, output = (text_field(activity, key) for key in ("kind", "name", "text"))
         if kind == ActivityKind.REFUSED:
             detail = f"{shorten_text(name, MAX_NAME)} was refused: {output.strip().partition(chr(10))[0]}"
-            yield run.make_finding(_VIOLATION, "program", [message], role=message.sender, detail=detail)
+            caught = "the action was refused"
+            yield run.make_finding(_VIOLATION, "program", [message], role=message.sender, detail=detail, caught=caught)
 
 
 def _route_rule(type: str) -> str:
@@ -298,7 +304,8 @@ def _task_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
     """
     for event in run.events_of("task.checked", "task.failed"):
         if details := (*_evidence_mismatches(event), *_failure_mismatches(event)):
-            yield _mismatch_finding(run, [event], "executor", "; ".join(details))
+            caught = "the attempt was refused" if event.row.type == "task.failed" else ""
+            yield _mismatch_finding(run, [event], "executor", "; ".join(details), caught)
 
 
 def _evidence_mismatches(event: ObservedEvent) -> tuple[str, ...]:
@@ -387,6 +394,6 @@ def _plan_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
 
 
 def _mismatch_finding(
-    run: ObservedRun, shown: Sequence[Envelope | ObservedEvent], role: str, detail: str
+    run: ObservedRun, shown: Sequence[Envelope | ObservedEvent], role: str, detail: str, caught: str = ""
 ) -> AuditFinding:
-    return run.make_finding(Detection.CLAIM_MISMATCH, CLAIM_MISMATCH, shown, role=role, detail=detail)
+    return run.make_finding(Detection.CLAIM_MISMATCH, CLAIM_MISMATCH, shown, role=role, detail=detail, caught=caught)

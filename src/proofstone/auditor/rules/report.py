@@ -192,6 +192,11 @@ def audit_runs(runs: Iterable[ObservedRun], scope: str) -> AuditReport:
     )
 
 
+def list_findings(report: AuditReport) -> tuple[AuditFinding, ...]:
+    """Return all findings of the report, the most serious kinds first."""
+    return (*report.boundary_violations, *report.anomalies, *report.drift_alerts)
+
+
 def has_severe_findings(report: AuditReport) -> bool:
     return any(finding.kind in SEVERE_DETECTIONS for finding in (*report.boundary_violations, *report.anomalies))
 

@@ -1,5 +1,7 @@
 """Node and TypeScript: tests by the package's test script, types by tsc, lint by ESLint.
 
+Without a test script, files that are named as tests (`cart.test.js`) say by what they import which runner they are for.
+
 Programs have the names that they have in node_modules/.bin. If the tests need compiled output, the build is a check of
 its own, and the test command builds as well, so that the tests do not depend on the output of another check.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -79,6 +82,7 @@ _LINTS = re.compile(r"lint|prettier|\bstandard\b|\bxo\b|\bbiome\b|--noEmit\b|typ
 _ESLINT_CONFIG = ("eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "eslint.config.ts", ".eslintrc*")
 _TYPESCRIPT_LINT = ("typescript-eslint", "@typescript-eslint/parser", "eslint-config-next", "@antfu/eslint-config")
 _INSTALL = "npm install"
+_SUFFIXES = ("js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx")
 
 
 def _find_checks(package: Package) -> Iterable[CheckSpec]:
@@ -102,6 +106,7 @@ def _list_dependencies(manifest: Table) -> frozenset[str]:
 def _find_tests(package: Package, scripts: Table) -> Iterable[CheckSpec]:
     script = scripts.get("test")
     if not isinstance(script, str) or not script.strip() or PLACEHOLDER.search(script):
+        yield from _find_tests_by_imports(package)
         return
     evidence = f"{package.path('package.json')} [scripts.test]"
     script_commands = parse_script(script, scripts)
@@ -118,6 +123,71 @@ def _find_tests(package: Package, scripts: Table) -> Iterable[CheckSpec]:
         steps.insert(0, "npm run --silent pretest")
     for spec in _build_runner_specs(package, name, script_commands[-1], " && ".join(steps)):
         yield spec.model_copy(update={"evidence": f"{evidence}: {script}"[:200]})
+
+
+_TEST_FILES = tuple(f"*.{word}.{suffix}" for word in ("test", "spec") for suffix in _SUFFIXES)
+_IMPORT = r"""(?:\bfrom\s*|\bimport\s*|\brequire\s*\(\s*|\bimport\s*\(\s*)['"]{}(?:/[^'"]*)?['"]"""
+_RUNNERS_BY_IMPORT = tuple(
+    (runner, re.compile(_IMPORT.format(module)))
+    for runner, module in (
+        ("node", "node:test"),
+        ("vitest", "vitest"),
+        ("jest", "@jest/globals"),
+        ("ava", "ava"),
+        ("tap", "(?:tap|@tapjs)"),
+        ("mocha", "mocha"),
+    )
+)
+_GLOBAL_TESTS = re.compile(r"^\s*(?:describe|it|test)(?:\.\w+)*\s*\(", re.MULTILINE)
+_RUNNERS_WITH_GLOBALS = ("jest", "vitest", "mocha", "ava")
+"""Runners that a dependency names, for test files that import none: their functions are global."""
+_READ_LIMIT = 400
+_CONCLUDED_COMMANDS = {
+    "node": ("node", "--test"),
+    "mocha": ("mocha", "--ignore", "**/node_modules/**", "**/*.{test,spec}.{js,mjs,cjs}"),
+}
+"""How a runner is started that is not started by its name alone."""
+_FOUND_BY_NODE = ("*.test.js", "*.test.mjs", "*.test.cjs")
+
+
+def _find_tests_by_imports(package: Package) -> Iterable[CheckSpec]:
+    """Return the tests of a package without a test script: one run of the runner that most test files are for."""
+    manifest = package.tree.read_table(package.path("package.json"))
+    if manifest is None and package.has("package.json"):
+        return  # it cannot be read, so it may have a test script
+    runners: dict[str, list[str]] = defaultdict(list)
+    dependencies = _list_dependencies(manifest or {})
+    for name in package.find_named(*_TEST_FILES)[:_READ_LIMIT]:
+        runner = _find_imported_runner(package.text(name), dependencies)
+        if runner != "node" and manifest is None:
+            continue  # without a manifest nothing is installed, and only Node's own runner needs nothing
+        if runner and (runner != "node" or any(fnmatchcase(name, pattern) for pattern in _FOUND_BY_NODE)):
+            runners[runner].append(name)
+    if not runners:
+        return
+    chosen = max(runners, key=lambda runner: len(runners[runner]))
+    files = runners.pop(chosen)
+    conclusion = f"{package.path(files[0])}, which {_describe_conclusion(package.text(files[0]), chosen)}"
+    package.tree.notes.append(f"tests:{chosen} is concluded from {conclusion}; there is no test script")
+    for other, left in runners.items():
+        package.tree.notes.append(f"{package.path(left[0])} is for {other}, and is not run: name it in a test script")
+    words = _CONCLUDED_COMMANDS.get(chosen, (chosen,))
+    for spec in _build_runner_specs(package, chosen, ScriptCommand(words, text=shlex.join(words)), ""):
+        yield spec.model_copy(update={"evidence": conclusion, "is_concluded": True})
+
+
+def _find_imported_runner(text: str, dependencies: frozenset[str]) -> str:
+    """Return the runner that a test file is for; empty if nothing says so."""
+    imported = next((runner for runner, pattern in _RUNNERS_BY_IMPORT if pattern.search(text)), "")
+    if imported or not _GLOBAL_TESTS.search(text):
+        return imported
+    return next((runner for runner in _RUNNERS_WITH_GLOBALS if runner in dependencies), "")
+
+
+def _describe_conclusion(text: str, runner: str) -> str:
+    is_imported = any(name == runner and pattern.search(text) for name, pattern in _RUNNERS_BY_IMPORT)
+    module = {"node": "node:test", "jest": "@jest/globals"}.get(runner, runner)
+    return f"imports {module}" if is_imported else f"uses global test functions, and {runner} is a dependency"
 
 
 def _find_runner(command: ScriptCommand) -> str | None:
@@ -216,4 +286,6 @@ def _is_among(above: Package, below: Package, globs: list[str]) -> bool:
     return any(fnmatchcase(below.directory, above.path(glob)) for glob in globs)
 
 
-NODE = Ecosystem(name="node", manifests=("package.json",), find=_find_checks, covers=_covers_member)
+NODE = Ecosystem(
+    name="node", manifests=("package.json",), root_signs=_TEST_FILES, find=_find_checks, covers=_covers_member
+)

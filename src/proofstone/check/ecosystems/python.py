@@ -1,15 +1,16 @@
 """Python: tests by pytest or unittest, types by mypy or pyright, lint by ruff or flake8. Nothing is built.
 
 The test runner is chosen by evidence, the strongest first. For pytest: its configuration, a conftest.py, a dependency
-on it, or a test file that imports it. For unittest: test files that import it, and nothing that names pytest. The start
-directory follows unittest's own rule that discovery descends only into packages.
+on it, a test file that imports it, or test functions with bare asserts, which only pytest runs. For unittest: test
+files that import it, and nothing that speaks for pytest. The start directory follows unittest's own rule that discovery
+descends only into packages.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from posixpath import basename, commonpath, dirname
 
@@ -56,6 +57,13 @@ _NAMED_IN_TEXT = {
 }
 _IMPORTS_PYTEST = re.compile(r"^\s*(?:import|from)\s+pytest\b", re.MULTILINE)
 _IMPORTS_UNITTEST = re.compile(r"^\s*(?:import\s+unittest|from\s+unittest)\b", re.MULTILINE)
+_TEST_FUNCTION = re.compile(
+    r"^(?:async\s+)?def\s+(test\w*)\s*\(|^class\s+Test\w*\s*(?:\(\s*(?:object)?\s*\))?\s*:(?:\n(?:[ \t]+.*)?)*?"
+    r"\n[ \t]+(?:async\s+)?def\s+(test\w*)\s*\(\s*self\b",
+    re.MULTILINE,
+)
+_ASSERT = re.compile(r"^(?:[ \t]+|[^#\n]*:[ \t]*)assert\b", re.MULTILINE)
+_PYTEST_FILES = ("test_*.py", "*_test.py")
 _IMPORTS_DJANGO = re.compile(r"^\s*from\s+django\.test\b|^\s*from\s+rest_framework\.test\b", re.MULTILINE)
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
@@ -79,10 +87,25 @@ def find_test_checks(package: Package) -> Iterable[CheckSpec]:
             install="python -m pip install django",
         )
         yield spec.model_copy(update={"evidence": f"{package.path('manage.py')}, {package.path(django)}"})
+    elif conclusion := _find_bare_functions(package, texts):
+        package.tree.notes.append(f"tests:pytest is concluded from {conclusion}; no configuration names a test runner")
+        yield _build_pytest_spec(conclusion).model_copy(update={"is_concluded": True})
     else:
         yield from _build_unittest_specs(
             package, [name for name, text in texts.items() if _IMPORTS_UNITTEST.search(text)]
         )
+
+
+def _find_bare_functions(package: Package, texts: Mapping[str, str]) -> str:
+    """Return the first test function with bare asserts, which no other runner than pytest runs; empty if there is none.
+    Functions beside unittest's classes are helpers, such as `test_suite`."""
+    for name, text in texts.items():
+        is_collected = any(fnmatchcase(basename(name), pattern) for pattern in _PYTEST_FILES)
+        if not is_collected or _IMPORTS_UNITTEST.search(text) or not _ASSERT.search(text):
+            continue
+        if function := _TEST_FUNCTION.search(text):
+            return f"{package.path(name)}: {function[1] or function[2]} is a test function with bare asserts"
+    return ""
 
 
 def find_pytest_configuration(package: Package) -> str | None:

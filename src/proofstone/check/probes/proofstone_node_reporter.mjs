@@ -10,10 +10,12 @@ const LIMIT = 2000;
 const directory = process.env.PROOFSTONE_REPORT;
 delete process.env.PROOFSTONE_REPORT; // processes that tests start do not report
 
-function message(error) {
+// A file that could not be loaded has no error of its own: what its process printed names the cause.
+function message(error, printed) {
   if (!error) return '';
   const cause = error.cause ?? error;
-  return String(cause?.stack ?? cause?.message ?? cause).slice(0, LIMIT);
+  const text = String(cause?.stack ?? cause?.message ?? cause);
+  return (printed && (cause === error || typeof cause === 'string') ? printed : text).slice(0, LIMIT);
 }
 
 function status(kind, data) {
@@ -26,7 +28,7 @@ function status(kind, data) {
 }
 
 // The line for one finished test, or null for what is not a test.
-function line(kind, data, ancestors) {
+function line(kind, data, ancestors, printed) {
   const file = data.file ?? null;
   const wholeFile = data.nesting === 0 && file !== null && resolve(data.name) === file;
   const error = data.details?.error;
@@ -43,7 +45,7 @@ function line(kind, data, ancestors) {
     name: wholeFile ? '' : [...ancestors, data.name].join(' > '),
     status: outcome,
     ms: data.details?.duration_ms ?? null,
-    message: outcome === 'passed' ? '' : message(error),
+    message: outcome === 'passed' ? '' : message(error, wholeFile ? printed : ''),
   };
 }
 
@@ -53,7 +55,12 @@ export default async function* report(source) {
   const write = (value) => writeSync(journal, JSON.stringify(value) + '\n');
   write({ event: 'start', runner: 'node', version: process.version, base: process.cwd() });
   const open = new Map(); // file -> names of the tests that are open in it, by nesting
+  const printed = new Map(); // file -> the beginning of what its process printed as errors
   for await (const { type, data } of source) {
+    if (type === 'test:stderr' && data.file) {
+      const before = printed.get(data.file) ?? '';
+      if (before.length < LIMIT) printed.set(data.file, before + data.message);
+    }
     if (type !== 'test:start' && type !== 'test:pass' && type !== 'test:fail') continue;
     const names = open.get(data.file) ?? [];
     open.set(data.file, names);
@@ -63,7 +70,7 @@ export default async function* report(source) {
     } else {
       const signal = data.details?.error?.signal;
       if (signal) write({ event: 'died', what: `the test file ${data.name}: ${signal} killed it` });
-      const test = line(type, data, names);
+      const test = line(type, data, names, printed.get(data.file) ?? '');
       if (test) write(test);
     }
   }

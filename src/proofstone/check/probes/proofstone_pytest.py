@@ -72,7 +72,7 @@ class Recorder:
 
     def pytest_collectreport(self, report):
         if report.failed:
-            self._test(report.nodeid, "error", 0.0, report.longreprtext)
+            self._test(report.nodeid, "error", 0.0, report.longreprtext, _cause(report))
         elif report.skipped:
             self._test(report.nodeid, "skipped", 0.0, _reason(report))
 
@@ -83,10 +83,10 @@ class Recorder:
             self.pending.pop(report.nodeid, None)
             return
         if report.when not in ("setup", "call", "teardown"):  # an xdist worker died in this test
-            self._test(report.nodeid, "error", 0.0, report.longreprtext)
+            self._test(report.nodeid, "error", 0.0, report.longreprtext, _cause(report))
             return
         if report.when == "setup":
-            self.pending[report.nodeid] = [None, 0.0, ""]
+            self.pending[report.nodeid] = [None, 0.0, "", ""]
         entry = self.pending.get(report.nodeid)
         if entry is None:
             return
@@ -95,15 +95,16 @@ class Recorder:
         if status and (entry[0] is None or _ORDER.index(status) < _ORDER.index(entry[0])):
             entry[0] = status
             entry[2] = "" if report.passed else _reason(report) if report.skipped else report.longreprtext
+            entry[3] = _cause(report) if report.failed else ""
         if report.when == "teardown":
             self._flush(report.nodeid)
 
     def _flush(self, nodeid):
-        status, duration, message = self.pending.pop(nodeid)
+        status, duration, message, cause = self.pending.pop(nodeid)
         if status:
-            self._test(nodeid, status, duration, message)
+            self._test(nodeid, status, duration, message, cause)
 
-    def _test(self, nodeid, status, duration, message):
+    def _test(self, nodeid, status, duration, message, cause=""):
         file, name = _split(nodeid)
         self.journal.write(
             "test",
@@ -112,6 +113,7 @@ class Recorder:
             status=status,
             ms=duration * 1000,
             message=message[: proofstone_probe.MESSAGE_LIMIT],
+            cause=cause[: proofstone_probe.MESSAGE_LIMIT],
         )
 
     # The end
@@ -154,6 +156,21 @@ def _status(report):
     if report.skipped:
         return "xfailed" if hasattr(report, "wasxfail") else "skipped"
     return None
+
+
+def _cause(report):
+    """The beginning of the last block of error lines: a long traceback comes before it, a long difference follows."""
+    block = []
+    inside = False
+    for line in report.longreprtext.splitlines():
+        if line == "E" or line.startswith("E  "):
+            if not inside:
+                block = []
+            block.append(line)
+            inside = True
+        else:
+            inside = False
+    return "\n".join(block[:20])
 
 
 def _reason(report):

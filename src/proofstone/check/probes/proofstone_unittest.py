@@ -29,6 +29,17 @@ def _file(test):
     return getattr(module, "__file__", None) if type(test).__module__ != "unittest.loader" else None
 
 
+def _cause(text):
+    """The exception of the last traceback with its message, and the lines before it that name the place."""
+    _, header, rest = text.rpartition("Traceback (most recent call last):\n")
+    lines = rest.splitlines()
+    for index, line in enumerate(lines):
+        if header and line and not line[0].isspace():
+            found = header + "\n".join(lines[max(0, index - 4) : index + 20])
+            return found[: proofstone_probe.MESSAGE_LIMIT]
+    return ""
+
+
 class RecordingResult(unittest.TextTestResult):
     journal = None
 
@@ -55,6 +66,7 @@ class RecordingResult(unittest.TextTestResult):
             status=status,
             ms=milliseconds,
             message=message[: proofstone_probe.MESSAGE_LIMIT],
+            cause=_cause(message) if status in ("failed", "error") else "",
         )
 
     def _say(self, test, status, message=""):

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from proofstone.check.models import TestReport, TestStatus
+from proofstone.check.models import NEVER_RUN, TestReport, TestStatus
 from proofstone.check.reports.source import (
-    NEVER_RUN,
     TOTAL_LIMIT,
     Json,
     ReportBuilder,
@@ -21,6 +20,7 @@ from proofstone.check.reports.source import (
     as_text,
     decode_json,
 )
+from proofstone.check.rules.failure_text import summarize_failure
 
 _SEPARATORS: Final = {"pytest": "::", "node": " > ", "unittest": "."}
 _STATUSES: Final = {status.value: status for status in TestStatus}
@@ -101,7 +101,9 @@ class _Journal:
         id, path = self._identify(line.get("file"), line.get("name"))
         if path is None and isinstance(line.get("path"), str):
             path = self._source.make_relative(as_text(line.get("path")), self._base)
-        self._tally.add(id, status, ms=as_number(line.get("ms")), message=as_text(line.get("message")), path=path)
+        cause = summarize_failure(as_text(line.get("cause"))) if status.is_failure else ""
+        message = as_text(line.get("message"))
+        self._tally.add(id, status, ms=as_number(line.get("ms")), message=message, path=path, cause=cause)
 
     def _identify(self, file: Json, name: Json) -> tuple[str, str | None]:
         """Return id and path of a test, both relative to the repository. A file outside it keeps the runner's name."""

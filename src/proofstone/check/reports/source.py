@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from proofstone.check.models import TestReport, TestResult, TestStatus
+from proofstone.check.rules.failure_text import MAX_CAUSE, summarize_failure
 
 FILE_LIMIT: Final = 64 * 1024 * 1024
 FILE_COUNT_LIMIT: Final = 10_000
@@ -173,8 +174,6 @@ WORST_FIRST: Final = (
 )
 """If two results have the same id, the worse one counts: a pass never hides a failure or a skip."""
 
-NEVER_RUN: Final = "collected but never run"
-
 
 def clean_text(text: str, limit: int) -> str:
     """Return text that every database and terminal accepts: no NUL, no half characters, at most `limit` long."""
@@ -213,7 +212,9 @@ class ReportBuilder:
         ms: float | None = None,
         message: str = "",
         path: str | None = None,
+        cause: str = "",
     ) -> None:
+        """Add a result. `cause` is why it failed, if the runner states it apart from the message."""
         id = clean_id(id)
         if not id:
             self.add_defect("a result without an id was left out")
@@ -231,6 +232,9 @@ class ReportBuilder:
             duration_ms=_round_milliseconds(ms),
             message=clean_text(message, MESSAGE_LIMIT),
             path=None if path is None else clean_text(path, ID_LIMIT),
+            cause=clean_text(cause or summarize_failure(message[:MESSAGE_LIMIT]), MAX_CAUSE)
+            if status.is_failure
+            else "",
         )
 
     def add_problem(self, text: str) -> None:

@@ -7,19 +7,24 @@
 | the newest verdict on the tree against a parent, by settings that count, is not `passed` | refused | no       |
 | the newest verdict on the tree, by a base and settings that count, is `passed`   | passed       | yes         |
 | that verdict is another                                                          | refused      | no          |
+| that verdict is `passed`, and somebody disputes the tree since, undecided        | disputed     | no          |
 | there are verdicts against bases that count, but only by settings that do not    | own settings | no          |
+| there are such verdicts, but they pass only with acceptances that do not count   | acceptance   | no          |
 | there are verdicts on the tree, but only against bases that do not count         | other base   | no          |
 | a check of the tree began and reached no verdict                                 | unfinished   | no          |
 | otherwise                                                                        | none         | no          |
 
 A base counts if it is a parent of the new commit or an ancestor of a parent. For a commit without parents, in a
 repository that has other commits, every base counts. Git does not tell its hooks that a commit is amended, so the
-replaced commit is taken for the parent. The real parent is an ancestor of it: evidence against either counts.
+replaced commit is taken for the parent. The real parent is an ancestor of it: evidence against either counts. A check
+that found nothing to check compared the tree with itself: it is no evidence, neither for nor against the commit.
 
 Settings count if they are the base's. A user who checks with the settings of the work tree (`--use-worktree-config`)
 may have
-loosened them for this very change, so such a verdict says nothing for or against the commit. Findings that a user
-accepted are different: the acceptance is recorded with a reason. It counts, and is shown with the commit.
+loosened them for this very change, so such a verdict says nothing for or against the commit.
+
+An acceptance counts if the settings (`hook.accepts`) name the way in which it was given; only what a person answered at
+a terminal counts by default. It is shown with the commit. A verdict that passed with another acceptance says nothing.
 
 The newest verdict decides, and not the best: a later failing check has more information. But only a pass against the
 same parent cancels a failure against that parent. Against an older base the change is larger and has more excuses
@@ -29,19 +34,23 @@ same parent cancels a failure against that parent. Against an older base the cha
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from proofstone.common.models import Assurance, Outcome
+from proofstone.common.models import AcceptanceMethod, Assurance, Outcome
 
 
 @dataclass(frozen=True)
 class AcceptedFinding:
-    """Findings that a user accepted when a tree was checked."""
+    """Findings that a person accepted when a tree was checked."""
 
     rule: str
-    """The rule of the accepted findings; empty for changes to tests."""
     reason: str
+    accepted_by: str = ""
+    method: AcceptanceMethod | None = None
+    """None in a record of an older version, which does not say how it was accepted."""
+    subject: str = ""
+    """The test or file to which it is limited, if it is."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +74,18 @@ class RecordedCheck:
     def is_passed(self) -> bool:
         return self.outcome == Outcome.PASSED
 
+    def is_accepted_by(self, methods: Collection[AcceptanceMethod]) -> bool:
+        """Whether every acceptance was given in one of these ways."""
+        return all(acceptance.method in methods for acceptance in self.accepted)
+
     @property
     def has_verdict(self) -> bool:
-        return self.outcome in tuple(Outcome)
+        return self.outcome in tuple(Outcome) and not self.is_empty
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the tree was compared with itself, which is no evidence for or against it."""
+        return self.outcome == Outcome.NOTHING_TO_CHECK
 
 
 class CommitEvidence(StrEnum):
@@ -77,7 +95,9 @@ class CommitEvidence(StrEnum):
     UNCHANGED = "unchanged"
     PASSED = "passed"
     REFUSED = "refused"
+    DISPUTED = "disputed"
     OWN_SETTINGS = "own settings"
+    ACCEPTANCE = "acceptance"
     OTHER_BASE = "other base"
     UNFINISHED = "unfinished"
     NONE = "none"
@@ -114,20 +134,28 @@ def rule_on_commit(
     counting: Collection[str] | None,
     parents: Collection[str] = (),
     first: bool = False,
+    is_disputed: bool = False,
+    accepts: Collection[AcceptanceMethod] = (AcceptanceMethod.INTERACTIVE,),
 ) -> CommitRuling:
     """Decide about a commit. `seen` are the recorded checks of any tree, newest first. `counting` are those of their
     bases that count, or None if all do. `parents` are the parents of the commit. `first` means that the repository has
-    no commit yet."""
+    no commit yet. `is_disputed` means that a dispute of the tree is undecided. `accepts` are the ways in which an
+    acceptance may have been given."""
     if first:
         return CommitRuling(CommitEvidence.FIRST)
     if tree in parent_trees:
         return CommitRuling(CommitEvidence.UNCHANGED)
-    same_tree = [check for check in seen if check.tree == tree]
+    same_tree = [check for check in seen if check.tree == tree and not check.is_empty]
     checks_with_verdict = [check for check in same_tree if check.has_verdict]
     counting_checks = [check for check in checks_with_verdict if counting is None or check.base_commit in counting]
     by_base_settings = [check for check in counting_checks if not check.own_settings]
+    by_accepted = [check for check in by_base_settings if not check.is_passed or check.is_accepted_by(accepts)]
+    if by_accepted:
+        ruling = _rule_by_newest(by_accepted, parents)
+        is_stopped = is_disputed and ruling.evidence is CommitEvidence.PASSED
+        return replace(ruling, evidence=CommitEvidence.DISPUTED) if is_stopped else ruling
     if by_base_settings:
-        return _rule_by_newest(by_base_settings, parents)
+        return CommitRuling(CommitEvidence.ACCEPTANCE, by_base_settings[0])
     if counting_checks:
         return CommitRuling(CommitEvidence.OWN_SETTINGS, counting_checks[0])
     if checks_with_verdict:

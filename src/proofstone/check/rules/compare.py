@@ -196,7 +196,7 @@ def _build_must_pass_finding(test: str, detail: str, fix: str, path: str | None)
     )
 
 
-_ACCEPT_HINT = "if the old test was wrong, use --accept-test-changes"
+_DISPUTE_HINT = "if the old test is wrong, dispute it"
 
 
 def find_edited_expectations(old_tests: TestReport, new_tests: TestReport, known: Set[str]) -> tuple[str, ...]:
@@ -218,7 +218,7 @@ def explain_unrunnable(old: CheckResult, before: TestReport, edited: Sequence[st
     return ""
 
 
-def build_expectation_findings(tests: Sequence[str], old: CheckResult, *, accepted: bool) -> list[Finding]:
+def build_expectation_findings(tests: Sequence[str], old: CheckResult) -> list[Finding]:
     """Return a finding for each test whose expectation was edited."""
     old_results = old.report.by_id if old.report else {}
     message = "passes only because the test was edited; the base's version of the test fails"
@@ -227,18 +227,17 @@ def build_expectation_findings(tests: Sequence[str], old: CheckResult, *, accept
             old,
             "edited-expectation",
             old_results[test].describe_failure(f"{test}: {message}"),
-            f"change the source, not the test; {_ACCEPT_HINT}",
-            accepted=accepted,
+            f"change the source, not the test; {_DISPUTE_HINT}",
             path=old_results[test].path,
         )
         for test in tests
     ]
 
 
-def build_unrunnable_finding(old: CheckResult, why: str, *, accepted: bool) -> Finding:
+def build_unrunnable_finding(old: CheckResult, why: str) -> Finding:
     detail = f"the change edits tests, and the base's versions of them cannot run on the changed source: {why}"
     return _build_old_tests_finding(
-        old, "old-tests-unrunnable", detail, f"keep what the old tests use; {_ACCEPT_HINT}", accepted=accepted
+        old, "old-tests-unrunnable", detail, f"keep what the old tests use; {_DISPUTE_HINT}"
     )
 
 
@@ -247,23 +246,18 @@ def is_edited_check(old: CheckResult) -> bool:
     return old.verdict is Verdict.FAIL
 
 
-def build_edited_check_finding(old: CheckResult, *, accepted: bool) -> Finding:
+def build_edited_check_finding(old: CheckResult) -> Finding:
     detail = (
         f"the check passes only because its tests or its command were edited; the base's version gives: {old.reason}"
     )
-    return _build_old_tests_finding(
-        old, "edited-check", detail, f"change the source, not the check; {_ACCEPT_HINT}", accepted=accepted
-    )
+    return _build_old_tests_finding(old, "edited-check", detail, f"change the source, not the check; {_DISPUTE_HINT}")
 
 
-def _build_old_tests_finding(
-    old: CheckResult, rule: str, detail: str, fix: str, *, accepted: bool, path: str | None = None
-) -> Finding:
-    severity = Severity.MINOR if accepted else Severity.CRITICAL
+def _build_old_tests_finding(old: CheckResult, rule: str, detail: str, fix: str, *, path: str | None = None) -> Finding:
     return Finding(
         layer=EvidenceLayer.PROTECTED_FILES,
         rule=rule,
-        severity=severity,
+        severity=Severity.CRITICAL,
         path=path,
         detail=detail,
         fix=fix,

@@ -10,28 +10,17 @@ from collections.abc import Sequence
 
 from proofstone.check.models import CheckKind, CheckResult, DeathCause, TestReport
 from proofstone.check.rules.compare import ResultComparison, compare_reports, find_new_diagnostics
+from proofstone.check.rules.failure_text import find_run_error
 from proofstone.check.rules.outcome import EvidenceLayer
+from proofstone.check.rules.result_findings import (
+    ComparedTests,
+    RerunFindings,
+    build_test_findings,
+    describe_failures,
+    separate_blocked,
+)
 from proofstone.common.models import Finding, FrozenModel, Severity, Verdict
-
-
-class RerunFindings(FrozenModel):
-    """What reruns of single tests showed."""
-
-    flaky: tuple[str, ...] = ()
-    """Tests that failed and then passed on the same tree."""
-    flaky_before: tuple[str, ...] = ()
-    """Tests that are flaky on the base too, so the change did not cause it."""
-    allowed_flaky: tuple[str, ...] = ()
-    sandbox_only: tuple[str, ...] = ()
-    """Tests that fail in the sandbox on the base too, but pass outside it or are declared to need a service."""
-    blocking: tuple[str, ...] = ()
-    """Those of `sandbox_only` that are related to the changed files."""
-    mended: tuple[str, ...] = ()
-    """Tests that failed on the base in the first run and passed there in a rerun. They excuse nothing any more."""
-    not_measured: tuple[str, ...] = ()
-    """Reruns that died. What they would have shown is unknown, so nothing passes."""
-    losses_accepted: bool = False
-    """Whether the user accepted that tests are gone or skipped."""
+from proofstone.common.text import pluralize
 
 
 class CheckJudgement(FrozenModel):
@@ -58,7 +47,7 @@ class CheckJudgement(FrozenModel):
                 edited, "passes only because it was edited", "pass only because they were edited"
             )
             only_edited = edited and all(finding.rule == "edited-expectation" for finding in serious)
-            update |= {"verdict": Verdict.FAIL, "reason": edited_reason if only_edited else serious[0].detail}
+            update |= {"verdict": Verdict.FAIL, "reason": edited_reason if only_edited else serious[0].headline}
         elif not_measured and self.verdict is Verdict.PASS:
             update |= {"verdict": Verdict.UNVERIFIABLE, "reason": not_measured[0]}
         return self.model_copy(update=update)
@@ -163,9 +152,17 @@ def _judge_exit_code(before: CheckResult | None, after: CheckResult, excuses: Re
     if fails_on_base and after.kind is not CheckKind.VERIFY:
         return CheckJudgement(
             verdict=Verdict.UNVERIFIABLE,
-            reason="it fails on the base too, and without results by test id the effect of the change is unknown",
+            reason=f"{_describe_failed_command(after)}; it fails on the base too, and without results by test id the "
+            "effect of the change is unknown",
         )
-    return CheckJudgement(verdict=Verdict.FAIL, reason=after.reason or f"exit code {after.exit_code}")
+    return CheckJudgement(verdict=Verdict.FAIL, reason=_describe_failed_command(after))
+
+
+def _describe_failed_command(after: CheckResult) -> str:
+    """Return the exit code, and the error that the output names."""
+    reason = after.reason or f"exit code {after.exit_code}"
+    error = find_run_error(after.output)
+    return f"{reason}: {error[0]}" if error else reason
 
 
 def _judge_diagnostics(before: CheckResult | None, after: CheckResult) -> CheckJudgement:
@@ -206,26 +203,20 @@ def _judge_tests(
     base_report = (
         before.report if before and before.report else TestReport(runner=report.runner, results=(), complete=False)
     )
-    comparison = _apply_reruns(compare_reports(base_report, report), excuses)
-    findings = [
-        *_build_test_findings(after, report, comparison, excuses, base_report),
-        *_build_whole_run_findings(before, after, report),
-    ]
-    failing = (*comparison.regressions, *comparison.new_failures)
+    compared = _apply_reruns(compare_reports(base_report, report), excuses)
+    tests = separate_blocked(ComparedTests(after, report, base_report, compared, excuses))
+    comparison = tests.comparison
+    findings = [*_build_whole_run_findings(before, tests), *build_test_findings(tests)]
     still_flaky = [test for test in excuses.flaky if test not in (*excuses.flaky_before, *excuses.allowed_flaky)]
     details = {"findings": tuple(findings), "comparison": comparison}
     if not report.forged and before is not None and before.death is not None:
         # Without the base it is unknown which tests are gone and which failures are new.
         reason = f"the base could not be measured: {before.reason}"
         return CheckJudgement(verdict=Verdict.UNVERIFIABLE, reason=reason, findings=_build_limit_findings(before))
-    if failing and _describe_unmeasured(before):
+    if tests.failing and _describe_unmeasured(before):
         return CheckJudgement(verdict=Verdict.UNVERIFIABLE, reason=_describe_unmeasured(before))
-    if failing:
-        return CheckJudgement(
-            verdict=Verdict.FAIL,
-            reason=_count_tests(failing, "now fails that did not fail before", "now fail that did not fail before"),
-            **details,
-        )
+    if tests.failing:
+        return CheckJudgement(verdict=Verdict.FAIL, reason=describe_failures(tests), **details)
     if still_flaky:
         return CheckJudgement(
             verdict=Verdict.FAIL, reason=_count_tests(still_flaky, "is flaky", "are flaky"), **details
@@ -248,9 +239,15 @@ def _judge_whole_run(
     if report.forged:
         return Verdict.FAIL, report.forged
     if not report.complete:
-        if before and before.report and before.report.complete:
-            return Verdict.FAIL, "the test run ended before it was finished; on the base it finishes"
-        return Verdict.UNVERIFIABLE, _first_or(report.problems, "the test run ended before it was finished")
+        reason = _describe_broken_run(after, report)
+        return (
+            (Verdict.FAIL, f"{reason}; on the base it finishes")
+            if _is_finished(before)
+            else (
+                Verdict.UNVERIFIABLE,
+                reason,
+            )
+        )
     if report.executed_count == 0:
         return Verdict.UNVERIFIABLE, "no test was executed"
     executed = [result for result in report.results if result.status.is_executed]
@@ -264,7 +261,8 @@ def _judge_whole_run(
     return _judge_other_exit_code(before, after, report, comparison, excuses)
 
 
-def _build_whole_run_findings(before: CheckResult | None, after: CheckResult, report: TestReport) -> list[Finding]:
+def _build_whole_run_findings(before: CheckResult | None, tests: ComparedTests) -> list[Finding]:
+    after, report = tests.after, tests.report
     if report.forged:
         detail = f"{after.name}: {report.forged}: something other than the runner wrote results"
         return [
@@ -272,12 +270,37 @@ def _build_whole_run_findings(before: CheckResult | None, after: CheckResult, re
                 after, EvidenceLayer.TEST_IDENTITY, "report-forged", detail, "leave reporting to the test runner"
             )
         ]
-    if not report.complete and _is_finished(before):
-        return [_build_unfinished_finding(after)]
-    if report.complete and report.executed_count == 0 and before and before.report and before.report.executed_count:
+    if not report.complete:
+        return [_build_broken_finding(before, tests)]
+    if report.executed_count == 0 and not tests.failing and before and before.report and before.report.executed_count:
         detail = f"{after.name}: no test was executed; on the base {before.report.executed_count} are"
         return [_build_run_finding(after, EvidenceLayer.TEST_IDENTITY, "no-tests", detail, "make the tests run")]
     return []
+
+
+def _describe_broken_run(after: CheckResult, report: TestReport) -> str:
+    """Return why a run gave no complete report: the error that its output names, else what is wrong with the report."""
+    error = find_run_error(after.output)
+    if error and after.exit_code != 0:
+        return f"the run broke: {error[0]}"
+    return _first_or(report.problems, "the test run ended before it was finished")
+
+
+def _build_broken_finding(before: CheckResult | None, tests: ComparedTests) -> Finding:
+    """Return the finding about a run that could not be finished, with the error's own lines. If the base has the same
+    error, it is not the fault of the change, and the verdict states it already."""
+    after = tests.after
+    error = find_run_error(after.output) if after.exit_code != 0 else ()
+    is_new = _is_finished(before)
+    on_base = "; on the base it finishes" if is_new else "; it does not finish on the base either" if before else ""
+    headline = f"{after.name}: {_describe_broken_run(after, tests.report)}{on_base}"
+    lines = [headline, *(f"  {line}" for line in error[1:])]
+    if tests.blocked:
+        lines.append(f"{pluralize(len(tests.blocked), 'test')} that ran on the base did not run because of it")
+    fix = "fix the error that is named here" if error else "let the test runner finish"
+    severity = Severity.CRITICAL if is_new else Severity.MINOR
+    finding = _build_run_finding(after, EvidenceLayer.TEST_IDENTITY, "unfinished-run", "\n".join(lines), fix, severity)
+    return finding.model_copy(update={"tests": tests.blocked})
 
 
 def _build_unfinished_finding(after: CheckResult) -> Finding:
@@ -346,59 +369,6 @@ def _apply_reruns(comparison: ResultComparison, excuses: RerunFindings) -> Resul
             "standing": tuple(test for test in comparison.standing if test not in {*excused, *excuses.mended}),
         }
     )
-
-
-_WITH_MESSAGE = ("regression", "new-failure")
-_FIX = {
-    "regression": ("make it pass again; if the new behaviour is intended, edit the test and use --accept-test-changes"),
-    "new-failure": "make it pass",
-    "test-vanished": "restore it; if its removal is intended, use --accept-test-changes",
-    "test-skipped": "let it run; if the skip is intended, use --accept-test-changes",
-    "flaky": "make it deterministic, or list it in tests.allow_flaky",
-    "sandbox-failure": "declare the service: environment.sockets or environment.network",
-}
-
-
-def _build_test_findings(
-    after: CheckResult,
-    report: TestReport,
-    comparison: ResultComparison,
-    excuses: RerunFindings,
-    base_report: TestReport,
-) -> list[Finding]:
-    """Return a finding for each test that counts against the change, with its evidence."""
-    results = {**base_report.by_id, **report.by_id}
-    loss_severity = Severity.MINOR if excuses.losses_accepted else Severity.CRITICAL
-    rows = [(test, "regression", Severity.CRITICAL, "passes on the base, fails now") for test in comparison.regressions]
-    rows += [(test, "new-failure", Severity.CRITICAL, "is new and fails") for test in comparison.new_failures]
-    rows += [
-        (test, "test-vanished", loss_severity, "ran on the base and no longer exists") for test in comparison.vanished
-    ]
-    rows += [
-        (test, "test-skipped", loss_severity, "ran on the base and is skipped now") for test in comparison.newly_skipped
-    ]
-    rows += [(test, "flaky", *_describe_flakiness(test, excuses)) for test in excuses.flaky]
-    missing_service = "fails in the sandbox on both trees because a service is missing"
-    rows += [(test, "sandbox-failure", Severity.MINOR, missing_service) for test in excuses.sandbox_only]
-    return [
-        Finding(
-            layer=EvidenceLayer.TEST_IDENTITY,
-            rule=rule,
-            severity=severity,
-            path=results[test].path,
-            detail=f"{test}: {results[test].describe_failure(detail) if rule in _WITH_MESSAGE else detail}",
-            fix=_FIX[rule],
-            check=after.name,
-            artifact=after.artifact,
-        )
-        for test, rule, severity, detail in rows
-    ]
-
-
-def _describe_flakiness(test: str, excuses: RerunFindings) -> tuple[Severity, str]:
-    is_tolerated = test in (*excuses.flaky_before, *excuses.allowed_flaky)
-    also = " (on the base too)" if test in excuses.flaky_before else ""
-    return Severity.MINOR if is_tolerated else Severity.MAJOR, f"failed, then passed on the same tree{also}"
 
 
 def _count_tests(tests: Sequence[object], singular: str, plural: str) -> str:

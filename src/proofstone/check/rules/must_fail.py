@@ -21,7 +21,7 @@ from enum import StrEnum
 
 from proofstone.check.models import CheckResult, LayerResult, TestReport, TestResult, TestStatus
 from proofstone.check.rules.outcome import EvidenceLayer
-from proofstone.common.models import Finding, FrozenModel, Severity
+from proofstone.common.models import ConfidenceReason, Finding, FrozenModel, Severity
 
 
 class PlantedKind(StrEnum):
@@ -94,11 +94,11 @@ def judge_planted(
     base: TestReport | None,
     *,
     check: str,
-) -> tuple[list[Finding], list[str]]:
+) -> tuple[list[Finding], list[ConfidenceReason]]:
     """Return findings against the change, and reasons that only lower the confidence. `base` is the same run on the
     base."""
     results: list[Finding] = []
-    caps: list[str] = []
+    reasons: list[ConfidenceReason] = []
     for test in planted:
         change_fate, base_fate = find_fate(test, run.report), find_fate(test, base)
         if test.kind is PlantedKind.EXPECTATION:
@@ -109,8 +109,13 @@ def judge_planted(
         elif change_fate is PlantedFate.MISSING and base_fate is PlantedFate.FAILED:
             results.append(_build_canary_missing_finding(test, run, check))
         elif change_fate in (PlantedFate.MISSING, PlantedFate.UNKNOWN):
-            caps.append(f"{check}: a planted test did not run, so it is unknown whether the report can be trusted")
-    return results, list(dict.fromkeys(caps))
+            reasons.append(
+                ConfidenceReason(
+                    reason=f"{check}: a planted test did not run, so it is unknown whether the report can be trusted",
+                    remedy="let the runner execute every test of a file, without filters by name",
+                )
+            )
+    return results, list(dict.fromkeys(reasons))
 
 
 def _build_canary_passed_finding(test: PlantedTest, run: CheckResult, check: str, *, also: bool) -> Finding:
@@ -217,25 +222,27 @@ def examine_sensitivity(
     *,
     run: CheckResult | None,
     check: str,
-    accepted: bool,
 ) -> LayerResult:
     """Examine tests that are new or went from fail to pass. All tests in `relied_on` must depend on the change."""
     answers = {test: depends_on_change(test, evidence) for test in tests}
     sensitive = tuple(test for test, answer in answers.items() if answer)
     refused = [test for test in relied_on if answers.get(test) is False]
-    caps = [] if sensitive or not tests else [f"{check}: no new or repaired test fails without the change"]
+    uncovered = ConfidenceReason(
+        reason=f"{check}: no new or repaired test fails without the change",
+        remedy="add a test that calls the changed code and fails without it",
+    )
     return LayerResult(
-        findings=tuple(_build_insensitive_finding(results[test], run, check, accepted) for test in refused),
+        findings=tuple(_build_insensitive_finding(results[test], run, check) for test in refused),
         sensitive=sensitive,
-        caps=tuple(caps),
+        uncovered=() if sensitive or not tests else (uncovered,),
     )
 
 
-def _build_insensitive_finding(test: TestResult, run: CheckResult | None, check: str, accepted: bool) -> Finding:
+def _build_insensitive_finding(test: TestResult, run: CheckResult | None, check: str) -> Finding:
     return Finding(
         layer=EvidenceLayer.SENSITIVITY,
         rule="insensitive-test",
-        severity=Severity.MINOR if accepted else Severity.CRITICAL,
+        severity=Severity.CRITICAL,
         path=test.path,
         detail=f"{test.id}: does not test the change: it also passes with the source reverted, or with every changed "
         "function raising",

@@ -1,4 +1,4 @@
-"""Decide which checks run and in which order, and the outcome and confidence of all checks together.
+"""Decide which checks run and in which order, and the outcome of all checks together.
 
 | first match                                                            | outcome      |
 |------------------------------------------------------------------------|--------------|
@@ -7,28 +7,20 @@
 | no test or verify command exercised the change, and it is not only documentation | unverifiable |
 | otherwise                                                              | passed       |
 
-The confidence is high only if the change passed at the strongest sandbox level and a test failed without the change.
-
-| first match                                            | confidence |
-|--------------------------------------------------------|------------|
-| the outcome is not `passed`                            | low        |
-| anything caps it: an inconclusive layer, a flaky test, a lower sandbox level, minor findings | medium |
-| otherwise                                              | high       |
-
-Users may accept some findings, by rule and with a reason. Nobody can accept findings that show a false report, a
-failing test or a failing held-out check.
+A person may accept some findings, by rule and with a reason (`check.rules.acceptance`). Nobody can accept findings that
+show a false report, a failing test or a failing held-out check.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final
 
 from proofstone.check.models import CheckKind, CheckLine, CheckSpec, ReportFormat
-from proofstone.common.models import Assurance, Confidence, Finding, Outcome, Severity, Verdict
+from proofstone.common.models import Assurance, Finding, Outcome, Severity, Verdict
 
 _RUNTIME = (CheckKind.BUILD, CheckKind.TESTS, CheckKind.VERIFY)
 # Options of pytest that change neither the selection of tests nor the exit code.
@@ -140,7 +132,7 @@ def decide_outcome(
         finding for finding in findings if finding.severity is not Severity.MINOR and finding.check not in optional
     ]
     if serious:
-        return Outcome.FAILED, f"{serious[0].rule}: {serious[0].detail}"
+        return Outcome.FAILED, f"{serious[0].rule}: {serious[0].headline}"
     unverifiable = [check for check in checks if check.required and check.verdict is Verdict.UNVERIFIABLE]
     if unverifiable:
         return Outcome.UNVERIFIABLE, "; ".join(f"{check.name}: {check.reason}" for check in unverifiable)
@@ -159,40 +151,21 @@ def find_weakest_level(levels: Sequence[Assurance | None]) -> Assurance:
     return max(levels_run, key=_STRONGEST_FIRST.index, default=Assurance.PLAIN)
 
 
-_CAPPING = frozenset(("flaky", "sandbox-failure", "check-dropped", "submodule-dirty", "understanding-unverified"))
-"""Rules of findings that leave something unproven although they refuse nothing."""
-
-
-def rate_check_confidence(
-    outcome: Outcome,
-    reason: str,
-    assurance: Assurance,
-    caps: Sequence[str],
-    findings: Sequence[Finding],
-    *,
-    sensitive: bool,
-) -> tuple[Confidence, tuple[str, ...]]:
-    """Return the confidence, and what would raise it. `sensitive` means that a test depends on the change, or that none
-    needs to."""
-    if outcome is not Outcome.PASSED:
-        return Confidence.LOW, (reason,)
-    all_caps = list(caps)
-    if assurance is not Assurance.BUBBLEWRAP:
-        all_caps.append(f"checks ran only at the level {assurance}")
-    all_caps += [f"{finding.rule}: {finding.detail}" for finding in findings if finding.rule in _CAPPING]
-    if not sensitive and not all_caps:
-        all_caps.append("no test failed without the change")
-    return (Confidence.MEDIUM, tuple(all_caps)) if all_caps else (Confidence.HIGH, ())
-
-
 TEST_CHANGE_RULES: Final = frozenset(
-    ("edited-expectation", "old-tests-unrunnable", "edited-check", "test-vanished", "test-skipped")
+    (
+        "edited-expectation",
+        "weakened-test",
+        "old-tests-unrunnable",
+        "edited-check",
+        "test-vanished",
+        "test-skipped",
+        "weakened-configuration",
+    )
 )
 """Rules of findings that `--accept-test-changes` accepts."""
 
 ACCEPTABLE_RULES: Final = TEST_CHANGE_RULES | frozenset(
     (
-        "weakened-configuration",
         "weakened-settings",
         "added-secret",
         "blanket-suppression",
@@ -216,17 +189,7 @@ ACCEPTABLE_RULES: Final = TEST_CHANGE_RULES | frozenset(
         "work-tree-moved",
     )
 )
-"""Rules of findings that a user may accept."""
-
-
-def downgrade_accepted(findings: Iterable[Finding], rules: Collection[str]) -> list[Finding]:
-    """Return the findings, with those whose rule a user accepted downgraded to `minor`."""
-    return [
-        finding.model_copy(update={"severity": Severity.MINOR})
-        if finding.rule in rules and finding.rule in ACCEPTABLE_RULES
-        else finding
-        for finding in findings
-    ]
+"""Rules of findings that a person may accept."""
 
 
 class EvidenceLayer(StrEnum):

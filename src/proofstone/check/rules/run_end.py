@@ -129,17 +129,26 @@ def _feedback_lines(report: CheckReport) -> Iterator[str]:
     yield f"`proofstone check` does not pass: {report.outcome}." + (
         "" if _has_details(report) else f" {_shorten(report.reason)}"
     )
+    findings = _sort_by_severity(report.findings)
+    named = {test for finding in findings for test in finding.tests}
+    yield from _list_entries("Findings:", [_format_finding(finding) for finding in findings])
     yield from _list_entries(
         "Checks:",
         [_shorten(f"{check.name}: {check.verdict}: {check.reason}") for check in _list_failing_checks(report)],
     )
-    yield from _list_entries("Tests that passed before and fail now:", report.regressions)
+    unnamed = [test for test in report.regressions if test not in named]
+    yield from _list_entries("Tests that fail now and did not fail on the base:", unnamed)
     yield from _list_entries("Tests that pass only because they were edited:", report.edited)
-    yield from _list_entries("Findings:", [_format_finding(finding) for finding in _sort_by_severity(report.findings)])
+    if rules := dict.fromkeys(finding.rule for finding in findings):
+        yield f"What a rule means: {', '.join(f'`proofstone explain {rule}`' for rule in [*rules][:_MAX_ENTRIES])}"
     for line in _list_failing_checks(report)[:3]:
         if line.artifact:
             yield f"Output of {line.name}: proofstone ledger artifact {line.artifact[:12]}"
     yield "Fix this in the code, not in the checks. Then run `proofstone check` to verify it."
+    yield (
+        "If a test or a requirement is wrong or contradicts another, do not change it to make the check pass. "
+        'Dispute it: `proofstone dispute SUBJECT --because "why"`. A person decides, and you may stop.'
+    )
 
 
 def _has_details(report: CheckReport) -> bool:

@@ -27,7 +27,7 @@ from proofstone.sources.text import (
     split_bom,
 )
 
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 EQUALITY_ASSERTIONS: Final = frozenset(
     {
@@ -80,7 +80,7 @@ def mutate_python_expectations(
     all tests."""
     edits: list[TextEdit] = []
     tests: list[str] = []
-    for name, test in _find_tests(source.tree.body, ""):
+    for name, test in find_functions(source.tree.body, ""):
         if name.rpartition(".")[2].startswith("test") if names is None else _is_named(name, names):
             change = _ExpectationEdits(source, word, _find_called_names(test))
             if change.block(test.body):
@@ -89,17 +89,17 @@ def mutate_python_expectations(
     return edits, tuple(dict.fromkeys(tests))
 
 
-def _find_tests(body: Sequence[ast.stmt], prefix: str) -> Iterator[tuple[str, _Definition]]:
+def find_functions(body: Sequence[ast.stmt], prefix: str) -> Iterator[tuple[str, FunctionNode]]:
     for stmt in body:
-        if isinstance(stmt, _Definition):
+        if isinstance(stmt, FunctionNode):
             yield prefix + stmt.name, stmt
         elif isinstance(stmt, ast.ClassDef):
-            yield from _find_tests(stmt.body, f"{prefix}{stmt.name}.")
+            yield from find_functions(stmt.body, f"{prefix}{stmt.name}.")
         elif isinstance(stmt, ast.If | ast.Try | ast.With):
-            yield from _find_tests(stmt.body, prefix)
+            yield from find_functions(stmt.body, prefix)
 
 
-def _find_called_names(test: _Definition) -> set[str]:
+def _find_called_names(test: FunctionNode) -> set[str]:
     return {node.func.id for node in ast.walk(test) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
 
 
@@ -150,16 +150,16 @@ class _ExpectationEdits:
         for handler in stmt.handlers:
             self.block(handler.body)
         self.block(stmt.orelse)
-        caught = any(_catches_assertions(handler) for handler in stmt.handlers)
+        caught = any(catches_assertions(handler) for handler in stmt.handlers)
         return any([not caught and self.block(stmt.body), self.block(stmt.finalbody)])
 
     def condition(self, condition: ast.expr) -> bool:
         """Make a true condition false, unless it is constant."""
         match condition:
-            case _ if _is_constant(condition):
+            case _ if is_constant(condition):
                 return False
             case ast.Compare(left=left, ops=ops, comparators=[*_, right]) if all(isinstance(op, ast.Eq) for op in ops):
-                self.wrap(left if len(ops) == 1 and _is_expected(left, right) else right)
+                self.wrap(left if len(ops) == 1 and is_expected(left, right) else right)
             case ast.Compare(left=left, ops=[ast.In()], comparators=[right]):
                 self.membership(left, right)
             case ast.BoolOp(op=ast.And(), values=values):
@@ -174,11 +174,11 @@ class _ExpectationEdits:
         arguments = call.args
         # A lone generator expression uses the parentheses of the call, so it cannot be wrapped.
         if any(isinstance(argument, ast.Starred | ast.GeneratorExp) for argument in arguments[:2]) or all(
-            map(_is_constant, arguments)
+            map(is_constant, arguments)
         ):
             return False
         if name in EQUALITY_ASSERTIONS and len(arguments) >= 2:
-            self.wrap(arguments[0] if _is_expected(arguments[0], arguments[1]) else arguments[1])
+            self.wrap(arguments[0] if is_expected(arguments[0], arguments[1]) else arguments[1])
         elif name == "assertIn" and len(arguments) >= 2:
             self.membership(arguments[0], arguments[1])
         elif name == "assertTrue":
@@ -213,15 +213,15 @@ class _ExpectationEdits:
         return f'"{self.word}"'.encode()
 
 
-def _is_constant(expression: ast.expr) -> bool:
+def is_constant(expression: ast.expr) -> bool:
     """Return whether an expression contains nothing that could come from the code under test."""
     return not any(isinstance(node, ast.Name | ast.Call | ast.Await | ast.Yield) for node in ast.walk(expression))
 
 
-def _is_expected(left: ast.expr, right: ast.expr) -> bool:
+def is_expected(left: ast.expr, right: ast.expr) -> bool:
     """Return whether the left side is the expected value and the right side the actual one."""
-    if _is_constant(left) or _is_constant(right):
-        return _is_constant(left)
+    if is_constant(left) or is_constant(right):
+        return is_constant(left)
     return isinstance(left, ast.Name) and left.id.startswith(_EXPECTED_NAMES)
 
 
@@ -230,7 +230,7 @@ def _expects_exception(item: ast.withitem) -> bool:
     return (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) in _EXPECTS_EXCEPTION
 
 
-def _catches_assertions(handler: ast.ExceptHandler) -> bool:
+def catches_assertions(handler: ast.ExceptHandler) -> bool:
     names = {node.id for node in ast.walk(handler.type) if isinstance(node, ast.Name)} if handler.type else None
     return names is None or bool(names & _CATCHES_ASSERTIONS)
 

@@ -47,7 +47,7 @@ EXPECT_MATCHERS: Final = frozenset(
 _UNTOUCHED: Final = re.compile(r"\b(?:rejects?|throws?|toThrow\w*|rejected\w*|\w*Snapshot)\b")
 _NESTED: Final = FUNCTION_NODES | {"function_declaration", "method_definition"}
 _ITERATIONS: Final = frozenset({"forEach", "map"})
-_RECEIVERS: Final = frozenset({"assert", "t", "chai", "tap"})
+RECEIVERS: Final = frozenset({"assert", "t", "chai", "tap"})
 _LITERALS: Final = frozenset({"string", "number", "true", "false", "null", "undefined", "regex"})
 _BRANCHES: Final = frozenset({"if_statement", "switch_statement", "ternary_expression", "catch_clause"})
 
@@ -71,7 +71,7 @@ def mutate_javascript_expectations(
 def find_javascript_tests(root: Node) -> Iterator[tuple[str, Node]]:
     """Return titles and callbacks of the tests, in the order of the file."""
     for call in find_test_calls(root):
-        arguments = _list_arguments(call)
+        arguments = list_arguments(call)
         callback = next((argument for argument in arguments[1:] if argument.type in FUNCTION_NODES), None)
         if callback is not None and (title := _read_title(arguments[0])):
             yield title, callback
@@ -83,7 +83,7 @@ def find_test_calls(root: Node) -> Iterator[Node]:
     while pending:
         node = pending.pop()
         is_test_call = node.type == "call_expression" and find_test_name(node)
-        if is_test_call and any(argument.type in FUNCTION_NODES for argument in _list_arguments(node)[1:]):
+        if is_test_call and any(argument.type in FUNCTION_NODES for argument in list_arguments(node)[1:]):
             yield node
         pending += reversed(node.named_children)
 
@@ -114,7 +114,7 @@ def _read_title(node: Node) -> str:
     return re.sub(r"\\(.)", r"\1", read_node_text(node)[1:-1]) if plain else ""
 
 
-def _list_arguments(call: Node) -> list[Node]:
+def list_arguments(call: Node) -> list[Node]:
     arguments = call.child_by_field_name("arguments")
     nodes = arguments.named_children if arguments is not None and arguments.type == "arguments" else []
     return [node for node in nodes if node.type != "comment"]
@@ -154,14 +154,14 @@ class _ExpectationEdits:
         if node.type != "call_expression":
             return False
         function = node.child_by_field_name("function")
-        arguments = _list_arguments(node)
+        arguments = list_arguments(node)
         if function is None or any(argument.type == "spread_element" for argument in arguments[:2]):
             return False
         if function.type == "member_expression":
-            if _find_expect_call(function) is not None:
+            if find_expect_call(function) is not None:
                 return self._change_expect(function, arguments)
             method = read_node_text(function.child_by_field_name("property"))
-            return _find_root_name(function) in _RECEIVERS and self._change_assert(function, method, arguments)
+            return find_root_name(function) in RECEIVERS and self._change_assert(function, method, arguments)
         name = read_node_text(function)
         return (name in BARE_ASSERTIONS or name == "assert") and self._change_assert(function, name, arguments)
 
@@ -192,7 +192,7 @@ class _ExpectationEdits:
 
     def _negate_expect(self, chain: Node) -> bool:
         """Remove `.not` from a chain that begins with `expect(…)`, or insert it."""
-        call, negation = _find_expect_call(chain), _find_negation(chain)
+        call, negation = find_expect_call(chain), _find_negation(chain)
         if call is None or _UNTOUCHED.search(read_node_text(chain)[call.end_byte - chain.start_byte :]):
             return False
         if negation is not None:
@@ -209,7 +209,7 @@ class _ExpectationEdits:
         self.edits += [insert_edit(node.start_byte, before), insert_edit(node.end_byte, after)]
 
 
-def _walk_chain(node: Node) -> Iterator[Node]:
+def walk_chain(node: Node) -> Iterator[Node]:
     """Return the member expressions of `a.b.c`, the last one first, and then the start of the chain."""
     current: Node | None = node
     while current is not None:
@@ -217,19 +217,19 @@ def _walk_chain(node: Node) -> Iterator[Node]:
         current = current.child_by_field_name("object") if current.type == "member_expression" else None
 
 
-def _find_expect_call(node: Node) -> Node | None:
-    *_, first = _walk_chain(node)
+def find_expect_call(node: Node) -> Node | None:
+    *_, first = walk_chain(node)
     function = first.child_by_field_name("function") if first.type == "call_expression" else None
     return first if read_node_text(function) == "expect" else None
 
 
 def _find_negation(node: Node) -> Node | None:
-    properties = (member.child_by_field_name("property") for member in _walk_chain(node))
+    properties = (member.child_by_field_name("property") for member in walk_chain(node))
     return next((name for name in properties if read_node_text(name) == "not"), None)
 
 
-def _find_root_name(node: Node) -> str:
-    *_, first = _walk_chain(node)
+def find_root_name(node: Node) -> str:
+    *_, first = walk_chain(node)
     return read_node_text(first)
 
 
@@ -238,7 +238,7 @@ def _chain_names(call: Node) -> str:
     function = call.child_by_field_name("function")
     if function is None:
         return ""
-    return " ".join(read_node_text(member.child_by_field_name("property")) for member in _walk_chain(function))
+    return " ".join(read_node_text(member.child_by_field_name("property")) for member in walk_chain(function))
 
 
 def _may_swallow(node: Node) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from proofstone.agents.roles.models.solve_messages import DirectiveName
 from proofstone.cli.demo.moments import Aftermath, Moment, describe_lie
 from proofstone.cli.demo.stage import REQUEST, DemoStage
+from proofstone.cli.render.confidence_text import print_confidence
 from proofstone.cli.render.live_gate import LiveGate
 from proofstone.cli.render.live_pipeline import LivePipeline
 from proofstone.cli.render.pipeline import format_run_cost
@@ -83,9 +84,9 @@ def format_row_numbers(rows: tuple[int, ...]) -> str:
 def print_aftermath(console: Console, stage: DemoStage, report: RunReport, left: Aftermath) -> None:
     """Print the commit and the evidence bundle."""
     if report.commit is not None:
-        _print_line(
-            console, f"\none commit: {report.commit[:12]} on {report.branch}, confidence {report.confidence}", "bold"
-        )
+        _print_line(console, f"\none commit: {report.commit[:12]} on {report.branch}", "bold")
+        if report.confidence is not None:
+            print_confidence(console, report.confidence, report.reasons)
         _print_line(console, f"  {stage.git.run_line('log', '-1', '--format=%s', report.commit)}")
         _print_line(console, f"  in {stage.repository}, on main:")
         _print_line(console, f"  merge it:   git merge --ff-only {quote(report.branch)}")

@@ -43,6 +43,8 @@ def _print_findings(console: Console, title: str, findings: tuple[AuditFinding, 
         where = " ".join(part for part in (finding.run_id, finding.task, finding.role) if part)
         console.print(escape_control(f"  {finding.kind} {finding.rule}  {where}"), style=style, soft_wrap=True)
         console.print(f"    {escape_control(finding.detail)}", soft_wrap=True)
+        if finding.caught:
+            console.print(f"    caught: {escape_control(finding.caught)}", style="green", soft_wrap=True)
         rows = ", ".join(map(str, finding.seqs[:_MAX_ROWS])) + (" …" if len(finding.seqs) > _MAX_ROWS else "")
         console.print(f"    rows {rows}", style="dim", soft_wrap=True)
     if len(findings) > _MAX_LINES:

@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING, Final
 
 from proofstone.agents.roles.models.gate import AttemptFailure, TaskState
 from proofstone.agents.rules.budget import suggest_raise, summarize_spending
+from proofstone.cli.render.confidence_text import print_confidence
 from proofstone.common.text import escape_control
-from proofstone.gate.models import GateReport, MustHaveResult, RunOutcome, RunView, TaskView
+from proofstone.gate.models import (
+    CriterionStatus,
+    GateReport,
+    MustHaveResult,
+    RequirementResult,
+    RunOutcome,
+    RunView,
+    TaskView,
+)
 from proofstone.gate.rules.direction import format_figures, format_trajectory
+from proofstone.gate.rules.judgements import describe_criterion
 from proofstone.gate.rules.progress import (
     ACTIVE_STATES,
     STEP_COUNT,
@@ -27,6 +37,7 @@ from proofstone.gate.rules.questions import (
     find_question_kind,
     format_resume_command,
     list_answers,
+    list_criteria_answers,
     list_waiting_tasks,
 )
 from proofstone.gate.rules.state_machine import is_exhausted
@@ -53,10 +64,13 @@ _MAX_REASONS: Final = 8
 _HASH_LENGTH: Final = 12
 
 
-def print_gate(console: Console, report: GateReport, view: RunView) -> None:
-    """Print the result at the end of `proofstone gate` and `proofstone resume`."""
+def print_gate(console: Console, report: GateReport, view: RunView, *, verbose: bool = True) -> None:
+    """Print the result at the end of `proofstone gate` and `proofstone resume`; with the controller's figures if
+    `verbose`."""
     print_tasks(console, view)
-    _print_failures(console, [task for task in view.tasks if _has_failed(task)], view)
+    _print_failures(console, [task for task in view.tasks if _has_failed(task)], view, verbose=verbose)
+    _print_criteria(console, view)
+    _print_requirements(console, report.requirements)
     _print_must_haves(console, report.must_haves)
     _print_notes(console, report.notes)
     _print_questions(console, view)
@@ -64,7 +78,9 @@ def print_gate(console: Console, report: GateReport, view: RunView) -> None:
     console.print(report.outcome.value.upper(), style=OUTCOME_STYLES[report.outcome], end="")
     _print_line(console, f"  {report.reason}".rstrip())
     if report.confidence and report.outcome is RunOutcome.PASSED:
-        _print_line(console, f"  confidence {report.confidence.value}")
+        print_confidence(console, report.confidence, report.reasons)
+    else:
+        _print_task_confidence(console, view)
     if spent := summarize_spending(view.spent, view.budget.run):
         _print_line(console, f"  {spent}")
     _print_next(console, report, view)
@@ -86,10 +102,13 @@ def print_status(console: Console, view: RunView) -> None:
     if spent := summarize_spending(view.spent, view.budget.run):
         _print_line(console, f"{spent}\n", "dim")
     print_tasks(console, view)
+    _print_task_confidence(console, view)
     _print_bars(console, view)
     _print_failures(
         console, [task for task in view.tasks if task.record.failures and not task.record.is_finished], view
     )
+    _print_criteria(console, view)
+    _print_requirements(console, view.requirements)
     _print_must_haves(console, view.must_haves)
     _print_notes(console, view.warnings)
     _print_questions(console, view)
@@ -123,6 +142,13 @@ def print_tasks(console: Console, view: RunView) -> None:
         _print_line(console, f" {record.attempt:>5}  {confidence:<10}  {commit:<12}  {name}{waits}")
 
 
+def _print_task_confidence(console: Console, view: RunView) -> None:
+    """Print why the confidence in a task is not high."""
+    for task in view.tasks:
+        if task.confidence is not None and task.reasons:
+            print_confidence(console, task.confidence, task.reasons, subject=f"{task.record.id}: confidence")
+
+
 def _print_bars(console: Console, view: RunView) -> None:
     shown = [task for task in view.tasks if task.record.state in ACTIVE_STATES]
     now = find_current_task(view)
@@ -140,18 +166,20 @@ def _has_failed(task: TaskView) -> bool:
     return is_exhausted(task.record) or (bool(task.record.failures) and not task.record.is_finished)
 
 
-def _print_failures(console: Console, tasks: Sequence[TaskView], view: RunView) -> None:
+def _print_failures(console: Console, tasks: Sequence[TaskView], view: RunView, *, verbose: bool = True) -> None:
     if tasks:
         console.print("\nwhat did not pass:", style="bold")
     for task in tasks:
         if task.record.failures:
-            _print_failure(console, view, task, task.record.failures[-1], most=_MAX_REASONS)
-            if len(task.record.failures) > 1 and (losses := format_trajectory(task.record.failures)):
+            _print_failure(console, view, task, task.record.failures[-1], most=_MAX_REASONS, figures=verbose)
+            if verbose and len(task.record.failures) > 1 and (losses := format_trajectory(task.record.failures)):
                 _print_line(console, f"    loss so far: {losses}", "dim")
             _print_patch(console, view, task)
 
 
-def _print_failure(console: Console, view: RunView, task: TaskView, failure: AttemptFailure, *, most: int) -> None:
+def _print_failure(
+    console: Console, view: RunView, task: TaskView, failure: AttemptFailure, *, most: int, figures: bool = True
+) -> None:
     name = view.plan.get_task(task.record.id).name
     _print_line(console, f"  {task.record.id} {name}: attempt {failure.attempt}, {failure.type}", "red")
     _print_line(console, indent(failure.error, "    "))
@@ -162,7 +190,7 @@ def _print_failure(console: Console, view: RunView, task: TaskView, failure: Att
             _print_line(console, f"      evidence: proofstone ledger artifact {reason.artifact[:_HASH_LENGTH]}", "dim")
     if len(failure.reasons) > most:
         _print_line(console, f"    … and {len(failure.reasons) - most} more", "dim")
-    if failure.direction:
+    if failure.direction and figures:
         _print_line(console, f"    {format_figures(failure.direction)}: {failure.direction.rationale}", "dim")
 
 
@@ -171,6 +199,28 @@ def _print_patch(console: Console, view: RunView, task: TaskView) -> None:
     patch = Path(view.repository, ".proofstone", view.run_id, f"{task.record.id}.patch")
     if patch.is_file():
         _print_line(console, f"    what it left: git apply {patch}", "dim")
+
+
+def _print_criteria(console: Console, view: RunView) -> None:
+    """Print the criteria that no check shows, and commands of criteria. The others are in SUMMARY.md."""
+    shown = [
+        result
+        for task in view.tasks
+        for result in task.criteria
+        if result.status in (CriterionStatus.UNJUDGED, CriterionStatus.UNMET)
+    ]
+    if shown:
+        console.print("\ncriteria that no check shows:", style="bold")
+    for result in shown:
+        _print_line(console, f"  [ ] {result.task}: {result.criterion}: {describe_criterion(result)}", "yellow")
+
+
+def _print_requirements(console: Console, requirements: Sequence[RequirementResult]) -> None:
+    if requirements:
+        console.print("\nadded while it ran:", style="bold")
+    for result in requirements:
+        mark, style = ("✓", "green") if result.is_met else ("✗", "red")
+        _print_line(console, f"  {mark} {result.text}{f': {result.detail}' if result.detail else ''}", style)
 
 
 def _print_must_haves(console: Console, results: Sequence[MustHaveResult]) -> None:
@@ -189,8 +239,12 @@ def _print_notes(console: Console, notes: Sequence[str]) -> None:
 
 def _print_questions(console: Console, view: RunView) -> None:
     tasks = list_waiting_tasks(view)
-    if tasks:
+    if tasks or view.asks:
         console.print("\nyou are asked:", style="bold")
+    if view.asks:
+        _print_line(console, f"  {indent(view.asks, '  ').lstrip()}", "yellow")
+        for answer in list_criteria_answers(view.run_id):
+            _print_line(console, f"    {answer.command}   # {answer.meaning}")
     for task in tasks:
         asks = indent(task.asks, "    ").lstrip()
         _print_line(console, f"  {task.record.id} {view.plan.get_task(task.record.id).name}: {asks}", "yellow")
@@ -201,7 +255,10 @@ def _print_questions(console: Console, view: RunView) -> None:
 
 
 def _print_next(console: Console, report: GateReport, view: RunView) -> None:
-    if report.commit:
+    if report.commit and report.asks:
+        look = f"git log -p {view.base_commit[:_HASH_LENGTH]}..{report.branch}"
+        _print_line(console, f"  commits are on {report.branch}; look at them with: {look}")
+    elif report.commit:
         _print_line(console, f"  commits are on {report.branch}; merge them with: git merge --ff-only {report.branch}")
     _print_resume(console, view)
     pages = [f"state: {report.state}", *([f"summary: {report.bundle}"] if report.bundle else [])]
@@ -215,7 +272,7 @@ def _print_resume(console: Console, view: RunView) -> None:
         find_question_kind(task) is QuestionKind.FAILURE for task in view.tasks
     ):
         return
-    when = "when you have answered, resume with" if list_waiting_tasks(view) else "resume with"
+    when = "when you have answered, resume with" if list_waiting_tasks(view) or view.asks else "resume with"
     more = suggest_raise(view.budget.run, view.spent) if view.outcome is RunOutcome.BUDGET_EXHAUSTED else ""
     _print_line(console, f"  {when}: {format_resume_command(view.run_id)}{more}")
 

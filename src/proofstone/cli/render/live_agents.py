@@ -45,6 +45,8 @@ class LiveAgents:
     interactive: bool
     allowance: Allowance = field(default_factory=Allowance)
     """What the run may spend, as far as that is limited."""
+    verbose: bool = True
+    """Whether every step is printed, with the figures of the controller."""
     _spent: BudgetUsage = field(default_factory=BudgetUsage)
     _active: list[_ActiveAgent] = field(default_factory=list)
     """The agents in the order in which they began. Of agents with the same name, the first to begin is assumed to

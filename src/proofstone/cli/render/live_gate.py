@@ -67,6 +67,8 @@ class LiveGate:
     interactive: bool
     can_ask_here: bool = False
     """Whether a person who executes or reviews is asked on this terminal."""
+    verbose: bool = True
+    """Whether every step is printed, with the figures of the controller."""
     view: RunView | None = None
     """The last known state of the run, for the message when it is interrupted."""
     _spent: BudgetUsage = field(default_factory=BudgetUsage)
@@ -129,7 +131,7 @@ class LiveGate:
 
     def print_failed_check(self, task: str, line: CheckLine) -> None:
         """Print a check that does not pass. The report has the others."""
-        if line.verdict is Verdict.PASS:
+        if line.verdict is Verdict.PASS or not self.verbose:
             return
         with self._print_lock:
             reason = f": {line.reason}" if line.reason else ""
@@ -163,8 +165,7 @@ class LiveGate:
                 self._print(f"▶ {head}  {attempt}", "")
                 self._print_direction(record)
             case "committed":
-                confidence = f", confidence {task.confidence.value}" if task.confidence else ""
-                self._print(f"✓ {head}  committed {(record.commit or '')[:12]}{confidence}", "green")
+                self._print(f"✓ {head}  committed {(record.commit or '')[:12]}", "green")
             case "confirmed":
                 self._print(f"✓ {head}  on a person's word", "green")
             case "failed":
@@ -175,15 +176,15 @@ class LiveGate:
                 self._print(f"✗ {head}  blocked: {record.blocked_by}", "red")
             case "overridden":
                 self._print(f"! {head}  {record.state.value.lower()}, unverified", "bold yellow")
-            case "moved":
+            case "moved" if self.verbose:
                 self._print(f"↻ {head}  others were committed before it: checked again on top of them", "dim")
-            case "executed" | "checked" | "approved" if not self.interactive or self.can_ask_here:
+            case "executed" | "checked" | "approved" if self.verbose and (not self.interactive or self.can_ask_here):
                 words = {"executed": "executed, now the checks", "checked": "verified, now the review"}
                 self._print(f"  {head}  {words.get(kind, 'approved')}", "dim")
 
     def _print_direction(self, record: TaskRecord) -> None:
         """Print how the next attempt must proceed."""
-        if record.failures and (direction := record.failures[-1].direction):
+        if self.verbose and record.failures and (direction := record.failures[-1].direction):
             self._print(f"  {record.id}: {format_figures(direction)}: {direction.rationale}", "dim")
 
     def _print(self, text: str, style: str) -> None:

@@ -80,7 +80,8 @@ class LivePipeline(LiveAgents):
             self._print(
                 f"onto {make_visible(setup.branch)}, from {setup.base_commit[:_HASH_LENGTH]}, {setup.mode}", "dim"
             )
-            self._print(_describe_team(setup.agents), "dim")
+            if self.verbose:
+                self._print(_describe_team(setup.agents), "dim")
             for note in setup.notes:
                 self._print(f"note: {make_visible(note)}", "dim")
 
@@ -95,10 +96,12 @@ class LivePipeline(LiveAgents):
             self._end_part()
             self._is_built = self._is_built or kind == "plan"
             prefix, style = _NOTES.get(kind, (make_visible(kind), "dim"))
-            self._print(f"  {prefix}: {shorten_visibly(text, _MAX_TEXT)}", style)
+            if self.verbose or kind in _NOTES:
+                self._print(f"  {prefix}: {shorten_visibly(text, _MAX_TEXT)}", style)
             if kind == "lane":
                 self._lane = next((lane for lane in Lane if text.startswith(f"{lane}:")), self._lane)
-                self._print(f"  {' → '.join(self._steps)}", "dim")
+                if self.verbose:
+                    self._print(f"  {' → '.join(self._steps)}", "dim")
 
     def on_approval(self, entry: ApprovalEntry) -> None:
         with self._print_lock:
@@ -109,7 +112,7 @@ class LivePipeline(LiveAgents):
     def on_checks_started(self) -> Progress:
         with self._print_lock:
             self._begin_part("whole cascade")
-            live = LiveChecks(self.console, self.interactive)
+            live = LiveChecks(self.console, self.interactive, self.verbose)
             self._part.enter_context(live.show_live())
             return live
 
@@ -128,7 +131,7 @@ class LivePipeline(LiveAgents):
     def on_task_gate_started(self, iteration: int) -> GateObserver:
         with self._print_lock:
             self._begin_part("task")
-            live = self.gate_view_class(self.console, self.interactive, self.can_ask_here)
+            live = self.gate_view_class(self.console, self.interactive, self.can_ask_here, verbose=self.verbose)
             self._part.enter_context(live.show_live())
             return live
 

@@ -36,8 +36,9 @@ class LiveSolve(LiveAgents):
             self._note_backends(beginning.agents.values())
             self._print(shorten_visibly(beginning.goal), "bold")
             self._print(f"run {beginning.run_id}{', resumed' if beginning.resumed else ''}", "dim")
-            self._print(describe_agents(beginning.agents), "dim")
-            self._print(_describe_limits(beginning), "dim")
+            if self.verbose:
+                self._print(describe_agents(beginning.agents), "dim")
+                self._print(_describe_limits(beginning), "dim")
             for note in beginning.notes:
                 self._print(f"note: {make_visible(note)}", "dim")
 
@@ -62,12 +63,18 @@ class LiveSolve(LiveAgents):
 
     def on_round_ended(self, round: SolveRound) -> None:
         with self._print_lock:
-            self._print_figures(round)
             directive = round.directive
+            if self.verbose:
+                self._print_figures(round)
+            else:
+                style = DIRECTIVE_STYLES.get(directive.directive, "bold yellow")
+                self._print(f"round {round.number}: {directive.directive}", style)
             if directive.directive is DirectiveName.ACCEPT:
                 return
             if rejected := explain_rejected_merge(round):
                 self._print(f"  ✗ {rejected}", "red")
+            if not self.verbose:
+                return
             self._print(f"  {shorten_visibly(directive.rationale, 400)}", "dim")
             if blocked := (*directive.blocked_tools, *directive.blocked_targets):
                 self._print(f"  not again: {shorten_visibly(', '.join(blocked))}", "dim")

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from proofstone.agents.roles.models.gate import TaskState
 from proofstone.agents.rules.budget import summarize_spending
+from proofstone.auditor.models import AuditFinding
+from proofstone.cli.render.confidence_text import print_confidence
 from proofstone.cli.render.gate import OUTCOME_STYLES
 from proofstone.cli.render.solve_text import format_seconds, shorten_visibly
-from proofstone.common.models import Allowance, Confidence, Severity
+from proofstone.common.models import Allowance, Severity
 from proofstone.common.text import escape_control, pluralize
 from proofstone.documents.markdown import make_visible
-from proofstone.gate.models import RunOutcome, TaskReport
+from proofstone.gate.models import CriterionStatus, RunOutcome, TaskReport
 from proofstone.pipeline.models.run import (
     ApprovalEntry,
     ApprovalOption,
@@ -64,7 +66,7 @@ def format_final_checks(checks: FinalChecks) -> str:
     """Describe the result of all checks on the merged tree."""
     tree = checks.tree[:_HASH_LENGTH]
     if checks.passed:
-        return f"✓ all checks pass on the merged tree {tree}, confidence {checks.confidence}"
+        return f"✓ all checks pass on the merged tree {tree}"
     broken = f"; {pluralize(len(checks.regressions), 'regression')}" if checks.regressions else ""
     return (
         f"✗ the merged tree {tree} does not pass: "
@@ -74,12 +76,9 @@ def format_final_checks(checks: FinalChecks) -> str:
 
 def format_task_line(task: TaskReport) -> str:
     """Describe the state of a task."""
-    confidence = f", confidence {task.confidence}" if task.confidence else ""
     tries = pluralize(task.attempts, "attempt")
     mark = {TaskState.APPROVED: "✓", TaskState.FAILED: "✗", TaskState.BLOCKED: "✗"}.get(task.state, "–")
-    return (
-        f"{mark} {make_visible(task.id)} {shorten_visibly(task.name)}  {task.state.value.lower()}, {tries}{confidence}"
-    )
+    return f"{mark} {make_visible(task.id)} {shorten_visibly(task.name)}  {task.state.value.lower()}, {tries}"
 
 
 def task_problems(task: TaskReport) -> Iterator[str]:
@@ -116,27 +115,39 @@ def format_run_cost(report: RunReport) -> str:
 
 _MAX_LINES: Final = 20
 """The most lines of one kind; the rest is counted, and --json has all."""
-_CONFIDENCE_STYLES: Final = {Confidence.HIGH: "green", Confidence.MEDIUM: "yellow", Confidence.LOW: "red"}
 _SEVERITY: Final = tuple(Severity)
 
 
-def print_pipeline_report(console: Console, report: RunReport) -> None:
-    """Print the result at the end of `proofstone run`, and for `proofstone status`."""
+def print_pipeline_report(console: Console, report: RunReport, *, verbose: bool = True) -> None:
+    """Print the result at the end of `proofstone run`, and for `proofstone status`. Unless `verbose`, what went well is
+    left out: only what did not pass, what is open and what to do."""
     _print_outcome(console, report)
     if report.waiting is not None:
         _print_question(console, report, report.waiting)
-    _print_section(console, "plan gate", [_plan_gate_line(gate) for gate in report.plan_gates])
-    _print_tasks(console, report.gates)
-    _print_reviews(console, report)
-    _print_checks(console, report)
+    if verbose:
+        _print_section(console, "plan gate", [_plan_gate_line(gate) for gate in report.plan_gates])
+    _print_tasks(console, report.gates, verbose=verbose)
+    if verbose:
+        _print_reviews(console, report)
+    if verbose or (report.final is not None and not report.final.passed):
+        _print_checks(console, report)
     issues = sorted(report.known_issues, key=lambda issue: _SEVERITY.index(issue.severity))
     _print_section(console, "known issues", map(format_issue, issues))
-    _print_section(console, "approvals", map(format_approval, report.approvals))
+    _print_section(console, "criteria that nobody judged", _list_unjudged(report))
     _print_section(
         console,
-        "changed",
-        [f"{file.risk} {make_visible(file.path)} ({make_visible(file.change)})" for file in report.changed],
+        "added while it ran",
+        [f"{'✓' if added.is_met else '✗ not met:'} {make_visible(added.text)}" for added in report.requirements],
     )
+    _print_section(console, "overridden, cut short, or looked at by nobody", map(make_visible, report.gaps))
+    _print_section(console, "what the auditor found", map(_format_audit_finding, report.audit))
+    if verbose:
+        _print_section(console, "approvals", map(format_approval, report.approvals))
+        _print_section(
+            console,
+            "changed",
+            [f"{file.risk} {make_visible(file.path)} ({make_visible(file.change)})" for file in report.changed],
+        )
     _print_section(console, "notes", map(make_visible, report.notes))
     _print_end(console, report)
 
@@ -146,9 +157,7 @@ def _print_outcome(console: Console, report: RunReport) -> None:
     _print_line(console, f"  {shorten_visibly(report.reason, _MAX_TEXT)}".rstrip())
     _print_line(console, f"asked for: {shorten_visibly(report.request, _MAX_TEXT)}")
     if report.confidence is not None:
-        raising = " It would be higher without this:" if report.confidence_reasons else ""
-        _print_line(console, f"confidence {report.confidence}.{raising}", _CONFIDENCE_STYLES[report.confidence])
-        _print_list(console, [shorten_visibly(reason, _MAX_TEXT) for reason in report.confidence_reasons])
+        print_confidence(console, report.confidence, report.reasons, indent="")
     why = f": {shorten_visibly(report.lane_reason)}" if report.lane_reason else ""
     _print_line(console, f"lane {report.lane}{why}", "dim")
 
@@ -164,13 +173,31 @@ def _print_question(console: Console, report: RunReport, request: ApprovalReques
     _print_line(console, f"  and then: proofstone resume {report.run_id}")
 
 
+def _list_unjudged(report: RunReport) -> list[str]:
+    return [
+        f"[ ] {make_visible(result.task)}: {make_visible(result.criterion)}"
+        for task in report.tasks
+        for result in task.criteria
+        if result.status is CriterionStatus.UNJUDGED
+    ]
+
+
+def _format_audit_finding(finding: AuditFinding) -> str:
+    where = " ".join(filter(None, (finding.run_id, finding.task, finding.role)))
+    end = f"caught: {finding.caught}" if finding.caught else "not stopped"
+    detail = shorten_visibly(finding.detail, _MAX_TEXT)
+    return f"{make_visible(f'{finding.kind} {finding.rule}, {where}')}: {detail} ({make_visible(end)})"
+
+
 def _plan_gate_line(gate: PlanGateSummary) -> str:
     verdict = gate.verdict or "a question is waiting"
     return f"{gate.iteration}. {verdict}: {shorten_visibly(gate.reason, _MAX_TEXT)} (run {gate.run_id})"
 
 
-def _print_tasks(console: Console, gates: Sequence[GateSummary]) -> None:
+def _print_tasks(console: Console, gates: Sequence[GateSummary], *, verbose: bool) -> None:
     for gate in gates:
+        if not verbose and all(task.state is TaskState.APPROVED for task in gate.tasks):
+            continue
         reason = f": {shorten_visibly(gate.reason, _MAX_TEXT)}" if gate.reason else ""
         _print_line(console, f"\ntasks of plan {gate.iteration}, {gate.outcome}{reason} (run {gate.run_id}):", "bold")
         for task in gate.tasks:

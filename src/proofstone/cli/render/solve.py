@@ -36,10 +36,14 @@ _MAX_LINES: Final = 20
 _MAX_TEXT: Final = 400
 
 
-def print_solve_report(console: Console, report: SolveReport, plot: bool = False, written: Path | None = None) -> None:
-    """Print the result at the end of `proofstone solve`. `written` is the file of the full report."""
+def print_solve_report(
+    console: Console, report: SolveReport, plot: bool = False, written: Path | None = None, *, verbose: bool = True
+) -> None:
+    """Print the result at the end of `proofstone solve`; with the figures of each round if `verbose`. `written` is the
+    file of the full report."""
     _print_outcome(console, report)
-    _print_rounds(console, report)
+    if verbose:
+        _print_rounds(console, report)
     if plot:
         console.print("\nthe loss, round by round:", style="bold")
         _print_line(console, render_text_plot(report))
@@ -48,9 +52,9 @@ def print_solve_report(console: Console, report: SolveReport, plot: bool = False
         "what failed",
         [f"{intent}: {failure}" if intent else failure for intent, failure in list_last_failures(report)],
     )
-    _print_section(
-        console, "plans that were not taken", [shorten_visibly(plan, _MAX_TEXT) for plan in list_rejected_plans(report)]
-    )
+    if verbose:
+        rejected = [shorten_visibly(plan, _MAX_TEXT) for plan in list_rejected_plans(report)]
+        _print_section(console, "plans that were not taken", rejected)
     _print_changes(console, report)
     _print_section(console, "notes", [make_visible(note) for note in report.notes])
     _print_end(console, report, written)

@@ -5,9 +5,7 @@ Text of agents is escaped and never becomes markup.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import Final
 
 from proofstone.agents.roles.models.solve_messages import Criterion, SubTaskOutcome
@@ -30,20 +28,14 @@ from proofstone.cli.render.solve_text import (
     loss_figures,
     shorten_visibly,
 )
-from proofstone.common.text import escape_control, pluralize
+from proofstone.common.text import escape_control, fence_text, pluralize
 from proofstone.documents.markdown import code_span, escape_markdown
-from proofstone.documents.svg import svg_line, svg_picture, svg_text
+from proofstone.documents.plot import LossPlot, PlotPoint
 from proofstone.solve.models import SolveReport, SolveRound
 
 _BAR: Final = 8
 _EIGHTHS: Final = "▏▎▍▌▋▊▉█"
 _NOTHING: Final = "no round has ended"
-
-_COLOURS: Final = {"L": "#000", "D": "#c0392b", "P": "#8e5ea2", "Ω": "#3a86c8"}
-_DASHES: Final = {"L": "", "D": "6 3", "P": "2 3", "Ω": "8 3 2 3"}
-"""Dash patterns, which distinguish the lines without colours."""
-_LEFT, _TOP, _BOTTOM, _HEIGHT = 60, 70, 250, 380
-_ROUND_DISTANCE, _MIN_WIDTH = 130, 560
 
 
 # The plot for a terminal.
@@ -81,10 +73,25 @@ def _direction(round: SolveRound) -> str:
 
 def render_svg_plot(report: SolveReport) -> str:
     """Return the plot as SVG."""
-    width = max(_MIN_WIDTH, _LEFT + _ROUND_DISTANCE * len(report.rounds) + 40)
-    return svg_picture(
-        width, _HEIGHT, _parts(report, width), title=_title(report), told=_describe_rounds(report.rounds)
-    )
+    title = _title(report)
+    return LossPlot(
+        points=[
+            PlotPoint(_round_labels(solve_round), loss_figures(solve_round.directive.loss))
+            for solve_round in report.rounds
+        ],
+        meanings=FIGURES,
+        title=title,
+        description=_describe_rounds(report.rounds),
+        caption=(title, f"run {report.run_id}, policy {report.policy}"),
+        empty=_NOTHING,
+    ).draw()
+
+
+def _round_labels(round: SolveRound) -> tuple[str, ...]:
+    """Return the labels below a round: its number, the gradient and the decision."""
+    directive = round.directive
+    gradient = f"∇L {format_signed(directive.grad_l)} {directive.gradient.arrow}"
+    return (f"round {round.number}", gradient, directive.directive)
 
 
 def _title(report: SolveReport) -> str:
@@ -101,60 +108,6 @@ def _describe_round(round: SolveRound) -> str:
     directive = round.directive
     shares = ", ".join(f"{name} {share:.2f}" for name, share in loss_figures(directive.loss).items())
     return f"round {round.number}: {shares}, {directive.gradient}, {directive.directive}"
-
-
-def _parts(report: SolveReport, width: float) -> Iterator[str]:
-    yield svg_text(_LEFT, 20, _title(report), size=13)
-    yield svg_text(_LEFT, 36, f"run {report.run_id}, policy {report.policy}")
-    most = max((1.0, *(solve_round.directive.loss.L for solve_round in report.rounds)))
-    for step in range(5):
-        y, value = _y(step / 4), most * step / 4
-        yield svg_line(_LEFT, y, width - 40, y, "#ddd" if step else "#000")
-        yield svg_text(_LEFT - 6, y + 4, f"{value:.3g}", anchor="end")
-    if not report.rounds:
-        yield svg_text(width / 2, (_TOP + _BOTTOM) / 2, _NOTHING, anchor="middle", size=13)
-    for number, round_ in enumerate(report.rounds):
-        yield from _round_labels(_x(number), round_)
-    for name in FIGURES:
-        yield from _trajectory(
-            name, [loss_figures(solve_round.directive.loss)[name] / most for solve_round in report.rounds]
-        )
-    yield from _legend()
-
-
-def _round_labels(x: float, round: SolveRound) -> Iterator[str]:
-    """Yield the labels below a round: its number, the gradient and the decision."""
-    directive = round.directive
-    yield svg_text(x, _BOTTOM + 16, f"round {round.number}", anchor="middle")
-    yield svg_text(x, _BOTTOM + 30, f"∇L {format_signed(directive.grad_l)} {directive.gradient.arrow}", anchor="middle")
-    yield svg_text(x, _BOTTOM + 44, directive.directive, anchor="middle")
-
-
-def _trajectory(name: str, shares: Sequence[float]) -> Iterator[str]:
-    colour, dashes = _COLOURS[name], _DASHES[name]
-    wide = 2.5 if name == "L" else 1.5
-    points = [(_x(number), _y(share)) for number, share in enumerate(shares)]
-    for (x1, y1), (x2, y2) in pairwise(points):
-        yield svg_line(x1, y1, x2, y2, colour, wide, dashes=dashes)
-    for x, y in points:
-        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{2 * wide:.1f}" fill="none" stroke="{colour}"/>'
-
-
-def _legend() -> Iterator[str]:
-    for number, (name, meaning) in enumerate(FIGURES.items()):
-        y = _BOTTOM + 70 + 15 * number
-        yield svg_line(
-            _LEFT, y - 4, _LEFT + 30, y - 4, _COLOURS[name], 2.5 if name == "L" else 1.5, dashes=_DASHES[name]
-        )
-        yield svg_text(_LEFT + 38, y, f"{name}  {meaning}")
-
-
-def _x(number: int) -> float:
-    return _LEFT + _ROUND_DISTANCE * (number + 0.5)
-
-
-def _y(share: float) -> float:
-    return _BOTTOM - share * (_BOTTOM - _TOP)
 
 
 def render_markdown(report: SolveReport) -> str:
@@ -283,9 +236,7 @@ def _bullet_list(lines: Iterable[str]) -> Iterator[str]:
 
 def fence_block(text: str) -> str:
     """Return the text in a code fence that none of its lines can close."""
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{escape_control(text)}\n{fence}"
+    return fence_text(escape_control(text), "text")
 
 
 _SECTIONS: Final[tuple[tuple[str, Callable[[SolveReport], Iterable[str]]], ...]] = (

@@ -4,7 +4,7 @@ Criteria are matched by their words, and only where the words leave no doubt; al
 
     | the criterion                                             | is shown by                         |
     |-----------------------------------------------------------|-------------------------------------|
-    | quotes a verify command in backticks                      | the check of that command           |
+    | says what a verify command asserts (`command_criteria`)   | the check of that command           |
     | names a repaired test, by id or by function               | the check that ran it               |
     | says only that tests pass                                 | a check that executed tests         |
     | says only that build, types or lint pass                  | the check of that kind              |
@@ -25,6 +25,7 @@ from typing import Final
 from proofstone.check.models import CheckKind, CheckLine, CheckReport
 from proofstone.common.models import Verdict
 from proofstone.gate.models import CriterionLink, MustHaveResult
+from proofstone.gate.rules.command_criteria import is_asserted
 from proofstone.plans.models import KeyLink, MustHaves, PlanTask, RequiredArtifact
 
 _PASSES: Final = r"(?:still\s+)?(?:pass|passes|passing|succeeds?|are green|is green|is clean)\.?"
@@ -52,7 +53,7 @@ def link_criteria(task: PlanTask, report: CheckReport, present: Sequence[str]) -
 
 def _find_check(text: str, passed: Sequence[CheckLine], report: CheckReport, present: Sequence[str]) -> str | None:
     for line in passed:
-        if line.kind is CheckKind.VERIFY and f"`{line.command.strip()}`" in text:
+        if line.kind is CheckKind.VERIFY and is_asserted(text, line.command):
             return line.name
     match = _EXISTS.match(text.strip())
     if match and match["path"].removeprefix("./") in present:

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from proofstone.agents.roles.models.gate import AttemptFailure, FailureReason, RetryDirection, TaskState
 from proofstone.agents.roles.models.solve_messages import CriterionMode, CriterionVerdict, DirectiveName, FailureClass
-from proofstone.common.models import Confidence, Verdict
+from proofstone.common.models import Confidence, ConfidenceRating, ConfidenceReason, Verdict, rate_confidence
 from proofstone.gate.models import MustHaveResult, RunOutcome, TaskRecord
 from proofstone.gate.rules.pass_rule import rate_task_confidence
 from proofstone.gate.rules.state_machine import MAX_ATTEMPTS
@@ -235,44 +235,48 @@ def _list_alternatives(row: PolicyRow, verdicts: Sequence[CriterionVerdict]) -> 
     yield from (f"a way around this: {obstacle.criterion}" for obstacle in obstacles[:_MAX_ALTERNATIVES])
 
 
-class ConfidenceDoubt(NamedTuple):
-    """A reason against full confidence, and what would resolve it."""
-
-    why: str
-    resolution: str
-
-
-class RunConfidence(NamedTuple):
-    """The confidence in a run, the reasons for it, and what would raise it."""
-
-    confidence: Confidence | None
-    reasons: tuple[str, ...] = ()
-    raises: tuple[str, ...] = ()
-
-
-def rate_task(record: TaskRecord) -> Confidence | None:
-    """Return the confidence in a task that passed with evidence."""
-    has_passed = record.state is TaskState.APPROVED and record.evidence is not None
-    return rate_task_confidence(record.evidence, record.verdicts) if has_passed and record.evidence else None
+def rate_task(record: TaskRecord) -> ConfidenceRating:
+    """Return the confidence in a task that passed with evidence; none for any other task."""
+    if record.state is not TaskState.APPROVED or record.evidence is None:
+        return ConfidenceRating(None)
+    return rate_task_confidence(record.evidence, record.verdicts)
 
 
 def rate_run(
     outcome: RunOutcome | None, reason: str, tasks: Sequence[TaskRecord], must_haves: Sequence[MustHaveResult]
-) -> RunConfidence:
+) -> ConfidenceRating:
     """Rate the confidence in a run."""
     if outcome is None:
-        return RunConfidence(None, ("the run has not ended",), ("the run finishes",))
+        return ConfidenceRating(None)
     if outcome is not RunOutcome.PASSED:
-        unmet = tuple(dict.fromkeys(_list_unmet(tasks))) or ("the reason why it did not pass is fixed",)
-        return RunConfidence(Confidence.LOW, (reason or f"the run ended as {outcome.value}",), unmet)
-    doubts = list(
-        dict.fromkeys(doubt for doubts in (*map(_list_doubts, tasks), _list_unjudged(must_haves)) for doubt in doubts)
+        unmet = "; ".join(dict.fromkeys(_list_unmet(tasks))) or "fix the reason why it did not pass"
+        return rate_confidence(
+            low=[ConfidenceReason(reason=reason or f"the run ended as {outcome.value}", remedy=unmet)]
+        )
+    reasons: dict[Confidence, list[ConfidenceReason]] = {level: [] for level in Confidence}
+    ratings = [(task, rate_task(task)) for task in tasks]
+    for task, rating in ratings:
+        if rating.confidence is not None:
+            reasons[rating.confidence] += (_name_task(task, doubt) for doubt in rating.reasons)
+        if task.override is not None:
+            reasons[Confidence.MEDIUM].append(
+                ConfidenceReason(
+                    reason=f"{task.id} bypassed the gate ({task.override.action})",
+                    remedy=f"run {task.id} through the gate",
+                )
+            )
+    reasons[Confidence.MEDIUM] += (
+        ConfidenceReason(reason=f"not judged: {have.what}", remedy="judge it yourself, or name a check that shows it")
+        for have in must_haves
+        if have.holds is None
     )
-    levels = [level for task in tasks if (level := rate_task(task)) is not None]
-    if any(have.holds is None for have in must_haves) or any(task.override for task in tasks):
-        levels.append(Confidence.MEDIUM)
-    reasons, raises = (tuple(doubt[part] for doubt in doubts) for part in (0, 1))
-    return RunConfidence(Confidence.weakest(levels), reasons, raises)
+    if not any(rating.confidence for _, rating in ratings) and not any(reasons.values()):
+        return ConfidenceRating(None)
+    return rate_confidence(reasons[Confidence.LOW], reasons[Confidence.MEDIUM])
+
+
+def _name_task(task: TaskRecord, reason: ConfidenceReason) -> ConfidenceReason:
+    return reason.model_copy(update={"reason": f"{task.id}: {reason.reason}"})
 
 
 def _list_unmet(tasks: Sequence[TaskRecord]) -> Iterator[str]:
@@ -280,41 +284,8 @@ def _list_unmet(tasks: Sequence[TaskRecord]) -> Iterator[str]:
         if task.is_finished:
             continue
         if task.state is TaskState.BLOCKED:
-            yield f"{task.id} is unblocked: {task.blocked_by}"
+            yield f"unblock {task.id}: {task.blocked_by}"
         elif task.failures:
-            yield f"{task.id} passes; it did not for this reason: {task.failures[-1].error}"
+            yield f"let {task.id} pass; it did not for this reason: {task.failures[-1].error}"
         else:
-            yield f"{task.id} is finished"
-
-
-def _list_doubts(task: TaskRecord) -> Iterator[ConfidenceDoubt]:
-    if task.override is not None:
-        yield ConfidenceDoubt(
-            f"{task.id} bypassed the gate ({task.override.action})", f"{task.id} goes through the gate"
-        )
-    if task.evidence is None:
-        return
-    for cap in task.evidence.caps:
-        yield ConfidenceDoubt(f"{task.id}: {cap}", f"{task.id}: proof, where there is none: {cap}")
-    for link in task.evidence.criteria:
-        if link.is_prose:
-            yield ConfidenceDoubt(
-                f"{task.id}: only an architect's word shows this: {link.criterion}",
-                f"{task.id}: a check that shows this: {link.criterion}",
-            )
-    for run in task.evidence.verify:
-        if run.flaky:
-            yield ConfidenceDoubt(f"{task.id}: {run.command} is flaky", f"{task.id}: {run.command} passes every time")
-    for verdict in task.verdicts:
-        if verdict.confidence is not Confidence.HIGH:
-            by = verdict.by or "the architect"
-            resolution = "; ".join(verdict.concerns) or "the architect is sure"
-            yield ConfidenceDoubt(
-                f"{task.id}: the confidence of {by} is {verdict.confidence}", f"{task.id}: settled: {resolution}"
-            )
-
-
-def _list_unjudged(must_haves: Sequence[MustHaveResult]) -> Iterator[ConfidenceDoubt]:
-    for have in must_haves:
-        if have.holds is None:
-            yield ConfidenceDoubt(f"not judged yet: {have.what}", f"a person judges this: {have.what}")
+            yield f"finish {task.id}"

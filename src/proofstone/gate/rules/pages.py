@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from proofstone.agents.roles.models.gate import ArchitectVerdict, AttemptFailure, TaskState
+from proofstone.agents.roles.models.gate import AttemptFailure, TaskState
+from proofstone.check.rules.acceptance import describe_acceptance
+from proofstone.check.rules.disputes import describe_dispute
 from proofstone.documents.markdown import (
     YamlValue,
     code_span,
@@ -21,8 +23,16 @@ from proofstone.documents.markdown import (
     format_yaml_block,
     make_visible,
 )
-from proofstone.gate.models import CriterionLink, MustHaveResult, RunView, TaskRecord, TaskView
+from proofstone.gate.models import (
+    CriterionResult,
+    CriterionStatus,
+    MustHaveResult,
+    RequirementResult,
+    RunView,
+    TaskView,
+)
 from proofstone.gate.rules.direction import format_trajectory
+from proofstone.gate.rules.judgements import describe_criterion
 from proofstone.gate.rules.progress import (
     ACTIVE_STATES,
     STEP_COUNT,
@@ -33,7 +43,7 @@ from proofstone.gate.rules.progress import (
     format_steps,
     locate_task,
 )
-from proofstone.gate.rules.questions import list_answers, list_waiting_tasks
+from proofstone.gate.rules.questions import list_answers, list_criteria_answers, list_waiting_tasks
 from proofstone.gate.rules.state_machine import MAX_ATTEMPTS, is_exhausted
 from proofstone.plans.models import PlanTask
 
@@ -54,6 +64,10 @@ def render_state_page(view: RunView) -> str:
     parts += _format_questions(view)
     parts += ["## Statistics", format_yaml_block({"gate_stats": _statistics_fields(view, current_task)})]
     parts += ["## Tasks", format_yaml_block({"tasks": [_task_fields(view, task) for task in view.tasks]})]
+    if view.requirements:
+        parts += ["## Added requirements", "\n".join(map(_format_requirement, view.requirements))]
+    if unjudged := [result for task in view.tasks for result in task.criteria if _needs_word(result)]:
+        parts += ["## Criteria without a judge", "\n".join(map(_format_task_criterion, unjudged))]
     parts += ["## Recent failures", format_yaml_block({"recent_failures": _list_recent_failures(view)})]
     parts += ["## Concerns", format_yaml_block({"concerns": list(_list_concerns(view))})]
     return "\n\n".join(parts) + "\n"
@@ -123,9 +137,17 @@ def _list_parallel_tasks(view: RunView, current_task: TaskView | None) -> Iterat
 
 def _format_questions(view: RunView) -> Iterator[str]:
     tasks = list_waiting_tasks(view)
-    if not tasks:
+    if not tasks and not view.asks:
         return
     yield "## Waits for a person"
+    if view.asks:
+        answers = (
+            f"- {code_span(answer.command)}: {escape_markdown(answer.meaning)}"
+            for answer in list_criteria_answers(view.run_id)
+        )
+        question, _, criteria = view.asks.partition("\n")
+        listed = (f"- {escape_markdown(line.removeprefix('- '))}" for line in criteria.splitlines())
+        yield "\n".join((f"**All tasks**: {escape_markdown(question)}", "", *listed, "", *answers))
     for task in tasks:
         lines = [f"**{escape_markdown(_task_name(view, task))}** ({task.record.id}): {escape_markdown(task.asks)}", ""]
         lines += [
@@ -165,6 +187,10 @@ def _task_fields(view: RunView, task: TaskView) -> dict[str, YamlValue]:
         "attempts": record.attempt,
         "commit": record.commit,
     }
+    if record.evidence is not None and record.evidence.accepted:
+        fields["accepted"] = [describe_acceptance(acceptance) for acceptance in record.evidence.accepted]
+    if record.disputes:
+        fields["disputes"] = [describe_dispute(dispute) for dispute in record.disputes]
     if record.override is not None:
         category = f"{record.override.category}: " if record.override.category else ""
         fields |= {
@@ -224,6 +250,8 @@ def render_summary_page(view: RunView) -> str:
     parts.append("## What was done")
     for task in view.tasks:
         parts += _summarize_task(view.plan.get_task(task.record.id), task)
+    if view.requirements:
+        parts += ["## Added requirements", "\n".join(map(_format_requirement, view.requirements))]
     if view.must_haves:
         parts += ["## Must-haves", "\n".join(_format_must_have(have) for have in view.must_haves)]
     parts += ["## How to check it", _format_check_commands(view)]
@@ -272,7 +300,7 @@ def _format_outcome(view: RunView) -> str:
 def _summarize_task(plan: PlanTask, task: TaskView) -> Iterator[str]:
     yield f"### {escape_markdown(plan.name)} ({plan.id})"
     yield "\n".join(_format_facts(plan, task))
-    if criteria := list(_format_criteria(plan, task.record)):
+    if criteria := [_format_criterion(result) for result in task.criteria]:
         yield "\n".join(("Done when:", "", *criteria))
     if concerns := list(dict.fromkeys(task.record.concerns)):
         yield "\n".join(("Concerns:", "", *(f"- {escape_markdown(concern)}" for concern in concerns)))
@@ -289,8 +317,13 @@ def _format_facts(plan: PlanTask, task: TaskView) -> Iterator[str]:
         yield "- files: " + (", ".join(code_span(path) for path in record.evidence.changed) or "none")
     if task.confidence:
         yield f"- confidence: {task.confidence.value}"
+        yield from (f"  - {escape_markdown(str(reason))}" for reason in task.reasons)
     if not plan.type.is_checkpoint:
         yield f"- attempts: {record.attempt}"
+    for acceptance in record.evidence.accepted if record.evidence else ():
+        yield f"- accepted: {escape_markdown(describe_acceptance(acceptance))}"
+    for dispute in record.disputes:
+        yield f"- disputed: {escape_markdown(describe_dispute(dispute))}"
     if losses := format_trajectory(record.failures):
         yield f"- loss after attempts that did not pass: {losses}"
     if record.state is TaskState.BLOCKED:
@@ -299,20 +332,37 @@ def _format_facts(plan: PlanTask, task: TaskView) -> Iterator[str]:
         yield f"- a person's note: {escape_markdown(record.note)}"
 
 
-def _format_criteria(plan: PlanTask, record: TaskRecord) -> Iterator[str]:
-    """Yield each criterion with its evidence. A task that did not pass has no evidence."""
-    if record.evidence is None or record.commit is None:
-        yield from (f"- [ ] {escape_markdown(criterion)}" for criterion in plan.done)
-        return
-    for link in record.evidence.criteria:
-        yield f"- [x] {escape_markdown(link.criterion)}: {_describe_evidence(link, record.verdicts)}"
+def _format_criterion(result: CriterionResult) -> str:
+    """Format a criterion with its evidence. A task that did not pass has none."""
+    mark = "x" if result.status in (CriterionStatus.SHOWN, CriterionStatus.JUDGED) else " "
+    added = " (added while it ran)" if result.is_added else ""
+    if result.status is CriterionStatus.OPEN:
+        return f"- [ ] {escape_markdown(result.criterion)}{added}"
+    return f"- [{mark}] {escape_markdown(result.criterion)}{added}: {_describe_evidence(result)}"
 
 
-def _describe_evidence(link: CriterionLink, verdicts: tuple[ArchitectVerdict, ...]) -> str:
-    if link.check is not None:
-        return f"shown by {code_span(link.check)}"
-    names = ", ".join(code_span(verdict.by or "architect") for verdict in verdicts)
-    return f"on the word of {names or 'the architect'}; no check shows it"
+def _describe_evidence(result: CriterionResult) -> str:
+    if result.status is CriterionStatus.SHOWN:
+        command = f", {code_span(result.command)}" if result.command else ""
+        return f"shown by {code_span(result.check or '')}{command}"
+    if result.status is CriterionStatus.JUDGED:
+        return f"judged by {', '.join(map(code_span, result.judged_by))}; no check shows it"
+    return escape_markdown(describe_criterion(result))
+
+
+def _needs_word(result: CriterionResult) -> bool:
+    return result.status in (CriterionStatus.UNJUDGED, CriterionStatus.UNMET)
+
+
+def _format_task_criterion(result: CriterionResult) -> str:
+    return f"- [ ] {result.task}: {escape_markdown(result.criterion)}: {_describe_evidence(result)}"
+
+
+def _format_requirement(result: RequirementResult) -> str:
+    mark = "x" if result.is_met else " "
+    detail = f": {escape_markdown(result.detail)}" if result.detail else ""
+    met = "" if result.is_met else " is **not met**"
+    return f"- [{mark}] {escape_markdown(result.text)} (added by {escape_markdown(result.added_by)}){met}{detail}"
 
 
 def _format_failures(task: TaskView) -> Iterator[str]:

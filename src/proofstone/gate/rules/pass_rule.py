@@ -6,18 +6,23 @@ A task passes if and only if every row holds:
     |-------------------|----------------------------------------------------------------------------------------|
     | executor          | it reports success, and not that a done criterion is unmet                             |
     | verify            | there is a verify command, Proofstone ran it, and it exited with 0                     |
-    | signals           | at least 2 distinct checks passed (3 for a large task), without trivial ones           |
+    | signals           | at least 2 distinct checks passed (3 for a large task); scans for conflict markers,    |
+    |                   | size and readiness, and verify commands that pass on the base too, do not count        |
+    | flaky             | no check that passes now failed on this very tree before                               |
     | required-checks   | no required check failed or is unverifiable, and no finding blocks                     |
     | regression        | nothing that passed on the base fails now                                              |
     | scope             | every changed file is declared                                                         |
     | architect         | the last verdict of every architect is APPROVED, and none asks for a person            |
-    | done              | every done criterion is linked to a check or to an architect's verdict                 |
+    | done              | there is a done criterion, and every command that a criterion names exits with 0       |
+
+A criterion that no check shows must be judged by an architect or a person. The rules never judge it: a task may pass
+its gate without such a judgement, but its run does not (`judgements`).
 
 The architect made of rules always gives a verdict, and judges the evidence only:
 
     | subject       | rejects if                            | has a concern if                                        |
     |---------------|---------------------------------------|---------------------------------------------------------|
-    | files         | nothing was changed                   | a declared file was not touched                         |
+    | files         | nothing was changed                   | a declared file was not touched; a file was added       |
     | evidence      | no verify command passed              | a check is flaky or something caps the confidence       |
     | done criteria |                                       | no check can show that a criterion is met               |
     | side effects  |                                       | files were deleted, or made executable                  |
@@ -30,7 +35,7 @@ A skip or a force is never a pass: Proofstone does not commit the task, and ever
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final
 
 from proofstone.agents.roles.models.gate import (
@@ -43,14 +48,27 @@ from proofstone.agents.roles.models.gate import (
     Recommendation,
 )
 from proofstone.check.models import CheckKind, CheckLine, CheckReport
+from proofstone.check.rules.confidence import describe_amended
 from proofstone.common.globs import find_undeclared, matches
-from proofstone.common.models import Confidence, Finding, Outcome, Severity, Verdict
-from proofstone.gate.models import Evidence, TaskRecord, VerifyRun
+from proofstone.common.models import (
+    Confidence,
+    ConfidenceRating,
+    ConfidenceReason,
+    Finding,
+    Outcome,
+    Severity,
+    Verdict,
+    rate_confidence,
+)
+from proofstone.gate.models import AddedFile, CriterionLink, Evidence, TaskRecord, VerifyRun
 from proofstone.gate.rules.criteria import link_criteria
+from proofstone.gate.rules.criterion_commands import find_criterion_commands, is_shown_by_commands
 from proofstone.plans.models import PlanTask
 
 MIN_SIGNALS: Final = 2
 MIN_SIGNALS_LARGE: Final = 3
+_MAX_REGRESSIONS: Final = 20
+"""Regressions that are reasons of their own. The rest is counted, and the evidence has all."""
 
 
 def find_unmet(evidence: Evidence, verdicts: Sequence[ArchitectVerdict]) -> tuple[FailureReason, ...]:
@@ -75,8 +93,16 @@ def find_unmet_by_checks(evidence: Evidence) -> tuple[FailureReason, ...]:
         )
         reasons.append(_make_reason("signals", detail))
     reasons += evidence.failing
-    reasons += [_make_reason("regression", f"{test} passed on the base and fails now") for test in evidence.regressions]
+    reasons += [
+        _make_reason("regression", f"{test} fails now and did not fail on the base")
+        for test in evidence.regressions[:_MAX_REGRESSIONS]
+    ]
+    if len(evidence.regressions) > _MAX_REGRESSIONS:
+        more = len(evidence.regressions) - _MAX_REGRESSIONS
+        reasons.append(_make_reason("regression", f"{more} more tests fail now and did not fail on the base"))
     reasons += [_make_reason("scope", f"{path} was changed but is not among <files>") for path in evidence.undeclared]
+    if not evidence.flaky_allowed:
+        reasons += [_make_reason("flaky", detail) for detail in evidence.unstable]
     return tuple(reasons)
 
 
@@ -95,12 +121,78 @@ def find_unmet_by_architects(evidence: Evidence, verdicts: Sequence[ArchitectVer
     return tuple(reasons)
 
 
-def rate_task_confidence(evidence: Evidence, verdicts: Sequence[ArchitectVerdict]) -> Confidence:
-    """Return the confidence in a task that passed: that of the checks, capped by prose criteria and the architects."""
-    levels = [evidence.confidence, *(verdict.confidence for verdict in verdicts)]
-    if any(link.is_prose for link in evidence.criteria) or any(run.flaky for run in evidence.verify):
-        levels.append(Confidence.MEDIUM)
-    return Confidence.weakest(levels) or Confidence.LOW
+def rate_task_confidence(evidence: Evidence, verdicts: Sequence[ArchitectVerdict]) -> ConfidenceRating:
+    """Return the confidence in a task that passed: that of its checks, lowered by prose criteria, commands that
+    are flaky or prove nothing, added files and unsure architects."""
+    reasons: dict[Confidence, list[ConfidenceReason]] = {level: [] for level in Confidence}
+    if evidence.confidence is not Confidence.HIGH:
+        unknown = ConfidenceReason(reason=f"the confidence in its checks is {evidence.confidence}")
+        reasons[evidence.confidence] += evidence.reasons or (unknown,)
+    reasons[Confidence.MEDIUM] += _list_task_reasons(evidence)
+    for verdict in verdicts:
+        if verdict.confidence is not Confidence.HIGH:
+            verdict_reasons = _list_architect_reasons(verdict, reasons[Confidence.MEDIUM], _list_harmless(evidence))
+            reasons[verdict.confidence] += verdict_reasons
+    return rate_confidence(reasons[Confidence.LOW], reasons[Confidence.MEDIUM])
+
+
+def _is_proven(evidence: Evidence) -> bool:
+    """Return whether a verify command passes that does not pass on the base. The others then guard what was there."""
+    return any(run.verdict is Verdict.PASS and not run.passes_on_base for run in evidence.verify)
+
+
+def _list_harmless(evidence: Evidence) -> Set[str]:
+    """Return concerns that are said and lower nothing: commands that pass on the base, beside one that does not."""
+    return frozenset(_list_unproving(evidence)) if _is_proven(evidence) else frozenset()
+
+
+def _list_unproving(evidence: Evidence) -> list[str]:
+    return [
+        f"`{run.command}` passes without the change as well: it proves nothing about this change"
+        for run in evidence.verify
+        if run.passes_on_base
+    ]
+
+
+def _list_task_reasons(evidence: Evidence) -> Iterator[ConfidenceReason]:
+    for link in evidence.criteria:
+        if link.is_prose:
+            yield ConfidenceReason(
+                reason=f"no check shows this: {link.criterion}", remedy="name a command in <verify> that shows it"
+            )
+    for run in evidence.verify:
+        if run.flaky:
+            yield ConfidenceReason(reason=f"`{run.command}` is flaky", remedy="make it pass every time")
+        if run.passes_on_base and not _is_proven(evidence):
+            yield ConfidenceReason(
+                reason=f"`{run.command}` passes on the base too, so it proves nothing about this change",
+                remedy="name a command in <verify> that fails without the change",
+            )
+    for detail in evidence.unstable:
+        yield ConfidenceReason(reason=detail, remedy="make it pass every time")
+    yield from map(describe_amended, evidence.granted)
+    for added in evidence.added_files:
+        yield ConfidenceReason(reason=describe_added_file(added), remedy="declare the file in the plan")
+
+
+def _list_architect_reasons(
+    verdict: ArchitectVerdict, known: Sequence[ConfidenceReason], harmless: Set[str]
+) -> Iterator[ConfidenceReason]:
+    """Yield the concerns of an architect who is not sure. A concern that is a reason already is not repeated."""
+    by = verdict.by or "the architect"
+    if not verdict.concerns:
+        yield ConfidenceReason(reason=f"the confidence of {by} is {verdict.confidence}")
+    for concern in verdict.concerns:
+        if concern not in harmless and not any(_is_repeated(concern, reason.reason) for reason in known):
+            is_untouched = concern.endswith(_UNTOUCHED)
+            remedy = "declare only the files that the task changes" if is_untouched else "settle this concern"
+            yield ConfidenceReason(reason=f"{by}: {concern}", remedy=remedy)
+
+
+def _is_repeated(concern: str, reason: str) -> bool:
+    """Return whether a concern says what a reason says: by its text, or about the same command."""
+    commands = set(re.findall(r"`([^`]+)`", concern))
+    return concern in reason or reason in concern or bool(commands & set(re.findall(r"`([^`]+)`", reason)))
 
 
 def _is_met(run: VerifyRun, evidence: Evidence) -> bool:
@@ -131,7 +223,8 @@ def _make_reason(condition: str, detail: str) -> FailureReason:
     return FailureReason(check=condition, layer="gate", verdict=Verdict.FAIL, detail=detail)
 
 
-_TRIVIAL: Final = (CheckKind.CONFLICT, CheckKind.SIZE)
+_TRIVIAL: Final = (CheckKind.CONFLICT, CheckKind.SIZE, CheckKind.READINESS)
+"""Scans that say nothing about whether the change does its work."""
 _REPORTED_BY_SCOPE: Final = "undeclared-file"
 
 
@@ -144,30 +237,38 @@ def build_evidence(
     touched: Sequence[str],
     large: bool,
     allowed: tuple[str, ...] = (),
+    added: tuple[AddedFile, ...] = (),
+    unstable: Mapping[str, str] | None = None,
     continued: bool = False,
 ) -> Evidence:
     """Build the evidence from a check report.
 
     `present`: changed files that exist now; `touched`: all files that the executor changed, even if it restored them;
-    `allowed`: undeclared files that it asked for and may change.
+    `allowed`: undeclared files that it asked for and may change; `added`: files that were added to the task;
+    `unstable`: by the name of a check, that it failed on this tree before.
     """
     verify = tuple(_list_verify_runs(task, report))
+    now_passing = {line.name for line in report.checks if line.verdict is Verdict.PASS}
+    doubtful = {name: detail for name, detail in (unstable or {}).items() if name in now_passing}
     return Evidence(
         tree=report.tree,
         base_commit=report.base_commit,
         claim=claim,
         verify=verify,
-        passing=tuple(line.name for line in report.checks if _counts(line)),
+        passing=tuple(line.name for line in report.checks if _counts(line, report) and line.name not in doubtful),
         large=large,
-        failing=tuple(_list_failing_checks(report, verify)),
+        failing=tuple(_list_failing_checks(task, report, verify)),
         regressions=report.regressions,
         undeclared=find_undeclared(touched, (*task.files, *allowed)),
         changed=report.changed,
-        criteria=link_criteria(task, report, present),
+        criteria=_add_commands(link_criteria(task, report, present), report),
         flaky_allowed=task.flaky_allowed,
-        confidence=report.confidence,
-        caps=report.caps,
+        confidence=report.confidence or Confidence.LOW,
+        reasons=report.reasons,
         granted=allowed,
+        accepted=report.accepted,
+        added_files=added,
+        unstable=tuple(doubtful.values()),
         mismatches=tuple(find_mismatches(claim, verify, touched, continued=continued)),
     )
 
@@ -212,8 +313,35 @@ def classify_failure(report: CheckReport, task: PlanTask) -> FailureType:
     return FailureType.TIMEOUT if find_timed_out_command(report, task) else FailureType.VERIFY_FAILURE
 
 
-def _counts(line: CheckLine) -> bool:
-    return line.verdict is Verdict.PASS and line.kind not in _TRIVIAL
+def _counts(line: CheckLine, report: CheckReport) -> bool:
+    return line.verdict is Verdict.PASS and line.kind not in _TRIVIAL and not _passes_on_base(line, report)
+
+
+def _passes_on_base(line: CheckLine, report: CheckReport) -> bool:
+    """Return whether a verify command proves nothing about the change, because it passes without it too.
+
+    A command that runs the project's whole test suite takes the place of the check that discovery would have found,
+    so it counts as that check does: tests that passed before and still pass guard what the change could break.
+    """
+    if line.kind is not CheckKind.VERIFY or line.verdict is not Verdict.PASS or line.baseline is not Verdict.PASS:
+        return False
+    is_suite = bool(line.tests) and not any(other.kind is CheckKind.TESTS and other.tests for other in report.checks)
+    return not line.depends_on_change and not is_suite
+
+
+def _add_commands(links: Sequence[CriterionLink], report: CheckReport) -> tuple[CriterionLink, ...]:
+    """Return the links with the commands of their checks. A criterion that only says that its commands succeed is shown
+    by them.
+    """
+    commands = {line.name: line.command for line in report.checks}
+    passed = {line.command: line.name for line in report.checks if line.verdict is Verdict.PASS}
+    linked = []
+    for link in links:
+        wanted, check = find_criterion_commands(link.criterion), link.check
+        if check is None and is_shown_by_commands(link.criterion) and all(command in passed for command in wanted):
+            check = passed[wanted[0]]
+        linked.append(link.model_copy(update={"check": check, "command": commands.get(check or "", "")}))
+    return tuple(linked)
 
 
 def _find_verify_lines(task: PlanTask, report: CheckReport) -> list[CheckLine]:
@@ -231,15 +359,17 @@ def _list_verify_runs(task: PlanTask, report: CheckReport) -> Iterable[VerifyRun
             verdict=line.verdict,
             flaky=flaky,
             artifact=line.artifact,
+            passes_on_base=_passes_on_base(line, report),
         )
 
 
-def _list_failing_checks(report: CheckReport, verify: Sequence[VerifyRun]) -> Iterable[FailureReason]:
+def _list_failing_checks(task: PlanTask, report: CheckReport, verify: Sequence[VerifyRun]) -> Iterable[FailureReason]:
     """Yield all reasons against the task besides the exit code of the verify command.
 
-    The exit code is a condition of its own.
+    The exit code is a condition of its own. A check that a criterion names fails in the name of that criterion.
     """
     reported_commands = {run.command for run in verify if run.exit_code != 0}
+    criteria = {command: text for text in task.done for command in find_criterion_commands(text)}
     has_reason = False
     for line in report.checks:
         is_failed = line.verdict is Verdict.FAIL and line.decides
@@ -249,9 +379,11 @@ def _list_failing_checks(report: CheckReport, verify: Sequence[VerifyRun]) -> It
             if line.kind is CheckKind.VERIFY and line.command in reported_commands:
                 continue
             detail = line.reason or line.verdict.value
-            yield FailureReason(
-                check=line.name, layer="cascade", verdict=line.verdict, detail=detail, artifact=line.artifact
-            )
+            name, layer = line.name, "cascade"
+            if line.kind is CheckKind.VERIFY and line.command in criteria:
+                name, layer = "done", "gate"
+                detail = f"the criterion “{criteria[line.command]}” is not met: `{line.command}`: {detail}"
+            yield FailureReason(check=name, layer=layer, verdict=line.verdict, detail=detail, artifact=line.artifact)
     for finding in report.findings:
         if finding.severity is not Severity.MINOR:
             has_reason = True
@@ -273,6 +405,7 @@ def _convert_finding(finding: Finding) -> FailureReason:
 
 
 RULES_ARCHITECT: Final = "rules"
+_UNTOUCHED: Final = "is declared but was not touched"
 _MAX_CONCERNS: Final = 20
 
 
@@ -293,7 +426,7 @@ def review_evidence(
         )
     return ArchitectVerdict(
         verdict=ArchitectDecision.APPROVED,
-        confidence=Confidence.MEDIUM if concerns else Confidence.HIGH,
+        confidence=Confidence.MEDIUM if set(concerns) - _list_harmless(evidence) else Confidence.HIGH,
         findings=tuple(_list_met_criteria(evidence)),
         concerns=concerns,
         recommendation=Recommendation.COMMIT,
@@ -311,27 +444,33 @@ def _list_rejections(evidence: Evidence) -> list[str]:
 
 
 def _list_met_criteria(evidence: Evidence) -> list[str]:
-    return [
-        f"{link.criterion}: shown by {link.check}" if link.check else f"{link.criterion}: no evidence against it"
-        for link in evidence.criteria
-    ]
+    return [f"{link.criterion}: shown by {link.check}" for link in evidence.criteria if link.check]
 
 
 def _list_concerns(
     task: PlanTask, evidence: Evidence, findings: Sequence[Finding], deleted: Sequence[str]
 ) -> list[str]:
     concerns = [*evidence.mismatches]
-    concerns += [f"{path} was also changed, at the executor's request" for path in evidence.granted]
+    concerns += [describe_amended(path).reason for path in evidence.granted]
+    concerns += [describe_added_file(added) for added in evidence.added_files]
     concerns += [
-        f"{pattern} is declared but was not touched"
+        f"{pattern} {_UNTOUCHED}"
         for pattern in task.files
         if not any(matches(pattern, path) for path in evidence.changed)
     ]
     concerns += [f"no check shows this: {link.criterion}" for link in evidence.criteria if link.is_prose]
     concerns += [f"{path} was deleted" for path in deleted]
     concerns += [f"`{run.command}` is flaky" for run in evidence.verify if run.flaky]
+    concerns += evidence.unstable
+    concerns += _list_unproving(evidence)
     concerns += [_describe_finding(finding) for finding in findings if finding.severity is Severity.MINOR]
     return list(dict.fromkeys(concerns))
+
+
+def describe_added_file(added: AddedFile) -> str:
+    """Describe a file that was added to a task, with who added it and why."""
+    reason = f": {added.reason}" if added.reason else ""
+    return f"{added.path} is not among the plan's files; it was added while the task ran, by {added.added_by}{reason}"
 
 
 def _describe_finding(finding: Finding) -> str:

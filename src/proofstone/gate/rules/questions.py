@@ -14,9 +14,12 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from proofstone.agents.roles.models.gate import ArchitectVerdict, AttemptFailure, TaskState
+from proofstone.check.rules.acceptance import format_acceptance_trailers
 from proofstone.check.rules.protected import ProtectedRole, find_roles
-from proofstone.common.models import Confidence, FrozenModel
-from proofstone.gate.models import CriterionLink, RunView, TaskRecord, TaskView, VerifyRun
+from proofstone.common.models import Acceptance, Confidence, ConfidenceReason, FrozenModel
+from proofstone.gate.models import CriterionResult, RunView, TaskRecord, TaskView, VerifyRun
+from proofstone.gate.rules.judgements import CRITERIA_GATE
+from proofstone.gate.rules.state_machine import can_accept_findings, list_acceptable_rules
 from proofstone.plans.models import Plan, PlanTask
 
 S = TaskState
@@ -32,6 +35,10 @@ class QuestionKind(StrEnum):
     REVIEW = "review"
     FAILURE = "failure"
     """Decide about a task that failed or is blocked, and that the gate does not retry by itself."""
+    ACCEPTANCE = "acceptance"
+    """Accept the findings because of which a task failed, or have it tried again."""
+    DISPUTE = "dispute"
+    """Decide whether a test, a rule or a requirement that the executor disputes is wrong."""
     COMMIT = "commit"
     """Commit a task that the person skipped or forced."""
 
@@ -54,9 +61,20 @@ _BY_STATE: Final[Mapping[TaskState, QuestionKind]] = {
 }
 
 
+_DISPUTE_MEANINGS: Final[Mapping[str, str]] = {
+    "accept": "it is wrong: the next attempt may change it",
+    "reject": "it is right: the next attempt must do the task as it is written",
+    "amend": "something else applies, as your note says",
+}
+
+
 def find_question_kind(task: TaskView) -> QuestionKind | None:
     """Return what the person is asked about the task, if anything."""
-    return _BY_STATE.get(task.record.state) if task.asks else None
+    if not task.asks:
+        return None
+    if task.record.disputes:
+        return QuestionKind.DISPUTE
+    return QuestionKind.ACCEPTANCE if can_accept_findings(task.record) else _BY_STATE.get(task.record.state)
 
 
 def list_waiting_tasks(view: RunView) -> tuple[TaskView, ...]:
@@ -78,8 +96,18 @@ def list_answers(run_id: str, task: TaskView) -> tuple[AnswerCommand, ...]:
                 AnswerCommand(f"proofstone approve {about} approved", "it is what the plan asks for"),
                 AnswerCommand(f'proofstone approve {about} rejected --reason "…"', "it is not, and why"),
             )
-        case QuestionKind.FAILURE:
+        case QuestionKind.DISPUTE:
+            return tuple(
+                AnswerCommand(f'proofstone answer {run_id} {task.record.id}={option} --note "…"', meaning)
+                for option, meaning in _DISPUTE_MEANINGS.items()
+            )
+        case QuestionKind.ACCEPTANCE | QuestionKind.FAILURE as kind:
+            rules = ", ".join(list_acceptable_rules(task.record))
+            accept = AnswerCommand(
+                f'proofstone answer {run_id} {task.record.id}=accept --note "…"', f"accept {rules}, and say why"
+            )
             return (
+                *((accept,) if kind is QuestionKind.ACCEPTANCE else ()),
                 AnswerCommand(f"proofstone resume {run_id} --retry {task.record.id}", "try it again"),
                 AnswerCommand(
                     f'proofstone resume {run_id} --retry {task.record.id} --note "…"',
@@ -95,6 +123,16 @@ def list_answers(run_id: str, task: TaskView) -> tuple[AnswerCommand, ...]:
             return (AnswerCommand(f"proofstone done {about}", "you have committed it yourself"),)
         case None:
             return ()
+
+
+def list_criteria_answers(run_id: str) -> tuple[AnswerCommand, ...]:
+    """Return the commands that answer the question about the criteria that nobody has judged."""
+    return (
+        AnswerCommand(f"proofstone approve {run_id} {CRITERIA_GATE} approved", "you have looked, and all of them hold"),
+        AnswerCommand(
+            f'proofstone approve {run_id} {CRITERIA_GATE} rejected --reason "…"', "at least one does not, and which"
+        ),
+    )
 
 
 def format_resume_command(run_id: str) -> str:
@@ -122,11 +160,14 @@ class GateResult(FrozenModel):
     executor: ExecutorSummary | None
     verify: tuple[VerifyRun, ...]
     architect: tuple[ArchitectVerdict, ...]
-    criteria: tuple[CriterionLink, ...]
+    criteria: tuple[CriterionResult, ...]
+    accepted: tuple[Acceptance, ...] = ()
     failures: tuple[AttemptFailure, ...]
     outcome: str
     """`PASSED`, `FAILED`, or the state in which a person left the task."""
     confidence: Confidence | None
+    reasons: tuple[ConfidenceReason, ...] = ()
+    """Why the confidence is not high, and what would raise it."""
     duration_ms: int
     timestamp: str
     commit_sha: str | None
@@ -144,10 +185,12 @@ def build_gate_result(task: PlanTask, view: TaskView) -> GateResult:
         executor=_summarize_executor(record),
         verify=evidence.verify if evidence else (),
         architect=record.verdicts,
-        criteria=evidence.criteria if evidence else (),
+        criteria=view.criteria if evidence else (),
+        accepted=evidence.accepted if evidence else (),
         failures=record.failures,
         outcome="PASSED" if record.is_finished and record.state is TaskState.APPROVED else record.state.value,
         confidence=view.confidence,
+        reasons=view.reasons,
         duration_ms=max(0, round((times[-1] - times[0]).total_seconds() * 1000)) if times else 0,
         timestamp=view.steps[-1].at if view.steps else "",
         commit_sha=record.commit,
@@ -174,8 +217,10 @@ _TYPE_PREFIX = re.compile(r"^(feat|fix|docs|test|refactor|chore|perf|build|ci|st
 _FIX_VERB = re.compile(r"^(fix|repair|mend|correct|resolve)\b", re.IGNORECASE)
 
 
-def build_task_message(plan: Plan, task: PlanTask, changed: Sequence[str], *, run_id: str) -> str:
-    """Build the message of a task's commit."""
+def build_task_message(
+    plan: Plan, task: PlanTask, changed: Sequence[str], *, run_id: str, accepted: Sequence[Acceptance] = ()
+) -> str:
+    """Build the message of a task's commit. Its trailers name what a person accepted."""
     scope = "-".join(part for part in (plan.phase, plan.plan) if part)
     name = " ".join(_NUMBER_PREFIX.sub("", task.name).split()) or task.id
     type_match = _TYPE_PREFIX.match(name)
@@ -186,7 +231,7 @@ def build_task_message(plan: Plan, task: PlanTask, changed: Sequence[str], *, ru
     full_title = f"{title}\n\n" if is_cut else ""
     return (
         f"{short_subject}\n\n{full_title}Plan: {plan.title}\nTask: {task.name}\nFiles:\n{format_paths(changed)}\n\n"
-        f"Proofstone-Run: {run_id}\nProofstone-Task: {task.id}\n"
+        f"Proofstone-Run: {run_id}\nProofstone-Task: {task.id}\n{format_acceptance_trailers(accepted)}"
     )
 
 

@@ -10,8 +10,10 @@ The outcome of a run:
     |------------------------------------------------------------------------------|------------------|
     | the budget is exhausted                                                      | budget_exhausted |
     | 3 tasks of one wave failed, or claims were wrong in 3 tasks                  | halted           |
-    | a task failed and has no attempts left, or a must-have does not hold         | failed           |
-    | a person is asked: checkpoint, review, blocked task, work they must commit   | needs_human      |
+    | a task failed and has no attempts left, and not only because of findings that a person may accept | failed |
+    | a must-have does not hold, or a person says that a criterion is not met      | failed           |
+    | a person is asked: checkpoint, review, blocked task, dispute, acceptance, work they must commit | needs_human |
+    | nobody has judged a criterion, or an added requirement is not met            | needs_human      |
     | every task is finished                                                       | passed           |
 """
 
@@ -22,6 +24,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from proofstone.agents.roles.models.gate import CLAIM_MISMATCH, AttemptFailure, FailureType, TaskState
+from proofstone.check.rules.disputes import describe_disputes
+from proofstone.check.rules.outcome import ACCEPTABLE_RULES
 from proofstone.common.globs import may_overlap
 from proofstone.gate.models import (
     GATE_POLICY,
@@ -31,10 +35,12 @@ from proofstone.gate.models import (
     AttemptFailed,
     AttemptStarted,
     BranchMoved,
+    CriteriaAdded,
     MustHaveResult,
     OverrideAction,
     ReviewEscalated,
     RunOutcome,
+    TaskAccepted,
     TaskBlocked,
     TaskCommitted,
     TaskConfirmed,
@@ -103,7 +109,7 @@ class RetryPolicy(NamedTuple):
 RETRY_POLICIES: Final[Mapping[FailureType, RetryPolicy]] = {
     FailureType.EXECUTION_FAILURE: RetryPolicy(2, False, "put right what stopped the last attempt"),
     FailureType.VERIFY_FAILURE: RetryPolicy(
-        2, False, "make the failing checks pass by mending the work, not the checks"
+        2, False, "make the failing checks pass by mending the work, not the checks; if a test is wrong, dispute it"
     ),
     FailureType.ARCHITECT_REJECTION: RetryPolicy(1, False, "do what the reviewer asks for"),
     FailureType.TIMEOUT: RetryPolicy(1, True, "finish what was begun; the deadline is the longest there is"),
@@ -138,10 +144,14 @@ def needs_delay(failures: Sequence[AttemptFailure]) -> bool:
     return bool(failures) and RETRY_POLICIES[failures[-1].type].is_delayed
 
 
+_MAX_NAMED: Final = 10
+"""The most findings that a question to a person names."""
+
+
 def explain_escalation(record: TaskRecord) -> str:
     """Explain why a person is asked; "" while the gate can continue by itself."""
     if record.state is TaskState.BLOCKED:
-        return f"it is blocked: {record.blocked_by}"
+        return record.blocked_by if record.disputes else f"it is blocked: {record.blocked_by}"
     if record.state is not TaskState.FAILED or can_retry(record):
         return ""
     kinds = [failure.type for failure in record.failures]
@@ -149,7 +159,17 @@ def explain_escalation(record: TaskRecord) -> str:
         return f"it ran out of time {_format_times(kinds.count(FailureType.TIMEOUT))}"
     if kinds.count(FailureType.ARCHITECT_REJECTION) > RETRY_POLICIES[FailureType.ARCHITECT_REJECTION].retries:
         return f"it was rejected {_format_times(kinds.count(FailureType.ARCHITECT_REJECTION))}"
-    return f"it failed {_format_times(len(kinds))}"
+    failed = f"it failed {_format_times(len(kinds))}"
+    if can_accept_findings(record):
+        return f"{failed}, and only a person can decide about this:\n{_list_acceptable_findings(record)}"
+    return failed
+
+
+def _list_acceptable_findings(record: TaskRecord) -> str:
+    """Return the findings about the last attempt that a person may accept, each on a line."""
+    reasons = [reason for reason in record.failures[-1].reasons if reason.check in ACCEPTABLE_RULES]
+    lines = [f"- {reason.check}: {reason.detail.splitlines()[0]}" for reason in reasons[:_MAX_NAMED]]
+    return "\n".join(lines) + (f"\n- and {len(reasons) - _MAX_NAMED} more" if len(reasons) > _MAX_NAMED else "")
 
 
 def _format_times(count: int) -> str:
@@ -174,10 +194,13 @@ TRANSITIONS: Final[Mapping[tuple[TaskState, str], TaskState]] = {
     (S.REVIEWING, "failed"): S.FAILED,
     (S.REVIEWING, "asked"): S.REVIEWING,
     (S.REVIEWING, "moved"): S.VERIFYING,
+    (S.REVIEWING, "amended"): S.VERIFYING,
     (S.REVIEWING, "overridden"): S.SKIPPED,
     (S.APPROVED, "moved"): S.VERIFYING,
+    (S.APPROVED, "amended"): S.VERIFYING,
     (S.APPROVED, "committed"): S.APPROVED,
     (S.FAILED, "retried"): S.PENDING,
+    (S.FAILED, "accepted"): S.VERIFYING,
     (S.FAILED, "overridden"): S.SKIPPED,
     (S.BLOCKED, "retried"): S.PENDING,
     (S.BLOCKED, "overridden"): S.SKIPPED,
@@ -216,7 +239,7 @@ def _find_refusal(record: TaskRecord, event: TaskEvent) -> str:
             return "the evidence is about another attempt"
         case AttemptApproved():
             return _explain_missing_pass(record, event)
-        case BranchMoved() if record.commit is not None or record.checkpoint:
+        case BranchMoved() | CriteriaAdded() if record.commit is not None or record.checkpoint:
             return "there is nothing left to check"
         case BranchMoved() if record.moves >= MAX_MOVES:
             return f"other tasks were committed first {record.moves} times"
@@ -224,6 +247,8 @@ def _find_refusal(record: TaskRecord, event: TaskEvent) -> str:
             return _explain_missing_verification(record, event)
         case AttemptFailed() if event.failure.attempt != record.attempt:
             return f"attempt {event.failure.attempt} is not under way"
+        case TaskAccepted() if record.claim is None or record.tree is None or not can_accept_findings(record):
+            return "no finding about it can be accepted"
         case TaskRetried() if event.by == GATE_POLICY and record.state is S.FAILED and not can_retry(record):
             return "it has no attempts left"
     return ""
@@ -248,7 +273,9 @@ def _derive_changes(record: TaskRecord, event: TaskEvent) -> dict[str, object]:
     match event:
         case AttemptStarted():
             fresh = {"claim": None, "evidence": None, "candidate": None, "verdicts": (), "moves": 0, "asked": None}
-            return {"attempt": event.attempt, "base_commit": event.base_commit, "tree": event.tree, **fresh}
+            kept = tuple(acceptance for acceptance in record.accepted if acceptance.subject)
+            changes = {"attempt": event.attempt, "base_commit": event.base_commit, "tree": event.tree}
+            return {**changes, "accepted": kept, "disputes": (), **fresh}
         case AttemptExecuted():
             return {"claim": event.claim, "tree": event.tree}
         case AttemptChecked():
@@ -260,15 +287,24 @@ def _derive_changes(record: TaskRecord, event: TaskEvent) -> dict[str, object]:
             return {"asked": event.verdict}
         case BranchMoved():
             return {"evidence": None, "candidate": None, "moves": record.moves + 1}
+        case CriteriaAdded():
+            return {"evidence": None, "candidate": None, "verdicts": (), "asked": None, "moves": record.moves + 1}
         case AttemptFailed():
             tree_update = {"tree": event.tree} if event.tree else {}
             return {"failures": (*record.failures, event.failure), "evidence": None, "candidate": None, **tree_update}
         case TaskBlocked():
             tree_update = {"tree": event.tree} if event.tree else {}
-            return {"blocked_by": event.error, **tree_update}
+            return {"blocked_by": event.error, "disputes": event.disputes, **tree_update}
         case TaskRetried():
             is_extra = event.by != GATE_POLICY and not can_retry(record)
-            return {"extra_attempts": record.extra_attempts + is_extra, "note": event.note or record.note}
+            return {
+                "extra_attempts": record.extra_attempts + is_extra,
+                "note": event.note or record.note,
+                "accepted": (*record.accepted, *event.accepted),
+                "disputes": (),
+            }
+        case TaskAccepted():
+            return {"accepted": (*record.accepted, *event.accepted)}
         case TaskOverridden():
             state = S.FORCED if event.override.action is OverrideAction.FORCE else S.SKIPPED
             return {"override": event.override, "state": state}
@@ -288,6 +324,26 @@ def draw_state_diagram() -> str:
             arrows.setdefault((state, target), []).append(word)
     lines = [f"    {start} --> {end}: {', '.join(words)}" for (start, end), words in arrows.items()]
     return "\n".join(("stateDiagram-v2", f"    [*] --> {S.PENDING}", *lines, f"    {S.APPROVED} --> [*]"))
+
+
+_FOLLOWING_CHECKS: Final = ("verify", "signals")
+"""Conditions of the gate that fail only because of the findings beside them."""
+
+
+def list_acceptable_rules(record: TaskRecord) -> tuple[str, ...]:
+    """Return the rules of the findings about the last attempt that a person may accept."""
+    reasons = record.failures[-1].reasons if record.state is TaskState.FAILED and record.failures else ()
+    return tuple(dict.fromkeys(reason.check for reason in reasons if reason.check in ACCEPTABLE_RULES))
+
+
+def can_accept_findings(record: TaskRecord) -> bool:
+    """Whether the last attempt failed only because of findings that a person may accept."""
+    if not list_acceptable_rules(record):
+        return False
+    return all(
+        reason.check in ACCEPTABLE_RULES or reason.layer == "cascade" or reason.check in _FOLLOWING_CHECKS
+        for reason in record.failures[-1].reasons
+    )
 
 
 def is_exhausted(record: TaskRecord) -> bool:
@@ -318,22 +374,34 @@ def decide_run_outcome(
     *,
     recent: Collection[str],
     budget: str = "",
+    rejected: str = "",
+    unjudged: str = "",
 ) -> tuple[RunOutcome, str]:
-    """Return the outcome, and why it is not `passed`."""
+    """Return the outcome, and why it is not `passed`. `rejected` and `unjudged` say which criteria are not met, and
+    which nobody has judged.
+    """
     if budget:
         return RunOutcome.BUDGET_EXHAUSTED, budget
     if why := find_halt_reason(plan, records, recent):
         return RunOutcome.HALTED, why
-    failed = [f"{plan.get_task(id).name} ({id})" for id, record in records.items() if is_exhausted(record)]
+    failed = [
+        f"{plan.get_task(id).name} ({id})"
+        for id, record in records.items()
+        if is_exhausted(record) and not can_accept_findings(record)
+    ]
     if failed:
         return RunOutcome.FAILED, f"failed: {', '.join(failed)}"
     missing = [have for have in must_haves if have.holds is False]
     if missing:
         return RunOutcome.FAILED, f"{missing[0].what}: {missing[0].detail}"
+    if rejected:
+        return RunOutcome.FAILED, rejected
     if all(record.is_finished for record in records.values()):
-        return RunOutcome.PASSED, ""
+        return (RunOutcome.NEEDS_HUMAN, unjudged) if unjudged else (RunOutcome.PASSED, "")
     questioned = [task.id for task in plan.tasks if _needs_person(task, records)]
-    return RunOutcome.NEEDS_HUMAN, f"a person must decide about {', '.join(questioned)}"
+    disputes = [dispute for record in records.values() for dispute in record.disputes]
+    why = f": {describe_disputes(disputes)}" if disputes else ""
+    return RunOutcome.NEEDS_HUMAN, f"a person must decide about {', '.join(questioned)}{why}"
 
 
 def _needs_person(task: PlanTask, records: Mapping[str, TaskRecord]) -> bool:

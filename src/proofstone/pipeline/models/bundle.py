@@ -11,8 +11,19 @@ from typing import Literal
 from proofstone.agents.roles.models.gate import ArchitectVerdict, AttemptFailure, RetryDirection, TaskState
 from proofstone.agents.roles.models.payload import RiskMark
 from proofstone.agents.roles.models.pipeline import ReviewFocus, ReviewScope
-from proofstone.common.models import Assurance, BudgetUsage, Confidence, FrozenModel, ReviewVerdict, Severity, Verdict
-from proofstone.gate.models import RunOutcome
+from proofstone.common.models import (
+    Acceptance,
+    Assurance,
+    BudgetUsage,
+    Confidence,
+    ConfidenceReason,
+    FrozenModel,
+    ReviewVerdict,
+    Severity,
+    Verdict,
+    VerdictDispute,
+)
+from proofstone.gate.models import CriterionStatus, RunOutcome
 from proofstone.ledger.models import StepStatus
 
 
@@ -49,10 +60,8 @@ class RunEnding(SourcedValue):
     """None if the run has not ended."""
     reason: str = ""
     confidence: Confidence | None = None
-    reasons: tuple[str, ...] = ()
-    """Why the confidence is not higher."""
-    raises: tuple[str, ...] = ()
-    """What would raise the confidence."""
+    reasons: tuple[ConfidenceReason, ...] = ()
+    """Why the confidence is not high, and what would raise it."""
 
 
 class ChildRun(SourcedValue):
@@ -109,6 +118,59 @@ class TreeChecks(SourcedValue):
     lines: tuple[CheckComparison, ...]
 
 
+class BundleCriterion(SourcedValue):
+    """A criterion of a task, with the check that shows it or who judged it."""
+
+    task: str
+    criterion: str
+    status: CriterionStatus
+    check: str | None = None
+    command: str = ""
+    result: str = ""
+    """The result of the check, or what was said about the criterion."""
+
+
+class BundleGap(SourcedValue):
+    """Something that was overridden, cut short, or looked at by nobody."""
+
+    text: str
+
+
+class BundleRequirement(SourcedValue):
+    """A requirement that the user added to the run."""
+
+    text: str
+    is_met: bool
+    detail: str = ""
+
+
+class BundleAuditFinding(SourcedValue):
+    """What the auditor finds in the run or one of its parts."""
+
+    run_id: str
+    kind: str
+    rule: str
+    role: str
+    task: str = ""
+    detail: str
+    caught: str = ""
+    """How the engine stopped it; empty if nothing did."""
+
+
+class BundleClaim(SourcedValue):
+    """What an executor said about its own work at the end of an attempt. It proves nothing."""
+
+    task: str
+    attempt: int
+    status: str
+    statement: str = ""
+    """Its own words, or the error that it reports."""
+    exit_code: int | None = None
+    """The exit code that it claims for its own run of the verify command."""
+    caught: str = ""
+    """Why the attempt did not pass; empty if it did, or if nothing was decided yet."""
+
+
 class TaskEnding(SourcedValue):
     run_id: str
     iteration: int = 1
@@ -117,6 +179,8 @@ class TaskEnding(SourcedValue):
     state: TaskState
     attempts: int
     confidence: Confidence | None = None
+    reasons: tuple[ConfidenceReason, ...] = ()
+    """Why the confidence is not high, and what would raise it."""
     commit: str | None = None
     tree: str | None = None
     changed: tuple[str, ...] = ()
@@ -124,6 +188,12 @@ class TaskEnding(SourcedValue):
     failures: tuple[AttemptFailure, ...] = ()
     verdicts: tuple[ArchitectVerdict, ...] = ()
     concerns: tuple[str, ...] = ()
+    added_files: tuple[str, ...] = ()
+    """Files that were added to the task while it ran, each with who added it and why."""
+    accepted: tuple[Acceptance, ...] = ()
+    """Findings that a person accepted, and who, how and why."""
+    disputes: tuple[VerdictDispute, ...] = ()
+    """What the executor disputes and a person has not decided yet."""
 
     @property
     def passed(self) -> bool:
@@ -265,6 +335,12 @@ class EvidenceBundle(FrozenModel):
     ending: RunEnding
     children: tuple[ChildRun, ...] = ()
     tasks: tuple[TaskEnding, ...] = ()
+    criteria: tuple[BundleCriterion, ...] = ()
+    requirements: tuple[BundleRequirement, ...] = ()
+    gaps: tuple[BundleGap, ...] = ()
+    audit: tuple[BundleAuditFinding, ...] = ()
+    claims: tuple[BundleClaim, ...] = ()
+    """What the executors said about their work, attempt by attempt."""
     checks: tuple[TreeChecks, ...] = ()
     regressions: tuple[BundleRegression, ...] = ()
     reviews: tuple[BundleReview, ...] = ()
@@ -290,3 +366,12 @@ class EvidenceBundle(FrozenModel):
     @property
     def spent(self) -> BudgetUsage:
         return sum((line.spent for line in self.costs), BudgetUsage())
+
+    @property
+    def history(self) -> tuple[str, ...]:
+        """The commits, after the parent of the first one; empty if nothing was committed."""
+        return (*(commit.parent for commit in self.commits[:1]), *(commit.commit for commit in self.commits))
+
+    @property
+    def changed_paths(self) -> tuple[str, ...]:
+        return tuple(file.path for file in self.changed)

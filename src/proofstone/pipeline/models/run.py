@@ -10,7 +10,18 @@ from pydantic import Field, model_validator
 
 from proofstone.agents.roles.models.payload import RiskMark
 from proofstone.agents.roles.models.pipeline import ReviewFocus, ReviewScope
-from proofstone.common.models import Budget, BudgetUsage, Confidence, FrozenModel, Lane, ReviewVerdict, Severity
+from proofstone.auditor.models import AuditFinding
+from proofstone.common.models import (
+    Acceptance,
+    Budget,
+    BudgetUsage,
+    Confidence,
+    ConfidenceReason,
+    FrozenModel,
+    Lane,
+    ReviewVerdict,
+    Severity,
+)
 from proofstone.gate.models import RunOutcome, TaskReport
 from proofstone.ledger.models import RunConfig
 
@@ -147,15 +158,25 @@ class FinalChecks(FrozenModel):
     passed: bool
     reason: str = ""
     confidence: Confidence = Confidence.LOW
-    raises: tuple[str, ...] = ()
-    """What would raise the confidence."""
+    reasons: tuple[ConfidenceReason, ...] = ()
+    """Why the confidence is not high, and what would raise it."""
     regressions: tuple[str, ...] = ()
+    accepted: tuple[Acceptance, ...] = ()
+    """Findings that a person accepted, and who, how and why."""
 
 
 class BlastRadius(FrozenModel):
     path: str
     change: str
     risk: RiskMark
+
+
+class AddedRequirement(FrozenModel):
+    """A requirement that the user added to the run."""
+
+    text: str
+    is_met: bool
+    """Whether the reviewers, or the architects of tasks, approved the change with it among their criteria."""
 
 
 class RunReport(FrozenModel):
@@ -167,8 +188,8 @@ class RunReport(FrozenModel):
     outcome: RunOutcome
     reason: str
     confidence: Confidence | None = None
-    confidence_reasons: tuple[str, ...] = ()
-    """Why the confidence is not higher, or what would raise it."""
+    reasons: tuple[ConfidenceReason, ...] = ()
+    """Why the confidence is not high, and what would raise it."""
     lane: Lane
     lane_reason: str = ""
     branch: str
@@ -186,6 +207,12 @@ class RunReport(FrozenModel):
     single_model: bool = False
     """Whether the reviewers were one model with three foci, which is the recorded fallback."""
     known_issues: tuple[KnownIssue, ...] = ()
+    gaps: tuple[str, ...] = ()
+    """What was overridden, cut short, or looked at by nobody."""
+    requirements: tuple[AddedRequirement, ...] = ()
+    """What the user has added since the run began."""
+    audit: tuple[AuditFinding, ...] = ()
+    """What the auditor finds in the run and its parts."""
     approvals: tuple[ApprovalEntry, ...] = ()
     waiting: ApprovalRequest | None = None
     """The question to the user, if the run waits for an answer."""

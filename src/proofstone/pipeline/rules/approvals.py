@@ -5,6 +5,7 @@
 | `gate-pushback`      | proceed, modify, abandon | modify once                        |
 | `gate-post-research` | proceed, expand, abort   | expand once                        |
 | `gate-post-planning` | approve, revise, abort   | revise once; 🔴 files are named     |
+| `gate-revision`      | abort, proceed           | a person decides, in every mode    |
 
 An option that has reached its limit is no longer offered. The first option is the default, except when a concern is a
 blocker: then the default is to abandon.
@@ -19,7 +20,8 @@ from itertools import pairwise
 from typing import Final
 
 from proofstone.agents.roles.models.pipeline import Concern, PlanOutput, ResearchFocus, ResearchOutput
-from proofstone.common.models import Severity
+from proofstone.check.rules.acceptance import format_acceptance_trailers
+from proofstone.common.models import Acceptance, Severity
 from proofstone.common.text import pluralize
 from proofstone.errors import InputError
 from proofstone.gate.rules.questions import fit_subject, format_paths
@@ -30,6 +32,7 @@ from proofstone.plans.fields import shorten_text
 PUSHBACK_GATE: Final = "gate-pushback"
 POST_RESEARCH_GATE: Final = "gate-post-research"
 POST_PLANNING_GATE: Final = "gate-post-planning"
+REVISION_GATE: Final = "gate-revision"
 OPTIONS_WITH_NOTE: Final = frozenset(("expand", "modify", "revise"))
 """Options that need a note: without it the agents would not know what to change."""
 
@@ -71,6 +74,14 @@ _REVISE: Final = ApprovalOption(
 )
 _ABORT_AFTER_PLANNING: Final = ApprovalOption(
     id="abort", label="Abort pipeline", description="Stop the pipeline. All outputs up to planning are preserved."
+)
+
+
+_ABORT_REVISION: Final = ApprovalOption(
+    id="abort", label="Abort pipeline", description="Stop the pipeline. All outputs so far are preserved."
+)
+_PROCEED_UNREVISED: Final = ApprovalOption(
+    id="proceed", label="Go on as it is", description="It is recorded, and the confidence is medium at best."
 )
 
 
@@ -129,6 +140,18 @@ def build_planning_request(plan: PlanOutput, *, findings: int = 0, number: int =
     )
 
 
+def build_revision_request(agent: str, said: str, *, number: int = 1) -> ApprovalRequest:
+    """Ask a person about an agent that still says that its own answer must be revised."""
+    return ApprovalRequest(
+        gate_id=_gate_name(REVISION_GATE, number),
+        pipeline_step="2",
+        question=f"The {agent} says that its own answer needs a revision. Should the run go on with it?",
+        context=said,
+        options=_with_default((_ABORT_REVISION, _PROCEED_UNREVISED), _ABORT_REVISION),
+        metadata=ApprovalMetadata(findings_count=1),
+    )
+
+
 def validate_option(request: ApprovalRequest, option: str) -> ApprovalOption:
     """Return the chosen option; raise if it is not offered."""
     if (chosen := request.find_option(option)) is None:
@@ -170,9 +193,13 @@ def rollback_command(commits: Sequence[BundleCommit]) -> str:
 _FIX_WORDS = re.compile(r"^(fix|repair|mend|correct|resolve)\b", re.IGNORECASE)
 
 
-def build_commit_message(setup: PipelineRunConfig, run_id: str, changed: Sequence[str]) -> str:
+def build_commit_message(
+    setup: PipelineRunConfig, run_id: str, changed: Sequence[str], accepted: Sequence[Acceptance] = ()
+) -> str:
+    """Build the message of the commit. Its trailers name what a person accepted."""
     words = " ".join(setup.request.split())
     kind = "docs" if setup.lane == "docs" else "fix" if _FIX_WORDS.match(words) else "feat"
     subject, rest = fit_subject(f"{kind}: {words[:1].lower()}{words[1:]}")
     body = f"{words}\n\n" if rest else ""
-    return f"{subject}\n\n{body}Files:\n{format_paths(changed)}\n\nProofstone-Run: {run_id}\n"
+    trailers = f"Proofstone-Run: {run_id}\n{format_acceptance_trailers(accepted)}"
+    return f"{subject}\n\n{body}Files:\n{format_paths(changed)}\n\n{trailers}"

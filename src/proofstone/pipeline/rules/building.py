@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from proofstone.agents.models import CompletionStatus
 from proofstone.agents.roles.models.gate import TaskState
 from proofstone.agents.roles.models.pipeline import PlannedTask, PlanOutput
 from proofstone.agents.roles.models.solve_messages import DirectiveName
@@ -54,10 +55,12 @@ from proofstone.pipeline.rules.run_state import (
     RunEndedError,
     RunState,
     ask_for_approval,
+    demand_no_revision,
     demand_reply,
     demand_result,
     perform_effect,
     record_decision_note,
+    record_revision,
 )
 
 MAX_REJECTED_PLANS: Final = 2
@@ -133,6 +136,12 @@ class _PlanningIteration:
             plan = raise_plan_risks(
                 demand_reply(run, (yield from perform_effect(self._plan_effect(order))), PlanOutput, "plan")
             )
+            if plan.completion.status is CompletionStatus.NEEDS_REVISION and not run.has_revised("planner"):
+                said = yield from record_revision(run, "planner", plan.completion.summary)
+                order = self._order.extend("", (said,))
+                problems: tuple[str, ...] = (said,)
+                continue
+            yield from demand_no_revision(run, "planner", plan.completion)
             problems = find_plan_problems(
                 plan,
                 run.lane_state.spec,
@@ -262,7 +271,7 @@ def _run_checks(run: RunState) -> PipelineSteps[MergedCheckResult]:
     if checked.lane_left_reason and run.lane is Lane.STANDARD:
         yield from run.go_deeper(Lane.LARGE, checked.lane_left_reason)
         checked = demand_result((yield from perform_effect(_checks_effect(run))), MergedCheckResult)
-    run.lane_state.final = checked.checks
+    run.lane_state.final, run.lane_state.requirements = checked.checks, checked.requirements
     return checked
 
 

@@ -19,7 +19,7 @@ from proofstone.agents.roles.models.pipeline import (
     ReviewScope,
     SpecOutput,
 )
-from proofstone.common.models import Confidence, Lane
+from proofstone.common.models import Confidence, ConfidenceReason, Lane
 from proofstone.common.serialization import AnyModel, serializable
 from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import (
@@ -86,6 +86,8 @@ class AskDesign:
     spec: SpecOutput
     research: tuple[ResearchOutput, ...]
     reviews: tuple[PanelOutput, ...] = ()
+    revise: str = ""
+    """What the designer itself said must be revised."""
 
 
 @serializable("pipeline.ask_plan")
@@ -213,7 +215,9 @@ class RecordNote:
     """Record a decision and tell the observer. Result: an acknowledgement."""
 
     kind: str
-    """The kind of note: `lane`, `concern`, `unheard`, `review-gate`, `not-taken`, `plan`, `plan-gate`, `direction`."""
+    """The kind of note: `lane`, `concern`, `overridden`, `unheard`, `revision`, `review-gate`, `resolved`,
+    `not-taken`, `plan`, `plan-gate`, `direction`.
+    """
     text: str
     data: AnyModel | None = None
 
@@ -301,6 +305,8 @@ class MergedCheckResult:
     """Requirements that the user has added since, and that no plan contains and no task has taken in."""
     reviewed: tuple[CheckSummary, ...] = ()
     """The verdict of each check, for the reviewers."""
+    requirements: tuple[str, ...] = ()
+    """All requirements that the user has added so far. The reviewers judge whether they are met."""
 
 
 @serializable("pipeline.review_counts")
@@ -345,7 +351,7 @@ class PipelineResult:
     outcome: RunOutcome
     reason: str
     confidence: Confidence | None
-    confidence_reasons: tuple[str, ...]
+    reasons: tuple[ConfidenceReason, ...]
     lane: Lane
     lane_reason: str
     tip: str
@@ -356,6 +362,10 @@ class PipelineResult:
     reviews: tuple[ReviewerVerdict, ...] = ()
     single_model: bool = False
     known_issues: tuple[KnownIssue, ...] = ()
+    gaps: tuple[str, ...] = ()
+    """What was overridden, cut short, or looked at by nobody."""
+    requirements: tuple[str, ...] = ()
+    """The requirements that the user has added and that the reviewers were asked about."""
     waiting: ApprovalRequest | PendingAnswer | None = None
 
 

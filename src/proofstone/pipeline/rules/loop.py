@@ -17,7 +17,7 @@ have passed.
 
 from __future__ import annotations
 
-from proofstone.common.models import Confidence, Lane
+from proofstone.common.models import Confidence, ConfidenceRating, Lane, Severity, rate_confidence
 from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import KnownIssue
 from proofstone.pipeline.rules.building import AMENDMENT_DIRECTIVE, PlanningOrder, build_change
@@ -45,7 +45,7 @@ from proofstone.pipeline.rules.reviews import (
     ReviewRound,
     describe_findings,
     find_unproven_checks,
-    rate_confidence,
+    rate_pipeline_run,
 )
 from proofstone.pipeline.rules.run_state import (
     DeeperLaneError,
@@ -85,7 +85,7 @@ def _run_lane(run: RunState) -> PipelineStep:
 def _build_and_review(run: RunState, order: PlanningOrder) -> PipelineStep:
     """Plan, implement, check and review the change."""
     yield from build_change(run, order)
-    if run.lane is not Lane.DOCS:
+    if run.lane is not Lane.DOCS or run.unjudged_criteria:  # somebody must judge what no check shows
         yield from _review_code(run)
 
 
@@ -100,6 +100,8 @@ def _review_code(run: RunState) -> PipelineStep:
         )
         run.lane_state.code_issues = gate.known_issues
         if gate.decision is ReviewGateDecision.PASS:
+            yield from _close_criticals(run, review_round)
+            run.record_judges(tuple(f"reviewer:{word.focus}" for word in review_round.answers if word.is_approval))
             return
         if gate.decision is not ReviewGateDecision.REVISE:
             break
@@ -114,15 +116,27 @@ def _review_code(run: RunState) -> PipelineStep:
     raise RunEndedError(RunOutcome.FAILED, reason)
 
 
+def _close_criticals(run: RunState, review_round: ReviewRound) -> PipelineStep:
+    """Close the critical findings of the design review: the code reviewers say that the change resolves them."""
+    now, titles = run.lane_state, set(review_round.carried)
+    for title in review_round.carried:
+        yield from record_decision_note("resolved", f"critical finding of the design review: {title}")
+    now.open_criticals = ()
+    now.design_issues = tuple(
+        issue for issue in now.design_issues if not (issue.severity is Severity.CRITICAL and issue.title in titles)
+    )
+
+
 # The end.
 
 
 def _finish(run: RunState) -> PipelineSteps[PipelineResult]:
     """End the run after everything has passed. The change is committed only with sufficient confidence."""
     confidence, reasons = _rate_run(run)
-    if confidence is Confidence.LOW:
+    if confidence is None or confidence is Confidence.LOW:
         low = RunEndedError(
-            RunOutcome.FAILED, f"nothing was committed because the confidence is low: {'; '.join(reasons)}"
+            RunOutcome.FAILED,
+            f"nothing was committed because the confidence is low: {'; '.join(reason.reason for reason in reasons)}",
         )
         return (yield from _end_early(run, low))
     if added := (yield from _demand_evidence(run)):
@@ -168,15 +182,14 @@ def _learn(run: RunState, outcome: str) -> PipelineStep:
 
 
 def _build_result(run: RunState, end: RunEndedError, commit: str | None = None) -> PipelineResult:
-    confidence, reasons = _rate_run(run) if run.gates or run.exhausted_loops else (None, ())
+    confidence, reasons = _rate_run(run) if run.gates or run.exhausted_loops else ConfidenceRating(None)
     if end.outcome is not RunOutcome.PASSED and confidence is not None:
-        low = reasons if confidence is Confidence.LOW else ()
-        confidence, reasons = Confidence.LOW, tuple(dict.fromkeys((end.reason, *low)))
+        confidence, reasons = rate_confidence(low=(end.reason, *(reasons if confidence is Confidence.LOW else ())))
     return PipelineResult(
         outcome=end.outcome,
         reason=end.reason,
         confidence=confidence,
-        confidence_reasons=reasons,
+        reasons=reasons,
         lane=run.lane,
         lane_reason=run.lane_reason,
         tip=run.lane_state.tip,
@@ -187,15 +200,24 @@ def _build_result(run: RunState, end: RunEndedError, commit: str | None = None) 
         reviews=tuple(run.reviews),
         single_model=run.single_model,
         known_issues=run.lane_state.known_issues,
+        gaps=tuple(dict.fromkeys((*run.lane_state.gaps, *run.lane_state.uncertainties))),
+        requirements=run.lane_state.requirements,
         waiting=end.waiting,
     )
 
 
-def _rate_run(run: RunState) -> tuple[Confidence, tuple[str, ...]]:
+def _rate_run(run: RunState) -> ConfidenceRating:
     now = run.lane_state
     open_issues = (*now.design_issues, *now.code_issues)
-    return rate_confidence(
-        ConfidenceGrounds(now.final, tuple(now.accepted), open_issues, tuple(run.exhausted_loops), now.uncertainties)
+    return rate_pipeline_run(
+        ConfidenceGrounds(
+            now.final,
+            tuple(now.accepted),
+            open_issues,
+            tuple(run.exhausted_loops),
+            gaps=now.gaps,
+            unsure=now.uncertainties,
+        )
     )
 
 

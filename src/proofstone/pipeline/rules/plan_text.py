@@ -23,6 +23,7 @@ from proofstone.agents.roles.models.pipeline import (
     SpecOutput,
 )
 from proofstone.common.text import slugify
+from proofstone.gate.rules.criterion_commands import find_criterion_commands
 from proofstone.pipeline.rules.effects import PipelineGoal
 from proofstone.plans.fields import shorten_text
 from proofstone.plans.tags import PART_NAMES
@@ -156,7 +157,18 @@ def _done_criteria(task: PlannedTask, spec: SpecOutput | None) -> Iterable[str]:
         for criterion in (spec.acceptance_criteria if spec else ())
         if criterion.id in task.acceptance_criteria
     ]
-    return dict.fromkeys((*task.done, *(re.sub("[;；]", ",", criterion.text) for criterion in criteria)))
+    return dict.fromkeys((*task.done, *(_criterion_text(criterion) for criterion in criteria)))
+
+
+def _criterion_text(criterion: AcceptanceCriterion) -> str:
+    """Return the text of a criterion, with the commands that its test method names: the gate runs them."""
+    commands = [
+        command
+        for command in find_criterion_commands(criterion.test_method)
+        if command not in find_criterion_commands(criterion.text) and ";" not in command
+    ]
+    shown = f" (shown by {' and '.join(f'`{command}`' for command in commands)})" if commands else ""
+    return re.sub("[;；]", ",", criterion.text) + shown
 
 
 def _bullet_lines(texts: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ A review is one round of all reviewers in parallel, and the decision of the gate
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from proofstone.agents.models import CompletionStatus
@@ -19,7 +20,7 @@ from proofstone.agents.roles.models.pipeline import (
     ReviewScope,
     SpecOutput,
 )
-from proofstone.common.models import Lane, Severity
+from proofstone.common.models import Severity
 from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import RunMode
 from proofstone.pipeline.rules.approvals import build_pushback_request, build_research_request
@@ -54,12 +55,14 @@ from proofstone.pipeline.rules.run_state import (
     RunEndedError,
     RunState,
     ask_for_approval,
+    demand_no_revision,
     demand_reply,
     demand_result,
     perform_effect,
     read_reply,
     read_supervised_reply,
     record_decision_note,
+    record_revision,
 )
 
 
@@ -68,9 +71,12 @@ def run_review_round(
 ) -> PipelineSteps[tuple[ReviewRound, ReviewGateResult]]:
     """Perform one review round. Each reviewer sees its own findings of the previous round."""
     number = 1 + max((review.round for review in run.reviews if review.scope == scope), default=0)
-    foci = SINGLE_REVIEWER_PANEL if run.lane is Lane.FIX else FULL_PANEL
+    foci = SINGLE_REVIEWER_PANEL if run.is_short else FULL_PANEL
     results = yield tuple(_review_effect(run, scope, focus, number, _findings_of(before, focus)) for focus in foci)
-    review_round = ReviewRound(scope, number, tuple(map(_to_word, foci, results)), is_last=last)
+    carried = tuple(finding.title for finding in run.lane_state.open_criticals) if scope == "code" else ()
+    review_round = ReviewRound(scope, number, tuple(map(_to_word, foci, results)), is_last=last, carried=carried)
+    for result in results:
+        run.add_gaps(*(result.uncertainties if isinstance(result, AgentReply) else ()))
     run.reviews += to_reviewer_verdicts(review_round)
     run.single_model = run.single_model or review_round.is_one_model
     gate = decide_review(review_round)
@@ -98,7 +104,7 @@ def _review_effect(
 ) -> AskReview:
     if scope == "design":
         return AskReview(scope, focus, number, run.criteria, design=run.lane_state.design, earlier=earlier)
-    return AskReview(scope, focus, number, run.criteria, tip=run.lane_state.tip, earlier=earlier)
+    return AskReview(scope, focus, number, run.code_criteria, tip=run.lane_state.tip, earlier=earlier)
 
 
 def _findings_of(before: ReviewRound | None, focus: ReviewFocus) -> tuple[PanelFinding, ...]:
@@ -133,6 +139,8 @@ def run_research_step(run: RunState) -> PipelineStep:
         decision = yield from ask_for_approval(build_research_request(run.lane_state.research, unheard, number=2))
     if decision.option == "abort":
         raise RunEndedError(RunOutcome.HALTED, "aborted by the user", is_instructive=False)
+    heard = {report.focus for report in run.lane_state.research}
+    run.add_gaps(*(f"nobody answered for the research on {focus}" for focus in unheard if focus not in heard))
 
 
 def _run_research(
@@ -189,20 +197,32 @@ def _open_questions(feedback: str, unheard: tuple[ResearchFocus, ...]) -> tuple[
 
 def run_specification_step(run: RunState) -> PipelineStep:
     """Write a specification, and decide about its concerns."""
-    spec = demand_reply(
-        run, (yield from perform_effect(AskSpec(1, run.lane_state.research))), SpecOutput, "specification"
-    )
+    spec = yield from _ask_spec(run, 1)
+    if spec.completion.status is CompletionStatus.NEEDS_REVISION:
+        said = yield from record_revision(run, "specifier", spec.completion.summary)
+        spec = yield from _ask_spec(run, 2, (said,))
+        yield from demand_no_revision(run, "specifier", spec.completion)
     decision = yield from _decide_concerns(run, spec.pushback, 1)
     if decision is not None and decision.option == "modify":
         comment = (decision.feedback.strip(),) if decision.feedback.strip() else ()
         answers = (*comment, *(f"the concern is: {concern.concern}" for concern in spec.pushback))
-        spec = demand_reply(
-            run, (yield from perform_effect(AskSpec(2, run.lane_state.research, answers))), SpecOutput, "specification"
-        )
+        spec = yield from _ask_spec(run, 3 if run.has_revised("specifier") else 2, answers)
+        yield from demand_no_revision(run, "specifier", spec.completion)
         decision = yield from _decide_concerns(run, spec.pushback, 2)
     if decision is not None and decision.option == "abandon":
         raise RunEndedError(RunOutcome.HALTED, "abandoned by the user", is_instructive=False)
+    for concern in spec.pushback:
+        if concern.severity is Severity.BLOCKER:
+            who = "the user" if decision is not None else "--proceed-on-pushback"
+            gap = f"{who} overrode a blocker of the specifier: {concern.concern}"
+            run.add_gaps(gap)
+            yield from record_decision_note("overridden", gap)
     run.lane_state.spec = spec
+
+
+def _ask_spec(run: RunState, number: int, answers: tuple[str, ...] = ()) -> PipelineSteps[SpecOutput]:
+    question = AskSpec(number, run.lane_state.research, answers)
+    return demand_reply(run, (yield from perform_effect(question)), SpecOutput, "specification")
 
 
 def _decide_concerns(
@@ -225,7 +245,7 @@ def _decide_concerns(
 
 def run_design_step(run: RunState) -> PipelineStep:
     """Make a design, review it, and revise it once if necessary. The remaining findings bind the plan."""
-    yield from _make_design(run, 1)
+    yield from _make_design(run)
     previous: ReviewRound | None = None
     for number in range(1, MAX_REVIEW_ROUNDS["design"] + 1):
         review_round, gate = yield from run_review_round(
@@ -235,16 +255,24 @@ def run_design_step(run: RunState) -> PipelineStep:
         if gate.decision is not ReviewGateDecision.REVISE:
             break
         if review_round.findings:  # without findings, only missing reviewers are dispatched again
-            yield from _make_design(run, number + 1, review_round.outputs)
+            yield from _make_design(run, review_round.outputs)
         previous = review_round
     _demand_continuation(run, review_round, gate)
 
 
-def _make_design(run: RunState, number: int, reviews: tuple[PanelOutput, ...] = ()) -> PipelineStep:
+def _make_design(run: RunState, reviews: tuple[PanelOutput, ...] = ()) -> PipelineStep:
     if run.lane_state.spec is None:
         raise TypeError("there is no specification for the design")
-    question = AskDesign(number, run.lane_state.spec, run.lane_state.research, reviews)
-    run.lane_state.design = demand_reply(run, (yield from perform_effect(question)), DesignOutput, "design")
+    run.design_round += 1
+    question = AskDesign(run.design_round, run.lane_state.spec, run.lane_state.research, reviews)
+    design = demand_reply(run, (yield from perform_effect(question)), DesignOutput, "design")
+    if design.completion.status is CompletionStatus.NEEDS_REVISION and not run.has_revised("designer"):
+        said = yield from record_revision(run, "designer", design.completion.summary)
+        run.design_round += 1
+        question = replace(question, round=run.design_round, revise=said)
+        design = demand_reply(run, (yield from perform_effect(question)), DesignOutput, "design")
+    yield from demand_no_revision(run, "designer", design.completion)
+    run.lane_state.design = design
 
 
 def _demand_continuation(run: RunState, review_round: ReviewRound, gate: ReviewGateResult) -> None:
@@ -258,3 +286,4 @@ def _demand_continuation(run: RunState, review_round: ReviewRound, gate: ReviewG
         run.lane_state.constraints = tuple(
             f"{finding.title}: {finding.recommendation}" for _, finding in review_round.findings
         )
+        run.lane_state.open_criticals = review_round.criticals

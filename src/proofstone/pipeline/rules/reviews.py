@@ -5,12 +5,15 @@ The review gate decides by the first row that matches:
 | condition                                                                   | decision     |
 |-----------------------------------------------------------------------------|--------------|
 | a reviewer found a blocker                                                  | halt         |
-| all have submitted, most of them approve, and no critical finding is open   | pass         |
+| all have submitted, most approve, and nothing critical of theirs or of the  | pass         |
+| design review is open                                                       |              |
 | it is not the last round                                                    | revise       |
 | all have submitted                                                          | known issues |
 | otherwise                                                                   | unheard      |
 
-A design continues with known issues, which then bind the plan; code does not. Nothing continues without a review. A
+A design continues with known issues, which then bind the plan; code does not. A critical finding that the design review
+left open is a criterion of the code: it stays open until a code reviewer says that the change resolves it and none
+finds it again. Nothing continues without a review. A
 finding that is open when the gate decides is a known issue, even if its reviewer approves.
 
 The ledger must confirm what the run is about to act on. Gates rely on rows, whatever an answer says:
@@ -30,6 +33,7 @@ The confidence of a run is that of the first row that matches:
 | a person overrode the gate for a task                                                | low        |
 | a check or a task leaves something unproven                                          | medium     |
 | it is unknown whether an agent has understood its task                               | medium     |
+| something was overridden, cut short, or looked at by nobody                          | medium     |
 | reviewers left something open that should be fixed: minor findings may stay          | medium     |
 | otherwise                                                                            | high       |
 
@@ -46,7 +50,14 @@ from typing import Final, NamedTuple
 
 from proofstone.agents.roles.models.gate import TaskState
 from proofstone.agents.roles.models.pipeline import PanelFinding, PanelOutput, ReviewFocus, ReviewScope
-from proofstone.common.models import Confidence, ReviewVerdict, Severity
+from proofstone.common.models import (
+    Confidence,
+    ConfidenceRating,
+    ConfidenceReason,
+    ReviewVerdict,
+    Severity,
+    rate_confidence,
+)
 from proofstone.gate.models import TaskReport
 from proofstone.pipeline.models.run import FinalChecks, GateSummary, KnownIssue, ReviewerVerdict
 
@@ -99,6 +110,15 @@ class ReviewRound:
     """The number of the round in the run."""
     answers: tuple[ReviewerAnswer, ...]
     is_last: bool = False
+    carried: tuple[str, ...] = ()
+    """Titles of critical findings that the design review left open."""
+
+    @property
+    def unresolved(self) -> tuple[str, ...]:
+        """The carried findings that no reviewer says are resolved, or that one has found again."""
+        resolved = {_normalize(title) for output in self.outputs for title in output.resolved}
+        found = {_normalize(finding.title) for _, finding in self.findings}
+        return tuple(title for title in self.carried if _normalize(title) not in resolved or _normalize(title) in found)
 
     @property
     def is_complete(self) -> bool:
@@ -125,7 +145,8 @@ class ReviewRound:
 
     @property
     def is_passed(self) -> bool:
-        return self.is_complete and self.approvals >= self.required_approvals and not self.criticals
+        is_approved = self.is_complete and self.approvals >= self.required_approvals
+        return is_approved and not self.criticals and not self.unresolved
 
     @property
     def findings(self) -> tuple[tuple[ReviewFocus, PanelFinding], ...]:
@@ -140,6 +161,10 @@ class ReviewRound:
         """Whether all reviewers of a panel were the same model with different foci."""
         models = [word.model for word in self.answers if word.output is not None]
         return len(models) > 1 and all(models) and len(set(models)) == 1
+
+
+def _normalize(title: str) -> str:
+    return " ".join(title.casefold().split())
 
 
 class ReviewGateRow(NamedTuple):
@@ -215,6 +240,8 @@ def _unmet_conditions(review_round: ReviewRound) -> Iterator[str]:
         )
     if review_round.criticals:
         yield f"critical and open: {', '.join(critical.title for critical in review_round.criticals)}"
+    if review_round.unresolved:
+        yield f"critical in the design, and nobody says that it is resolved: {', '.join(review_round.unresolved)}"
 
 
 def _list_known_issues(review_round: ReviewRound) -> Iterator[KnownIssue]:
@@ -297,54 +324,68 @@ class ConfidenceGrounds:
     final: FinalChecks | None
     gates: Sequence[GateSummary] = ()
     open: Sequence[KnownIssue] = ()
-    """The issues that the last round of each review has left open. A finding about the design was reviewed again in the
-    code, so it only prevents high confidence.
+    """The issues that the last round of each review has left open. A critical finding about the design was reviewed
+    again in the code; the others only prevent high confidence.
     """
     exhausted: Sequence[str] = ()
     """The loops that ended at their limit."""
+    gaps: Sequence[str] = ()
+    """What was overridden, cut short, or looked at by nobody."""
     unsure: Sequence[str] = ()
     """What could not be determined about the understanding of the agents that prepared the change."""
 
 
-def rate_confidence(grounds: ConfidenceGrounds) -> tuple[Confidence, tuple[str, ...]]:
+def rate_pipeline_run(grounds: ConfidenceGrounds) -> ConfidenceRating:
     """Return the confidence, and why it is not higher."""
-    if low := tuple(dict.fromkeys(_low_reasons(grounds))):
-        return Confidence.LOW, low
-    if medium := tuple(dict.fromkeys(_medium_reasons(grounds))):
-        return Confidence.MEDIUM, medium
-    return Confidence.HIGH, ()
+    return rate_confidence(_low_reasons(grounds), _medium_reasons(grounds))
 
 
-def _low_reasons(grounds: ConfidenceGrounds) -> Iterator[str]:
+def _low_reasons(grounds: ConfidenceGrounds) -> Iterator[str | ConfidenceReason]:
     yield from grounds.exhausted
     for issue in grounds.open:
         if issue.severity in _SEVERE and _is_about_code(issue):
-            yield f"{issue.severity} and open: {issue.title} ({issue.source})"
+            yield ConfidenceReason(
+                reason=f"{issue.severity} and open: {issue.title} ({issue.source})",
+                remedy="resolve what the review found",
+            )
     final = grounds.final
     if final is None:
         yield "the checks were not run on the merged tree"
     elif not final.passed:
         yield f"the checks did not pass on the merged tree: {final.reason}"
     elif final.confidence is Confidence.LOW:
-        yield from final.raises or ("the checks of the merged tree prove little",)
+        yield from final.reasons or ("the checks of the merged tree prove little",)
     for task in _all_tasks(grounds):
         if task.state in _OVERRIDDEN_STATES:
-            yield f"{task.name}: a person overrode the gate for it"
+            yield ConfidenceReason(
+                reason=f"{task.name}: a person overrode the gate for it", remedy="run the task through the gate"
+            )
         elif task.state is TaskState.APPROVED and task.confidence is Confidence.LOW:
-            yield f"{task.name}: it passed with low confidence"
+            yield from _task_reasons(task)
 
 
-def _medium_reasons(grounds: ConfidenceGrounds) -> Iterator[str]:
+def _medium_reasons(grounds: ConfidenceGrounds) -> Iterator[str | ConfidenceReason]:
     final = grounds.final
     if final is not None and final.confidence is Confidence.MEDIUM:
-        yield from final.raises or ("a check of the merged tree leaves something unproven",)
+        yield from final.reasons or ("a check of the merged tree leaves something unproven",)
     for task in _all_tasks(grounds):
         if task.state is TaskState.APPROVED and task.confidence is Confidence.MEDIUM:
-            yield f"{task.name}: {'; '.join(task.concerns) or 'it passed with medium confidence'}"
+            yield from _task_reasons(task)
     yield from grounds.unsure
+    yield from grounds.gaps
     for issue in grounds.open:
         if issue.severity is not Severity.MINOR:
-            yield f"left open by a review: {issue.title} ({issue.severity}, {issue.source})"
+            yield ConfidenceReason(
+                reason=f"left open by a review: {issue.title} ({issue.severity}, {issue.source})",
+                remedy="resolve what the review found",
+            )
+
+
+def _task_reasons(task: TaskReport) -> Iterator[ConfidenceReason]:
+    for reason in task.reasons:
+        yield reason.model_copy(update={"reason": f"{task.name}: {reason.reason}"})
+    if not task.reasons:
+        yield ConfidenceReason(reason=f"{task.name}: it passed with {task.confidence} confidence")
 
 
 def _all_tasks(grounds: ConfidenceGrounds) -> Iterator[TaskReport]:

@@ -6,10 +6,17 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from proofstone.agents.models import CompletionStatus, RoleOutput
-from proofstone.agents.roles.models.pipeline import DesignOutput, PanelOutput, PlanOutput, ResearchOutput, SpecOutput
+from proofstone.agents.models import Completion, CompletionStatus, RoleOutput
+from proofstone.agents.roles.models.pipeline import (
+    DesignOutput,
+    PanelFinding,
+    PanelOutput,
+    PlanOutput,
+    ResearchOutput,
+    SpecOutput,
+)
 from proofstone.common.models import SHORT_LANES, FrozenModel, Lane
-from proofstone.gate.models import RunOutcome
+from proofstone.gate.models import CriterionResult, CriterionStatus, RunOutcome
 from proofstone.pipeline.models.run import (
     ApprovalRequest,
     FinalChecks,
@@ -18,7 +25,7 @@ from proofstone.pipeline.models.run import (
     PlanGateSummary,
     ReviewerVerdict,
 )
-from proofstone.pipeline.rules.approvals import validate_option
+from proofstone.pipeline.rules.approvals import build_revision_request, validate_option
 from proofstone.pipeline.rules.effects import (
     AgentFailure,
     AgentReply,
@@ -92,6 +99,12 @@ class LaneState:
     failed_iterations: int = 0
     """The number of iterations that did not pass."""
     final: FinalChecks | None = None
+    gaps: tuple[str, ...] = ()
+    """What was overridden, cut short, or looked at by nobody. Each lowers the confidence."""
+    requirements: tuple[str, ...] = ()
+    """The requirements that the user has added, as far as the last checks knew them."""
+    open_criticals: tuple[PanelFinding, ...] = ()
+    """Critical findings that the design review left open. The code reviewers must say that they are resolved."""
     design_issues: tuple[KnownIssue, ...] = ()
     plan_issues: tuple[KnownIssue, ...] = ()
     code_issues: tuple[KnownIssue, ...] = ()
@@ -116,7 +129,24 @@ class RunState:
         self.gates: list[GateSummary] = []
         self.reviews: list[ReviewerVerdict] = []
         self.single_model = False
+        self.design_round = 0
+        self.revision_questions = 0
+        self.revised: list[str] = []
+        """The agents that said that their own answer must be revised, and were asked again."""
         self.exhausted_loops: list[str] = []
+
+    def has_revised(self, agent: str) -> bool:
+        """Return whether the agent has revised its answer because it said so itself."""
+        return agent in self.revised
+
+    def add_gaps(self, *gaps: str) -> None:
+        self.lane_state.gaps = tuple(dict.fromkeys((*self.lane_state.gaps, *gaps)))
+
+    def record_judges(self, judges: tuple[str, ...]) -> None:
+        """Record that the reviewers of the code have judged the criteria that no check and no architect has."""
+        judged = {gate.run_id: _add_judges(gate, judges) for gate in self.lane_state.accepted}
+        self.lane_state.accepted = [judged[gate.run_id] for gate in self.lane_state.accepted]
+        self.gates = [judged.get(gate.run_id, gate) for gate in self.gates]
 
     @property
     def is_short(self) -> bool:
@@ -132,6 +162,31 @@ class RunState:
         yield from record_decision_note("lane", f"{lane}: {reason}")
 
     @property
+    def unjudged_criteria(self) -> tuple[str, ...]:
+        """The criteria of accepted tasks that no check shows and no architect judged, and the added requirements."""
+        unjudged = (
+            result.criterion
+            for gate in self.lane_state.accepted
+            for task in gate.tasks
+            for result in task.criteria
+            if result.status is CriterionStatus.UNJUDGED
+        )
+        return tuple(dict.fromkeys((*unjudged, *self.lane_state.requirements)))
+
+    @property
+    def code_criteria(self) -> tuple[str, ...]:
+        """What the reviewers of the code judge."""
+        return tuple(
+            dict.fromkeys(
+                (
+                    *self.criteria,
+                    *(f"added by the user: {requirement}" for requirement in self.lane_state.requirements),
+                    *map(write_carried_criterion, self.lane_state.open_criticals),
+                )
+            )
+        )
+
+    @property
     def criteria(self) -> tuple[str, ...]:
         """The criteria of the result, as reviewers see them."""
         if self.lane_state.spec is not None:
@@ -141,6 +196,24 @@ class RunState:
             for task in (self.lane_state.plan.tasks if self.lane_state.plan else ())
             for criterion in task.done
         )
+
+
+def _add_judges(gate: GateSummary, judges: tuple[str, ...]) -> GateSummary:
+    def judge(result: CriterionResult) -> CriterionResult:
+        is_open = result.status is CriterionStatus.UNJUDGED
+        update = {"status": CriterionStatus.JUDGED, "judged_by": judges}
+        return result.model_copy(update=update) if is_open else result
+
+    tasks = tuple(task.model_copy(update={"criteria": tuple(map(judge, task.criteria))}) for task in gate.tasks)
+    return gate.model_copy(update={"tasks": tasks})
+
+
+def write_carried_criterion(finding: PanelFinding) -> str:
+    """Write a critical finding of the design review as a criterion of the code."""
+    return (
+        f"critical finding of the design review, still open: “{finding.title}”: {finding.recommendation} "
+        "Name it under `resolved` only if the change resolves it."
+    )
 
 
 # Effects.
@@ -182,6 +255,28 @@ def demand_reply(run: RunState, sent: PipelineEffectResult, kind: type[_O], subj
     if isinstance(output, AgentFailure):
         raise RunEndedError(RunOutcome.FAILED, f"no {subject}: {output.why}")
     return output
+
+
+def record_revision(run: RunState, agent: str, said: str) -> PipelineSteps[str]:
+    """Record that an agent says that its own answer must be revised. It is asked once more, with these words."""
+    run.revised.append(agent)
+    text = f"you said that your answer needs a revision: {said}"
+    yield from record_decision_note("revision", f"the {agent} says NEEDS_REVISION: {said}")
+    return text
+
+
+def demand_no_revision(run: RunState, agent: str, completion: Completion) -> PipelineStep:
+    """Ask a person how to go on if the agent still says that its answer must be revised."""
+    if completion.status is not CompletionStatus.NEEDS_REVISION:
+        return
+    run.revision_questions += 1
+    gap = f"the {agent} says NEEDS_REVISION about its own answer: {completion.summary}"
+    yield from record_decision_note("revision", gap)
+    request = build_revision_request(agent, completion.summary, number=run.revision_questions)
+    decision = yield from ask_for_approval(request, by_person=True)
+    if decision.option == "abort":
+        raise RunEndedError(RunOutcome.HALTED, f"aborted by the user: {gap}", is_instructive=False)
+    run.add_gaps(f"{gap}; the user went on with it")
 
 
 def demand_result(sent: PipelineEffectResult, kind: type[_S]) -> _S:

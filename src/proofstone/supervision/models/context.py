@@ -203,3 +203,18 @@ class AckOutcome(StrEnum):
     """The agent did not understand the update, or did not apply all of it."""
     UNASKED = "unasked"
     """No acknowledgement was awaited, or it names another version."""
+
+
+class ContextRequirement(FrozenModel):
+    """A requirement that was added to a run."""
+
+    number: int
+    """Its number in the run, from 1."""
+    text: str
+    files: tuple[str, ...] = ()
+    """It concerns agents that may change one of these files. If empty, it concerns every agent."""
+    by: str = "person"
+
+    @property
+    def key(self) -> str:
+        return f"requirement-{self.number}"

@@ -1,14 +1,17 @@
 """Amend a plan while it is carried out: a task may change more files, and must meet more requirements. Pure.
 
-Nothing is ever removed from a task: it keeps all its work and all its criteria.
+Nothing is ever removed from a task: it keeps all its work and all its criteria. A file that decides what counts as
+proof, or whose risk is 🔴, is never added on the word of an agent: a person names it, or a new plan declares it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from proofstone.check.rules.protected import find_roles
 from proofstone.common.globs import find_undeclared
-from proofstone.common.models import FrozenModel
+from proofstone.common.models import ChangeKind, FrozenModel
+from proofstone.common.risk import PathChange, Risk, assess_risk
 from proofstone.plans.models import Plan, PlanTask
 
 
@@ -23,6 +26,8 @@ class Amendment(FrozenModel):
     number: int = 0
     """The number of the person's requirement. 0 if it does not come from a person."""
     why: str = ""
+    by: str = ""
+    """The person who allowed it; empty if the executor asked for it and the rules allowed it."""
 
 
 def amend_plan(plan: Plan, amendments: Iterable[Amendment]) -> Plan:
@@ -58,6 +63,17 @@ def _is_single_file(path: str) -> bool:
     """Return whether the path names one file. A pattern or folder could include files that nobody has examined."""
     parts = path.split("/")
     return bool(parts[-1]) and not set("*?") & set(path) and not {"", ".", ".."} & {*parts}
+
+
+def explain_sensitive_files(files: Iterable[str], named_by_person: Collection[str] = ()) -> str:
+    """Return why these files need the decision of a person, or an empty string. What a person named is decided."""
+    reasons = []
+    for path in files:
+        risk = assess_risk(PathChange(path=path, kind=ChangeKind.MODIFIED))
+        roles = ", ".join(sorted(find_roles(path)))
+        if path not in named_by_person and (roles or risk.risk is Risk.RED):
+            reasons.append(f"{path} ({f'protected: {roles}' if roles else f'🔴 {risk.reason}'})")
+    return f"only a person or a new plan can add {', '.join(reasons)}" if reasons else ""
 
 
 def amend_plan_text(text: str, plan: Plan, amendments: Iterable[Amendment]) -> str:

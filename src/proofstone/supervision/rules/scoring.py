@@ -126,7 +126,7 @@ def _risk(file: WorkFile) -> Risk:
 
 def _find_hidden(analysis: MiniAnalysis, reality: WorkObservation, computed: DeviationImpact) -> Iterator[str]:
     if analysis.impact.rank < computed.rank:
-        yield f"it claims {analysis.impact}, but the computed impact is {computed}: {_describe_deviation(reality)}"
+        yield f"it claims {analysis.impact}, but the computed impact is {computed}: {describe_deviation(reality)}"
     if unnamed := [file.path for file in reality.undeclared_files if file.path in _find_unnamed(analysis, reality)]:
         yield f"it changed {_join_limited(unnamed)}, which its task does not declare and the analysis does not name"
     everything = " ".join((analysis.task, analysis.files, analysis.downstream, analysis.reality))
@@ -136,7 +136,8 @@ def _find_hidden(analysis: MiniAnalysis, reality: WorkObservation, computed: Dev
         yield f"it changed the signature of {_join_limited(unnamed)}, which was not planned and is not named"
 
 
-def _describe_deviation(reality: WorkObservation) -> str:
+def describe_deviation(reality: WorkObservation) -> str:
+    """Return the undeclared files with their risk, and the signatures that were changed without a plan."""
     files = [f"{file.path} {_risk(file).mark}" for file in reality.undeclared_files]
     signatures = [f"the signature of {change.symbol} in {change.path}" for change in reality.unplanned_signatures]
     return _join_limited([*files, *signatures])

@@ -159,6 +159,8 @@ class SupervisionState(FrozenModel):
     caps: tuple[str, ...] = ()
     """Why the confidence is at most Medium."""
     findings: tuple[Finding, ...] = ()
+    deviation: str = ""
+    """A significant deviation that the agent admitted. Only a person or a new plan can allow it."""
     amended: tuple[str, ...] = ()
     """Files that were added to its task because it announced them."""
     answer: str = ""

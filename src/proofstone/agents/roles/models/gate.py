@@ -53,6 +53,15 @@ class VerificationClaim(FrozenModel):
     output_summary: str = ""
 
 
+class ClaimedDispute(FrozenModel):
+    """The executor's claim that a test, a rule or a requirement is wrong. It changes no verdict; a person decides."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    subject: str = Field(min_length=1, description="The test id, the rule of a finding, or the requirement.")
+    because: str = Field(min_length=1, description="Why it is wrong, and what shows it.")
+
+
 class ExecutorResult(FrozenModel):
     """The executor's claim about its work. Unknown fields are ignored."""
 
@@ -67,6 +76,8 @@ class ExecutorResult(FrozenModel):
     verification: VerificationClaim | None = None
     done_criteria_met: bool | None = None
     evidence: str = ""
+    disputes: tuple[ClaimedDispute, ...] = ()
+    """What it says is wrong about the tests, the findings or the task. A person decides."""
     error: str | None = None
 
     @model_validator(mode="after")
@@ -229,7 +240,11 @@ class ReviewRequest(FrozenModel):
     action: str
     done: tuple[str, ...]
     files: tuple[str, ...]
-    """The files that the task may change."""
+    """The files that the plan declares for the task, as its author wrote them."""
+    files_added: tuple[str, ...] = ()
+    """Files that were added to the task while it ran, each with who added it and why. The plan's author has not seen
+    them.
+    """
     claim: ExecutorResult | None
     diff: str
     """The diff, bounded; `[...]` marks omissions."""

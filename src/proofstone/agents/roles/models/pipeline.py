@@ -160,6 +160,11 @@ class PanelOutput(RoleOutput):
     verdict: ReviewVerdict
     confidence: Confidence
     findings: tuple[PanelFinding, ...] = Field(default=(), max_length=30)
+    resolved: tuple[ShortText, ...] = Field(
+        default=(),
+        max_length=30,
+        description="Titles of critical findings of the design review, among the criteria, that the change resolves.",
+    )
     summary: LongText
 
     @computed_field  # type: ignore[prop-decorator]
@@ -193,6 +198,7 @@ class DesignRequest(FrozenModel):
     spec: SpecOutput = Field(description="The specification.")
     research: tuple[ResearchOutput, ...] = Field(default=(), description="What the researchers found.")
     reviews: tuple[PanelOutput, ...] = Field(default=(), description="What reviewers said about your earlier design.")
+    revise: str = Field(default="", description="What you said must be revised in your earlier answer.")
 
 
 class Alternative(AnswerPart):

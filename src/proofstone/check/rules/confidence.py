@@ -1,0 +1,185 @@
+"""Rate the confidence in the outcome of a check. Every reason against high confidence has a row here.
+
+High needs all of these; whatever is missing is a reason with its remedy, and makes the confidence medium:
+
+| needed for high confidence                                | the function that finds what is missing |
+|-----------------------------------------------------------|-----------------------------------------|
+| the strongest sandbox                                     | `_find_weak_sandbox`                    |
+| every check that the project has ran, on both trees       | `_list_unrun_checks`                    |
+| no layer of evidence was left without an answer           | `_list_gaps`                            |
+| no finding leaves something unproven                      | `_list_capping_findings`                |
+| nobody accepted a finding                                 | `_list_accepted`                        |
+| the scope was not amended                                 | `_list_amended`                         |
+| a test fails without the change                           | `_list_uncovered`                       |
+
+An outcome other than `passed` has low confidence, and a check without a change has none. A further condition, such as
+the strength of the tests, is a further function in `_CONDITIONS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from proofstone.check.models import CheckKind, CheckLine
+from proofstone.check.rules.acceptance import describe_acceptance
+from proofstone.common.models import (
+    Acceptance,
+    Assurance,
+    ConfidenceRating,
+    ConfidenceReason,
+    Finding,
+    Outcome,
+    Verdict,
+    rate_confidence,
+)
+
+CAPPING_RULES: Final = frozenset(
+    ("flaky", "sandbox-failure", "check-dropped", "submodule-dirty", "understanding-unverified")
+)
+"""Rules of findings that leave something unproven although they refuse nothing."""
+
+
+@dataclass(frozen=True)
+class CheckGrounds:
+    """What the confidence in a check is based on."""
+
+    outcome: Outcome
+    reason: str
+    """Why the outcome is not `passed`."""
+    checks: Sequence[CheckLine]
+    findings: Sequence[Finding] = ()
+    gaps: Sequence[ConfidenceReason] = ()
+    """What the layers of evidence could not find out."""
+    uncovered: Sequence[ConfidenceReason] = ()
+    """Why no test of some check was seen to fail without the change."""
+    failing_without: Sequence[str] = ()
+    """Tests that were seen to fail without the change: they failed on the base, or with the source reverted."""
+    accepted: Sequence[Acceptance] = ()
+    amended: Sequence[str] = ()
+    """Files that were added to the scope after the work had begun."""
+    documentation_only: bool = False
+    source_changed: bool = True
+    """Whether the change touches anything but tests and the files that decide how they run."""
+
+
+def rate_check(grounds: CheckGrounds) -> ConfidenceRating:
+    """Return the confidence in the outcome of a check, with the reasons against a higher one."""
+    if grounds.outcome is Outcome.NOTHING_TO_CHECK:
+        return ConfidenceRating(None)
+    if grounds.outcome is not Outcome.PASSED:
+        return rate_confidence(low=[ConfidenceReason(reason=grounds.reason, remedy=_find_remedy(grounds))])
+    return rate_confidence(medium=[reason for condition in _CONDITIONS for reason in condition(grounds)])
+
+
+def _find_remedy(grounds: CheckGrounds) -> str:
+    """Return what would let the change pass."""
+    if grounds.outcome is Outcome.NEEDS_DECISION:
+        return "a person decides"
+    if grounds.outcome is Outcome.FAILED:
+        return "resolve the findings and the failing checks"
+    remedies = [
+        line.remedy for line in grounds.checks if line.required and line.verdict is Verdict.UNVERIFIABLE and line.remedy
+    ]
+    return "; ".join(dict.fromkeys(remedies)) or "let the checks run that could not be verified"
+
+
+def _find_weak_sandbox(grounds: CheckGrounds) -> Iterator[ConfidenceReason]:
+    levels = {line.assurance for line in grounds.checks if line.assurance is not None}
+    if not levels:
+        yield ConfidenceReason(
+            reason="no check executed anything of the project",
+            remedy="add tests that Proofstone can find, or name a command with --verify",
+        )
+    for level in sorted(levels - {Assurance.BUBBLEWRAP}):
+        yield ConfidenceReason(
+            reason=f"checks ran in a weaker sandbox ({level} instead of {Assurance.BUBBLEWRAP})",
+            remedy="`proofstone doctor` says how to get the strongest one",
+        )
+
+
+def _list_unrun_checks(grounds: CheckGrounds) -> Iterator[ConfidenceReason]:
+    for line in grounds.checks:
+        is_unparsed_prose = line.kind is CheckKind.SYNTAX and grounds.documentation_only
+        if line.verdict is Verdict.UNVERIFIABLE and not is_unparsed_prose:
+            why = line.reason.removesuffix(f" ({line.remedy})")
+            yield ConfidenceReason(reason=f"{line.name} could not run: {why}", remedy=line.remedy)
+        elif line.verdict is Verdict.FAIL:
+            yield ConfidenceReason(
+                reason=f"{line.name} fails, and the settings let it not decide: {line.reason}",
+                remedy=f"make {line.name} pass",
+            )
+        elif line.verdict is Verdict.PASS and line.baseline is Verdict.UNVERIFIABLE:
+            yield ConfidenceReason(
+                reason=f"{line.name} could not run on the base, so nothing shows what the change took away",
+                remedy=f"check against a base on which {line.name} runs (--base)",
+            )
+
+
+def _list_gaps(grounds: CheckGrounds) -> Iterator[ConfidenceReason]:
+    yield from grounds.gaps
+
+
+def _list_capping_findings(grounds: CheckGrounds) -> Iterator[ConfidenceReason]:
+    for finding in grounds.findings:
+        if finding.rule in CAPPING_RULES:
+            yield ConfidenceReason(reason=f"{finding.rule}: {finding.headline}", remedy=finding.fix)
+
+
+def _list_accepted(grounds: CheckGrounds) -> Iterator[ConfidenceReason]:
+    for acceptance in grounds.accepted:
+        yield ConfidenceReason(
+            reason=describe_acceptance(acceptance),
+            remedy=f"resolve {acceptance.rule} instead of accepting it",
+        )
+
+
+def _list_amended(grounds: CheckGrounds) -> Iterator[ConfidenceReason]:
+    for path in grounds.amended:
+        yield describe_amended(path)
+
+
+def describe_amended(path: str) -> ConfidenceReason:
+    """Return the reason for a file that was added to the scope."""
+    return ConfidenceReason(
+        reason=f"{path} was added to the scope after the work had begun",
+        remedy=f"plan the change of {path} before the work begins",
+    )
+
+
+def _list_uncovered(grounds: CheckGrounds) -> Iterator[ConfidenceReason]:
+    if grounds.failing_without or grounds.documentation_only:
+        return
+    if not grounds.source_changed:
+        yield ConfidenceReason(reason="the change touches no source, so no test can fail without it")
+    elif grounds.uncovered:
+        yield from grounds.uncovered
+    else:
+        yield ConfidenceReason(
+            reason="no test was seen to fail without the change", remedy="add a test that fails without the change"
+        )
+
+
+_CONDITIONS: Final[tuple[Callable[[CheckGrounds], Iterator[ConfidenceReason]], ...]] = (
+    _find_weak_sandbox,
+    _list_unrun_checks,
+    _list_gaps,
+    _list_capping_findings,
+    _list_accepted,
+    _list_amended,
+    _list_uncovered,
+)
+
+
+def list_failing_without(sensitive: Sequence[str], fixed: Sequence[str], checks: Sequence[CheckLine]) -> list[str]:
+    """Return the tests that were seen to fail without the change. A check without test ids counts as one test."""
+    flipped = [
+        line.name
+        for line in checks
+        if line.kind.executes_change
+        and line.tests is None
+        and line.baseline is Verdict.FAIL
+        and line.verdict is Verdict.PASS
+    ]
+    return sorted({*sensitive, *fixed, *flipped})

@@ -1,0 +1,75 @@
+"""A terminal for a program under test: a pseudo-terminal at which a person answers."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.workshop import Workshop, command
+
+_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Session:
+    """What came of a program in a terminal."""
+
+    exit: int
+    screen: str
+    """Everything that the terminal showed, with what was typed."""
+
+
+def run_in_terminal(
+    workshop: Workshop,
+    root: Path,
+    *args: str,
+    answers: Sequence[tuple[str, str]] = (),
+    env: Mapping[str, str] | None = None,
+) -> Session:
+    """Run `proofstone` with these arguments in a terminal. Each answer is a text to wait for and the line to type."""
+    person, program = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            command(*args),
+            cwd=root,
+            env={**workshop.environment, "TERM": "dumb", "COLUMNS": "200", **(env or {})},
+            stdin=program,
+            stdout=program,
+            stderr=program,
+            start_new_session=True,
+        )
+        os.close(program)
+        screen, pending, seen = "", list(answers), 0
+        deadline = time.monotonic() + _SECONDS
+        while time.monotonic() < deadline:
+            text = _read(person)
+            if text is None:
+                break
+            screen += text
+            if pending and pending[0][0] in screen[seen:]:
+                seen = len(screen)
+                os.write(person, f"{pending.pop(0)[1]}\n".encode())
+        else:
+            process.kill()
+        exit_code = process.wait(timeout=_SECONDS)
+    finally:
+        os.close(person)
+    assert not pending, f"it never asked {pending[0][0]!r}:\n{screen}"
+    return Session(exit_code, screen.replace("\r\n", "\n"))
+
+
+def _read(terminal: int) -> str | None:
+    """Return what the terminal shows next; None when the program has closed it."""
+    ready, _, _ = select.select([terminal], [], [], 0.2)
+    if not ready:
+        return ""
+    try:
+        return os.read(terminal, 65536).decode("utf-8", "replace") or None
+    except OSError:  # the last process that had the terminal open has ended
+        return None
