@@ -234,6 +234,7 @@ def test_a_blocked_tool_is_out_of_bounds_in_the_next_round(stage: Stage) -> None
         args=("--policy", "gradient"),
     )
     assert came.report.rounds[0].directive.blocked_tools == ("write",)
+    assert came.status == "accepted", came.report.model_dump_json(indent=1)
     code, report = audited(stage)
     assert (code, seen(report)) == (1, [(Detection.BOUNDARY_VIOLATION, "unlisted", "r2-s1", "executor")])
     assert report.boundary_violations[0].detail.startswith("write was refused")

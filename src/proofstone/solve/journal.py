@@ -164,23 +164,31 @@ def verify_criterion(criterion: Criterion, workspace: SolveWorkspace, output: st
 
 
 def _run_command(criterion: Criterion, workspace: SolveWorkspace, seconds: float) -> CriterionVerdict:
-    world, captured = workspace.context, OutputEnds()
-    limits = world.job_limits(seconds)
-    with world.artifacts.open_writer(world.settings.limits.output_mb << 20) as sink:
-        with workspace.open_shell(sink, limits, keeps=False) as shell:
-            execution = shell(ShellCommand(criterion.command, on_output=captured.add))
-        world.ledger.append(sink.finish().to_row())
-    if execution.cancelled:
-        raise KeyboardInterrupt
+    """Run the command of a criterion. If the sandbox could not start it, nothing was measured: it is run once more."""
+    execution, output = _execute_command(criterion.command, workspace, seconds)
+    if execution.setup_error:
+        execution, output = _execute_command(criterion.command, workspace, seconds)
     evidence = f"`{criterion.command}`: {describe_ending(execution, seconds)}"
-    if captured.text:
-        evidence = f"{evidence}\n{captured.text}"
+    if output:
+        evidence = f"{evidence}\n{output}"
     evidence = _shorten(evidence)
     return (
         passed_verdict(criterion, evidence)
         if execution.exit_code == 0
         else failed_verdict(criterion, evidence, _classify_failure(execution))
     )
+
+
+def _execute_command(command: str, workspace: SolveWorkspace, seconds: float) -> tuple[SandboxResult, str]:
+    world, captured = workspace.context, OutputEnds()
+    limits = world.job_limits(seconds)
+    with world.artifacts.open_writer(world.settings.limits.output_mb << 20) as sink:
+        with workspace.open_shell(sink, limits, keeps=False) as shell:
+            execution = shell(ShellCommand(command, on_output=captured.add))
+        world.ledger.append(sink.finish().to_row())
+    if execution.cancelled:
+        raise KeyboardInterrupt
+    return execution, captured.text
 
 
 def _classify_failure(execution: SandboxResult) -> FailureClass:
