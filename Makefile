@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 3
 
-.PHONY: demo test test-fast test-ci test-agents test-sweep coverage mutants fuzz lint bench catalogue catalogue-check clean system-tools docs lock release
+.PHONY: demo test test-fast test-ci test-agents test-sweep coverage mutants fuzz lint bench gate-quality catalogue catalogue-check clean system-tools docs lock release
 
 demo: $(VENV)/.installed
 	@$(BIN)/proofstone demo
@@ -58,11 +58,12 @@ lint: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	$(BIN)/python docs/check.py --write
 
-# Every trick, tried; the table goes into docs/catalogue.md.
+# Every trick, tried; the tables go into docs/catalogue.md and docs/catalogue-composed.md.
 catalogue: $(VENV)/.installed-dev system-tools
 	$(BIN)/python docs/catalogue.py --write
-	@cat docs/catalogue.md
+	@cat docs/catalogue.md docs/catalogue-composed.md
 
+# All that the catalogue lists, and a sample of the composed tricks.
 catalogue-check: $(VENV)/.installed-dev system-tools
 	$(BIN)/python docs/catalogue.py
 
@@ -76,6 +77,12 @@ release: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
+
+# A check of every case of a set of right and wrong changes, made from published packages; hours on a small machine.
+# It goes on where it was; `rm -r .gate-quality` begins anew. The page is docs/gate-quality.md.
+gate-quality: $(VENV)/.installed-dev system-tools
+	@test -d .gate-quality/cases || $(BIN)/python -m benchmarks.gate_quality build .gate-quality/cases
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/python -m benchmarks.gate_quality run .gate-quality/cases --results .gate-quality/results.jsonl --jobs 2 --page
 
 # Programs that the tests drive, from Debian's packages where we may install them.
 system-tools:

@@ -5,6 +5,7 @@
 - every relative link in a Markdown file leads to a file, and to a heading where it names one;
 - every page of the manual is listed in `docs/README.md`, every decision record in `docs/decisions/README.md`, every
   page of a rule in `docs/rules/README.md`;
+- every rule of the seeds has a test that shows it, or a reason why not (`generators/seeds.py`);
 - the figures of the source are within their limits (`generators/house.py`);
 - no text file holds a path of somebody's machine.
 """
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from generators import house
+from generators import house, seeds
 from generators.page import ROOT
 from generators.pages import GENERATED
 
@@ -55,6 +56,7 @@ def all_problems(root: Path) -> Iterator[str]:
         yield from paths_of_machines(path, text)
     yield from unlisted(root)
     yield from house.exceeded()
+    yield from seeds.problems()
 
 
 def missing_commands() -> Iterator[str]:

@@ -14,6 +14,8 @@ need go golang-go
 need cargo cargo
 need node nodejs
 need npm npm
+need zsh zsh
+need fish fish
 
 [ -z "$missing" ] && exit 0
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then

@@ -7,8 +7,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from proofstone.agents.spending import DispatchRecord, read_dispatch_records
 from proofstone.ledger.connection import ledger_path
@@ -30,6 +31,39 @@ def failing(role: str, **match: object) -> Entry:
 def babbling(role: str, **match: object) -> Entry:
     """What it says is not of the schema, however often it is asked."""
     return {"role": role, "match": match, "raw": "I would rather talk about something else."}
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """What one command with `--json` gave."""
+
+    exit: int
+    stdout: str
+    stderr: str
+
+    @classmethod
+    def of(cls, done: subprocess.CompletedProcess[str]) -> Self:
+        return cls(done.returncode, done.stdout, done.stderr)
+
+    @property
+    def document(self) -> str:
+        assert self.stdout, f"exit {self.exit}, no document:\n{self.stderr}"
+        return self.stdout
+
+    @cached_property
+    def json(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.document)
+        return found
+
+
+def set_up_repository(
+    folder: Path, files: Mapping[str, str | bytes], settings: str = "", **more: str
+) -> tuple[Workshop, Path]:
+    """Make a workshop of its own in the folder, with a repository that holds these files."""
+    folder.mkdir(exist_ok=True)
+    workshop = Workshop.apart(folder)
+    own = {"proofstone.toml": settings} if settings else {}
+    return workshop, workshop.repo({**files, **own, **{f"{name}.md": text for name, text in more.items()}})
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from generators.page import table
 from proofstone.agents.roles.models.gate import TaskState
-from proofstone.check.models import CheckKind, CheckLine
+from proofstone.check.models import CheckKind, CheckLine, MutantResult, MutantStatus, TestStrength
 from proofstone.check.rules.confidence import CheckGrounds, rate_check
 from proofstone.check.rules.outcome import ACCEPTABLE_RULES, LAYER_TITLES, EvidenceLayer
 from proofstone.common.models import (
@@ -47,6 +47,15 @@ def acceptable() -> str:
     return ", ".join(f"`{rule}`" for rule in sorted(ACCEPTABLE_RULES)) + "\n"
 
 
+_WEAK_TESTS = TestStrength(
+    mutants=(
+        MutantResult(
+            path="a.py", line=1, operator="boundary", before="a < b", after="a <= b", status=MutantStatus.SURVIVED
+        ),
+    )
+)
+
+
 def of_a_check() -> str:
     tests = CheckLine(
         name="tests:pytest",
@@ -80,6 +89,9 @@ def of_a_check() -> str:
         "it passed, and a person accepted a finding": replace(sure, accepted=[accepted]),
         "it passed, and files were added to its scope": replace(sure, amended=["auth.py"]),
         "it passed, and no test was seen to fail without the change": replace(sure, failing_without=[]),
+        "it passed, and its tests notice too few mistakes in the changed lines": replace(
+            sure, strength=_WEAK_TESTS, strength_threshold=80
+        ),
         "none of that": sure,
     }
     return table(

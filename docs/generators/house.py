@@ -39,14 +39,14 @@ class Limit(NamedTuple):
 
 
 LIMITS: Mapping[str, Limit] = {
-    "files": Limit("files", 560),
-    "lines": Limit("lines", 112_000),
+    "files": Limit("files", 660),
+    "lines": Limit("lines", 135_000),
     "participles": Limit("functions, methods and classes whose name begins with a participle", 3, " %"),
     "ones": Limit("loop variables called `one`", 0),
     "classes": Limit("class names that exist more than once", 7),
-    "basenames": Limit("file names that exist in several folders (besides those that every feature has)", 52),
+    "basenames": Limit("file names that exist in several folders (besides those that every feature has)", 58),
     "cycles": Limit("import cycles", 0),
-    "check": Limit("folders that `proofstone check` imports from", 20),
+    "check": Limit("folders that `proofstone check` imports from", 24),
     "run": Limit("folders that `proofstone run` imports from", 50),
 }
 SHARED_BASENAMES = frozenset({"__init__.py", "models.py", "rules.py", "run.py", "effects.py", "view.py", "context.py"})

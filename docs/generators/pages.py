@@ -13,6 +13,7 @@ from generators import (
     pipeline,
     plan_gate,
     rules,
+    seeds,
     task_gate,
     threats,
     understanding,
@@ -61,6 +62,7 @@ MARKED: Mapping[str, Mapping[str, Callable[[], str]]] = {
 GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/reference/cli.md": cli_reference,
     "docs/reference/api.md": api_reference,
+    seeds.PAGE: seeds.conformance,
     "docs/configuration.md": configuration,
     **rules.PAGES,
     **{page: partial(marked, page, parts) for page, parts in MARKED.items()},

@@ -25,7 +25,11 @@ LANES: Mapping[Lane, str] = {
 SAMPLE = 6
 """Tasks of a feature of some size."""
 REVIEWED: Mapping[ReviewGateDecision, tuple[str, str, str]] = {
-    ReviewGateDecision.HALT: ("a reviewer has found a blocker", "the run halts", "the run halts"),
+    ReviewGateDecision.HALT: (
+        "a reviewer has found a blocker",
+        "the run halts; `proofstone resume` has it revised and reviewed anew",
+        "the run halts; `proofstone resume` has it fixed as a task and reviewed anew",
+    ),
     ReviewGateDecision.PASS: (
         "all have submitted, most of them approve, and nothing critical is open, also nothing of the design",
         "it is planned",

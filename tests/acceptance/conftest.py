@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from proofstone.ledger.connection import ledger_path
 from proofstone.pipeline.models.run import RunReport
-from tests.pipeline.stage import FOCI, Came, Stage, executor, planner, reviewer, specifier, task
+from tests.pipeline.stage import FOCI, PipelineResult, Stage, executor, planner, reviewer, specifier, task
 from tests.staging import babbling, failing
 
 
@@ -23,7 +23,7 @@ class Ended:
     """A run that has come to its end, with everything that it left."""
 
     stage: Stage
-    came: Came
+    came: PipelineResult
 
     @property
     def report(self) -> RunReport:

@@ -50,6 +50,7 @@ def test_ac_02_there_are_at_least_four_and_at_most_fifteen_roles(well: Ended) ->
     assert asked <= set(ROLES)
 
 
+@pytest.mark.seed("pipeline", "definitions-exported")
 def test_ac_02_nine_definitions_are_exported() -> None:
     """AC-2: the seed's own nine."""
     assert wrong(checks.agent_count) == []
@@ -75,6 +76,7 @@ READ = (ROLES["executor"], ROLES["architect"])
 
 
 @of_everybody
+@pytest.mark.seed("pipeline", "completion-contract")
 def test_ac_03_every_role_ends_by_the_contract(one: Role) -> None:
     """AC-3. They state it in their answer, and without it there is none; at the task gate, where the form of an answer
     is another seed's, code reads it from what was answered."""
@@ -99,6 +101,7 @@ def test_ac_03_every_role_ends_by_the_contract(one: Role) -> None:
         ("code", review(), "code review: security has not submitted: I cannot"),
     ],
 )
+@pytest.mark.seed("pipeline", "completion-contract")
 def test_ac_03_an_error_is_no_answer_whatever_stands_beside_it(who: str, answer: RoleOutput, reason: str) -> None:
     """AC-3. An agent that says ERROR was not heard, although the rest of what it says is of the schema."""
     it = talk(script={who: answer.model_copy(update={"completion": GAVE_UP})})
@@ -165,6 +168,7 @@ def _inlined(contract: type[FrozenModel]) -> object:
 
 
 @of_everybody
+@pytest.mark.seed("pipeline", "severity")
 def test_ac_07_every_severity_is_of_the_one_scale(one: Role) -> None:
     """AC-7. The plan gate's own words are read as words of the scale (rules, section 0), and no third one is."""
     scales = [scale for contract in (one.input, one.output) for scale in _scales(_inlined(contract))]
@@ -188,6 +192,7 @@ def test_ac_07_the_scale_is_the_ledgers_too(well: Ended) -> None:
         *(("BLOCKING", "blocker"), ("SIGNIFICANT", "major"), ("MINOR", "minor")),
     ],
 )
+@pytest.mark.seed("pipeline", "severity")
 def test_ac_07_every_spelling_of_it_is_read(word: str, read: str) -> None:
     """AC-7: the seed's own, and verify-plan's."""
     assert Severity(word).value == read

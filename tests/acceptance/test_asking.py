@@ -45,6 +45,7 @@ def test_ac_10_where_nobody_answers_the_run_waits_there(gate: str) -> None:
     assert (it.end.outcome, it.asked[-1]) == (RunOutcome.NEEDS_HUMAN, gate)
 
 
+@pytest.mark.seed("pipeline", "approval-survives")
 def test_ac_10_a_waiting_approval_survives_a_restart_and_is_answered_from_outside(tmp_path: Path) -> None:
     """AC-10: the same question again after a resume, and the person's word on record as theirs."""
     stage = Stage.set_up(tmp_path / "stage")
@@ -89,6 +90,7 @@ def test_ac_13_concerns_come_with_structured_choices() -> None:
         ("abandon", RunOutcome.HALTED, ""),
     ],
 )
+@pytest.mark.seed("pipeline", "pushback-spec")
 def test_ac_13_each_choice_does_what_it_says(option: str, outcome: RunOutcome, then: str) -> None:
     """AC-13."""
     it = talk(INTERACTIVE, {"spec 1": spec(concern()), "gate-pushback": ApprovalDecision(option, "it is meant")})

@@ -129,6 +129,7 @@ def conversed(*said: Turn | Fault) -> tuple[Conversed, Counter[str]]:
             return ended, taken
 
 
+@pytest.mark.seed("pipeline", "unparseable")
 def test_ac_15_an_answer_that_is_none_is_repaired_twice() -> None:
     """AC-15. Rules, section 0: at most 2 repair turns, with the error shown."""
     ended, taken = conversed(Turn(text="no"))

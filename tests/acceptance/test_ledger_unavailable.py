@@ -16,7 +16,7 @@ import pytest
 
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.sqlite import SqliteLedger
-from tests.pipeline.stage import REQUEST, TEAM, Came, Stage
+from tests.pipeline.stage import REQUEST, TEAM, PipelineResult, Stage
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def stage(tmp_path: Path) -> Stage:
 EXCLUDE = ".git/info/exclude"
 
 
-def refusal(came: Came) -> tuple[str, str]:
+def refusal(came: PipelineResult) -> tuple[str, str]:
     """What it says, to a program and to a person, and what it advises."""
     assert came.exit == 2, came.stderr
     error = json.loads(came.stdout)["error"]
@@ -138,7 +138,7 @@ def test_ec_04_a_ledger_that_fails_in_the_middle_stops_the_run_and_it_goes_on_af
     """EC-4: a disk that takes no more. What was recorded stands, nothing else does, and nobody is asked twice."""
     with nothing_happens_to_branches(stage):
         done = stage.workshop.proofstone(stage.root, *_run(stage), wrap=FULL)
-        message, hint = refusal(Came(done.returncode, done.stdout, done.stderr))
+        message, hint = refusal(PipelineResult(done.returncode, done.stdout, done.stderr))
     assert message.endswith("ledger.db: could not be read or written (disk I/O error)")
     assert "proofstone resume" in hint
     assert stage.proofstone("ledger", "verify").returncode == 0

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.conftest import Ended
 from tests.pipeline.stage import Stage
 
@@ -35,6 +37,7 @@ def test_ec_05_a_run_that_dies_while_a_task_is_checked_goes_on_to_the_same_end(w
     assert stage.git("rev-list", "--count", f"{came.report.base_commit}..{came.report.branch}") == "1"
 
 
+@pytest.mark.seed("pipeline", "resume")
 def test_ec_05_a_run_that_has_ended_is_not_begun_again(well: Ended) -> None:
     """EC-5: it says that it has ended, and does nothing."""
     before = well.rows("SELECT COUNT(*) FROM messages")

@@ -18,6 +18,7 @@ ROWS = """SELECT check_name, round, verdict, passed, tree != '' FROM checks
 
 
 @SCOPES
+@pytest.mark.seed("pipeline", "three-reviewers")
 def test_ac_04_three_are_asked_at_once_each_for_something_else(scope: str) -> None:
     """AC-4: always three, whatever the risk."""
     three = tuple(f"{scope} 1 {focus}" for focus in FOCI)
@@ -25,6 +26,7 @@ def test_ac_04_three_are_asked_at_once_each_for_something_else(scope: str) -> No
 
 
 @SCOPES
+@pytest.mark.seed("pipeline", "three-reviewers")
 def test_ac_04_every_word_is_a_row_and_a_page(red: Ended, scope: str) -> None:
     """AC-4, with three different models; which one has spoken, the engine writes down."""
     rows = red.rows(ROWS, red.report.run_id, f"%{scope}-review")
@@ -38,6 +40,7 @@ def test_ac_04_every_word_is_a_row_and_a_page(red: Ended, scope: str) -> None:
 
 
 @SCOPES
+@pytest.mark.seed("pipeline", "review-gate")
 def test_ac_04_two_of_three_are_enough_and_one_is_not(scope: str) -> None:
     """AC-4. The other one's findings are kept."""
     no = review("needs_revision")
@@ -48,6 +51,7 @@ def test_ac_04_two_of_three_are_enough_and_one_is_not(scope: str) -> None:
     assert f"{scope} 2 security" in again.asked
 
 
+@pytest.mark.seed("pipeline", "review-gate")
 def test_ac_04_an_open_critical_is_not_outvoted() -> None:
     """AC-4. The seed lets 2 of 3 pass it; here it is a round of revision (rules, section 1)."""
     approving = review("approve").model_copy(update={"findings": (_critical(),)})
@@ -61,6 +65,7 @@ def _critical() -> PanelFinding:
 
 
 @pytest.mark.parametrize(("scope", "works"), [("design", "design"), ("code", "implement")])
+@pytest.mark.seed("pipeline", "review-rounds")
 def test_ac_04_there_are_two_rounds_and_no_more(scope: str, works: str) -> None:
     """AC-4: one revision of a design, two rounds of code. What is left of a design binds the plan; what is left of code
     is not committed."""

@@ -18,6 +18,7 @@ MIXED = plan(task("mixed", files=("docs/a.md", "shop/auth.py"), risk="🟢"))
 """A 🟢 and a 🔴 file, both of which the planner calls 🟢."""
 
 
+@pytest.mark.seed("pipeline", "risk-per-file")
 def test_ac_06_a_green_and_a_red_file_make_a_large_task() -> None:
     """AC-6, the seed's own case. By the path, whatever the planner says."""
     (found,) = raise_plan_risks(MIXED).tasks
@@ -26,6 +27,7 @@ def test_ac_06_a_green_and_a_red_file_make_a_large_task() -> None:
 
 
 @pytest.mark.parametrize("risk", ["🟢", "🟡", "🔴"])
+@pytest.mark.seed("pipeline", "risk-per-file")
 def test_ac_06_a_risk_is_never_lowered(risk: RiskMark) -> None:
     """AC-6: of a file that no rule knows, the planner's word stands."""
     (found,) = raise_plan_risks(plan(task("plain", files=("shop/plain.py",), risk=risk))).tasks
@@ -53,6 +55,7 @@ def test_ac_06_a_red_file_that_was_planned_as_green_is_raised_everywhere(red: En
     assert {(one.path, one.risk) for one in red.report.changed} >= {("shop/auth.py", "🔴")}
 
 
+@pytest.mark.seed("pipeline", "tier-4")
 def test_ac_06_it_is_checked_to_the_last_tier(red: Ended, well: Ended) -> None:
     """AC-6: where something is 🔴 and nowhere else, and by one signal more."""
     readiness = "SELECT COUNT(*) FROM checks WHERE check_name LIKE 'readiness-%' AND task_id = ?"

@@ -12,11 +12,12 @@ import pytest
 
 from tests.acceptance.conftest import Ended
 from tests.pipeline.replay import first_difference, read
-from tests.pipeline.stage import Came, Stage
+from tests.pipeline.stage import PipelineResult, Stage
 from tests.pipeline.test_histories import FOLDER, STORIES
 
 
 @pytest.mark.parametrize("name", STORIES)
+@pytest.mark.seed("pipeline", "deterministic")
 def test_ac_09_a_stored_history_is_decided_twice_in_the_same_way(name: str) -> None:
     """AC-9, the seed's own case: fixed outputs, two runs of the loop, and both are what is on record."""
     history = read(FOLDER / f"{name}.jsonl")
@@ -29,7 +30,7 @@ def test_ac_09_a_whole_run_decides_the_same_again(well: Ended, tmp_path: Path) -
     assert decisions(stage, stage.run()) == decisions(well.stage, well.came)
 
 
-def decisions(stage: Stage, came: Came) -> dict[str, object]:
+def decisions(stage: Stage, came: PipelineResult) -> dict[str, object]:
     """Everything that was decided, without names of runs and folders."""
     report = came.report
     ids = {report.run_id: "RUN", str(stage.workshop.folder): "FOLDER"}

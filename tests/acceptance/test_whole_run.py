@@ -49,6 +49,7 @@ def test_ac_01_every_step_of_the_table_is_told_of() -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
+@pytest.mark.seed("pipeline", "steps")
 def test_ac_01_every_step_of_the_table_was_taken(well: Ended, step: str) -> None:
     """AC-1: not only written down."""
     assert well.rows(STEPS[step]) == [(1,)], step
@@ -67,6 +68,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize(("name", "role"), WRITTEN.items(), ids=WRITTEN)
+@pytest.mark.seed("pipeline", "output-header")
 def test_ac_08_every_answer_is_typed_yaml_with_the_engines_header(well: Ended, name: str, role: str) -> None:
     """AC-8. As it is written down, it is still of the contract of its role."""
     header = OutputHeader.model_validate(well.yaml(name))
@@ -87,6 +89,7 @@ def test_ac_08_whoever_is_asked_is_given_a_contract_and_its_schema(well: Ended) 
 # AC-10, of a run on its own: the defaults are taken, and that is recorded.
 
 
+@pytest.mark.seed("pipeline", "gate-research")
 def test_ac_10_on_its_own_it_takes_the_defaults_and_records_that(well: Ended) -> None:
     """AC-10, autonomous: with the fields of the seed's approval_log."""
     log = well.yaml("approvals.yaml")["approval_log"]
@@ -127,6 +130,7 @@ LAYOUT = {
 }
 
 
+@pytest.mark.seed("pipeline", "file-layout")
 def test_ac_14_every_document_is_at_its_place(well: Ended) -> None:
     """AC-14. The seed's layout, in a folder of the run's own; reviews are called by focus and round, not by model
     (definitions, Pipeline)."""
@@ -136,6 +140,7 @@ def test_ac_14_every_document_is_at_its_place(well: Ended) -> None:
     assert well.stage.git("status", "--porcelain") == "", "and nothing of it is in the way of the person's work"
 
 
+@pytest.mark.seed("pipeline", "definitions-exported")
 def test_ac_14_the_definitions_are_exported_into_the_seeds_folders() -> None:
     """AC-14: fourteen files, the diagram in the README among them."""
     assert list(checks.layout(HOSTS["copilot"], exported("copilot"))) == []
@@ -144,6 +149,7 @@ def test_ac_14_the_definitions_are_exported_into_the_seeds_folders() -> None:
 # EC-9: three reviewers who are one model.
 
 
+@pytest.mark.seed("pipeline", "model-fallback")
 def test_ec_09_one_model_in_three_foci_goes_on_and_says_that_it_is_one(well: Ended) -> None:
     """EC-9. The fallback is the seed's, and is recorded: in the report, in the setup, and where a person reads."""
     assert well.report.single_model

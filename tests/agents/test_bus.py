@@ -64,6 +64,7 @@ def test_of_a_batch_only_what_is_new_is_written_and_other_rows_in_any_case(ledge
     assert len(ledger.read(EventRow)) == 2
 
 
+@pytest.mark.seed("control-loop", "bus")
 def test_off_the_routes_nothing_is_said_and_the_attempt_is_recorded(ledger: SqliteLedger) -> None:
     bus = MessageBus(ledger, "r1")
     spent = EventRow(run_id="r1", type="spent")

@@ -87,6 +87,7 @@ def test_each_kind_of_the_protocol_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("kind", [ActionKind.EDIT, ActionKind.DELETE, ActionKind.MOVE, ActionKind.EXECUTE])
+@pytest.mark.seed("pipeline", "tool-restrictions")
 def test_a_role_that_only_reads_changes_and_runs_nothing(kind: ActionKind) -> None:
     assert isinstance(decide_permission(PermissionRequest(kind, paths=("a.txt",)), READER), PermissionRefused)
 

@@ -42,6 +42,7 @@ def deserved(sender: str, recipient: str, type: str) -> bool:
     return (sender, recipient, type) in LOOP
 
 
+@pytest.mark.seed("control-loop", "bus")
 def test_every_combination_of_roles_and_types_is_as_the_rules_say() -> None:
     wrong = [
         route
@@ -52,6 +53,7 @@ def test_every_combination_of_roles_and_types_is_as_the_rules_say() -> None:
 
 
 @pytest.mark.parametrize("role", sorted(BUS_ROLES))
+@pytest.mark.seed("control-loop", "auditor-reads")
 def test_nothing_is_said_to_the_auditor_and_it_says_nothing_but_its_report(role: str) -> None:
     assert not any(is_allowed(role, "auditor", type) for type in TYPES)
     heard = [type for type in TYPES if is_allowed("auditor", role, type)]
@@ -98,6 +100,7 @@ def test_why_a_message_may_not_be_sent_is_said_in_words(route: tuple[str, str, s
         ("nobody", False, False),
     ],
 )
+@pytest.mark.seed("control-loop", "memory-access")
 def test_who_may_use_the_memory(role: str, searches: bool, writes: bool) -> None:
     assert is_allowed(role, "memory", "MemoryQuery") is searches
     assert is_allowed(role, "memory", "MemoryEntry") is writes

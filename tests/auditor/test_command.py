@@ -170,6 +170,7 @@ def test_where_one_stands_the_last_run_is_that_of_the_repository(
     assert "audit-gate-4-" in out
 
 
+@pytest.mark.seed("control-loop", "auditor-reads")
 def test_the_auditor_cannot_write(filled: SqliteLedger, path: Path) -> None:
     before = filled.head()
     with LedgerTap(path) as tap:

@@ -215,6 +215,7 @@ BOUNDARIES: list[tuple[str, Said | Did, list[tuple[str, str | None, str]]]] = [
 
 
 @pytest.mark.parametrize(("part", "found"), [one[1:] for one in BOUNDARIES], ids=[one[0] for one in BOUNDARIES])
+@pytest.mark.seed("control-loop", "auditor-detects")
 def test_boundary_violations(part: Said | Did, found: list[tuple[str, str | None, str]]) -> None:
     assert seen(part) == [(V, rule, task, role, (1,)) for rule, task, role in found]
 
@@ -412,6 +413,7 @@ OTHERS: list[tuple[str, list[Said | Did], list[tuple[Detection, str, str | None,
 
 
 @pytest.mark.parametrize(("parts", "found"), [one[1:] for one in OTHERS], ids=[one[0] for one in OTHERS])
+@pytest.mark.seed("control-loop", "auditor-detects")
 def test_what_else_is_found(
     parts: list[Said | Did], found: list[tuple[Detection, str, str | None, str, tuple[int, ...]]]
 ) -> None:

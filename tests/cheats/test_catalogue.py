@@ -112,5 +112,5 @@ def test_a_wheel_holds_the_catalogue(tmp_path: Path) -> None:
     listed = subprocess.run(
         [sys.executable, "-m", "zipfile", "-l", wheel], capture_output=True, text=True, check=True
     ).stdout
-    for file in CATALOGUE_FOLDER.glob("*.toml"):
-        assert f"proofstone/prove/tricks/{file.name}" in listed
+    for file in CATALOGUE_FOLDER.rglob("*.toml"):
+        assert f"proofstone/prove/tricks/{file.relative_to(CATALOGUE_FOLDER)}" in listed

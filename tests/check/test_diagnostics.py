@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.check.diagnostics import parse_diagnostics
+from proofstone.check.diagnostics import list_failures, parse_diagnostics
+from proofstone.check.models import CheckKind, CheckResult, TestReport, TestResult, TestStatus
 from proofstone.check.rules.compare import find_new_diagnostics
-from proofstone.common.models import Diagnostic
+from proofstone.common.models import Diagnostic, Phase, Verdict
 
 
 def run(directory: Path, *argv: str) -> str:
@@ -155,3 +156,28 @@ def test_the_difference_is_the_surplus_and_never_more(before: list[Diagnostic], 
 @given(st.sampled_from(sorted({tool for tool, _, _ in RECORDED.values()})), st.text(max_size=200))
 def test_no_output_raises(tool: str, output: str) -> None:
     parse_diagnostics(tool, output)
+
+
+def test_what_failed_in_a_command_is_read_from_its_report_or_else_from_its_output() -> None:
+    failed = CheckResult(
+        name="verify",
+        kind=CheckKind.VERIFY,
+        tier=2,
+        tool="",
+        command="make",
+        phase=Phase.AFTER,
+        tree="0" * 40,
+        verdict=Verdict.FAIL,
+    )
+    results = (
+        TestResult(id="test_a", status=TestStatus.FAILED, cause="assert 9 == 5"),
+        TestResult(id="test_b", status=TestStatus.PASSED),
+    )
+    report = TestReport(runner="pytest", results=results, complete=True)
+    output = "src/a.ts:3:5 - error\nsrc/a.py:7: error: bad type [arg-type]\nmake: *** [all] Error 1\n"
+    assert list_failures(failed.model_copy(update={"report": report, "output": output})) == ("test_a: assert 9 == 5",)
+    assert list_failures(failed.model_copy(update={"output": output}))[1] == "src/a.py:7: bad type [arg-type]"
+    many = "\n".join(f"FAILED a.py::test_{number}" for number in range(30))
+    shown = list_failures(failed.model_copy(update={"output": many}))
+    assert shown[0] == "a.py::test_0" and shown[-1] == "and 11 more" and len(shown) == 21
+    assert list_failures(failed) == ()

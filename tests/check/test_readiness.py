@@ -102,6 +102,7 @@ def test_what_was_there_before_is_not_said() -> None:
     assert types_of("a.py", content, added={4}) == ["swallowed-exceptions"]
 
 
+@pytest.mark.seed("pipeline", "tier-4")
 def test_a_silent_error_path_is_said_in_high_risk_code_only() -> None:
     content = "try:\n    f()\nexcept ValueError:\n    x = None\n"
     assert types_of("src/auth/a.py", content) == ["observability"]

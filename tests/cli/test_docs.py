@@ -225,7 +225,7 @@ def test_every_kind_of_failure_is_told_with_what_follows(generators: ModuleType)
     shown = generators.task_gate.retries()
     assert [kind for kind in FailureType if shown.count(f"| `{kind}` |") != 1] == []
     assert "| 1 time | 30 s |" in shown and "| never | – |" in shown
-    assert "| `BLOCKED` |" not in generators.task_gate.told()
+    assert "| `BLOCKED` | look again" in generators.task_gate.told()
 
 
 def test_the_pipeline_is_drawn_with_every_step_and_every_way_back(generators: ModuleType) -> None:
@@ -265,3 +265,37 @@ def test_the_confidence_that_is_told_is_what_the_code_says(
     monkeypatch.setattr(generators.evidence.rating, "rate_pipeline_run", lambda _: ConfidenceRating(Confidence.LOW))
     assert "**high**" not in generators.evidence.of_a_run()
     assert "weaker sandbox | **medium** |\n" in generators.evidence.of_a_check()
+
+
+def test_a_rule_of_a_seed_is_shown_by_a_marked_test_or_says_why_not(generators: ModuleType, tmp_path: Path) -> None:
+    seeds = generators.seeds
+    (tmp_path / "gate.py").write_text("def decide() -> None: ...\n")
+    text = """
+pytestmark = [pytest.mark.ci, pytest.mark.seed("gate", "all")]
+class TestIt:
+    @pytest.mark.seed("gate", "one", "two")
+    def test_it(self): ...
+"""
+    markers = tuple(seeds.find_markers("tests/test_it.py", text))
+    assert [(marker.test, marker.id) for marker in markers] == [("", "all"), ("test_it", "one"), ("test_it", "two")]
+
+    def found(*rules: tuple[str, dict[str, str]]) -> list[str]:
+        made = tuple(seeds.SeedRule(seed="gate", id=id_, section="s", rule="r", **rest) for id_, rest in rules)
+        return list(seeds.problems(made, markers, tmp_path))
+
+    lives = {"where": "gate.py:decide"}
+    shown = [("all", lives), ("one", lives), ("two", lives)]
+    assert found(*shown, ("three", {**lives, "untested": "a model judges"}), ("four", {"differs": "why"})) == []
+    for rules, problem in [
+        (shown[:2], "tests/test_it.py: test_it: tests/seed_rules/gate.toml has no rule two"),
+        ([*shown, ("three", lives)], "three: no test is marked with it"),
+        ([*shown, shown[0]], "all: there are 2 rules of this id"),
+        ([*shown[:2], ("two", {**lives, "untested": "why"})], "so `untested` is no longer true"),
+        ([*shown[:2], ("two", {})], "two: say in `where`"),
+        ([*shown[:2], ("two", {"where": "gate.py, gone.py"})], "two: there is no src/proofstone/gone.py"),
+        ([*shown[:2], ("two", {"where": "gate.py:gone"})], "two: src/proofstone/gate.py has no gone"),
+    ]:
+        [told] = found(*rules)
+        assert problem in told
+    with pytest.raises(seeds.UnreadableRuleError, match="with strings"):
+        list(seeds.find_markers("test_it.py", '@pytest.mark.seed("gate", RULE)\ndef test_it(): ...'))

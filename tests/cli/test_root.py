@@ -192,7 +192,7 @@ def test_help_of_a_command_is_its_own_page(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_command_is_a_row_of_the_table() -> None:
-    assert Command("a", "b", "c", "d") == ("a", "b", "c", "d")
+    assert Command("a", "b", "c", "d") == ("a", "b", "c", "d", False)
 
 
 def test_an_interruption_that_leaves_a_lock_let_go_twice_is_an_interruption(tmp_path: Path) -> None:

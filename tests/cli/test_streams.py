@@ -74,7 +74,7 @@ def test_output_that_cannot_be_written_is_said_and_a_failure_keeps_its_code(stat
         wait = "import select; pipe = select.poll(); pipe.register(1, 0); pipe.poll(); "
         late = wait if redirected == NO_READER else ""
         start = crash_in("check", late + statement.format(code=own)).replace(
-            "'check', 'stand_in', '', ''", "'check', 'stand_in', '', 'Prove'"
+            "'check', 'stand_in', '', ''", "'check', 'stand_in', '', '', True"
         )
         assert shell(redirected, start, "check", cwd=tmp_path) == (code, stdout, stderr), (redirected, own)
 
@@ -210,7 +210,7 @@ def test_a_check_whose_report_cannot_be_written_keeps_its_verdict(tmp_path: Path
 def test_an_agent_whose_answer_is_lost_is_sent_back_by_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from proofstone.app.hooks import AgentStopAnswer
+    from proofstone.app.agent_stop import AgentStopAnswer
     from proofstone.cli import hook
     from proofstone.cli.main import main
 

@@ -26,11 +26,15 @@ DECODERS: Final = {
 QUALIFIED: Final = {("ast", "parse"), ("shlex", "split"), ("shlex", "shlex"), ("json", "load"), ("tomllib", "load")}
 _WORDS: Final = re.compile("|".join((*DECODERS, r"ast\.parse", r"shlex\.s", r"json\.load", r"tomllib\.load")))
 EXEMPT: Final[Mapping[str, str]] = {
+    "proofstone.app.init": "reads the record that it wrote into git's own folder, and refuses another",
+    "proofstone.cli.init": "asks git only whether it lists any record",
     "proofstone.app.check": "reads the report of Proofstone's own check, by the hash that the ledger holds",
     "proofstone.common.parsing": "makes the reader that others use",
     "proofstone.agents.script_writer": "writes YAML",
     "proofstone.agents.roles.requests": "writes YAML",
     "proofstone.export.schemas": "reads schemas that are part of the package",
+    "proofstone.prove.axes": "reads the axes of composed tricks that are part of the package",
+    "proofstone.prove.compose": "reads the axes of composed tricks that are part of the package",
     "proofstone.prove.catalogue": "reads the catalogue that is part of the package",
     "proofstone.prove.trial": "reads the report of Proofstone's own check",
     "proofstone.prove.walls": "reads the report of Proofstone's own check, and what its own attempts print",
@@ -46,6 +50,8 @@ EXEMPT: Final[Mapping[str, str]] = {
     "proofstone.git.objects": "reads what git lists of an index that Proofstone has just made",
     "proofstone.agents.tools.comparison": "takes what git check-attr says by threes, as whole names",
     "proofstone.gate.preflight": "takes whole records as paths",
+    "proofstone.git.session_work": "takes what git lists of work trees by its keys, and leaves out what has none",
+    "proofstone.check.held_out": "splits a command of the person; one that cannot be split is left to the shell",
     "proofstone.app.pipeline": "takes whole records as paths",
 }
 """Modules that decode nothing of others', or that refuse whatever they cannot read, with the reason."""

@@ -12,13 +12,13 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.sqlite import SqliteLedger
 from tests.cli.running import START, proofstone
+from tests.staging import CommandResult, set_up_repository
 from tests.workshop import Workshop
 
 FILES: Mapping[str, str | bytes] = {
@@ -72,18 +72,8 @@ def agent(**tasks: str) -> str:
 
 
 @dataclass(frozen=True)
-class Gated:
+class GateResult(CommandResult):
     """What one `proofstone gate --json` gave."""
-
-    exit: int
-    stdout: str
-    stderr: str
-
-    @cached_property
-    def json(self) -> dict[str, Any]:
-        assert self.stdout, f"exit {self.exit}, no document:\n{self.stderr}"
-        found: dict[str, Any] = json.loads(self.stdout)
-        return found
 
     @property
     def states(self) -> list[str]:
@@ -109,27 +99,33 @@ class Site:
 
     @classmethod
     def made(cls, folder: Path, text: str, files: Mapping[str, str | bytes] = FILES, settings: str = "") -> Site:
-        folder.mkdir(exist_ok=True)
-        workshop = Workshop.apart(folder)
-        own = {"proofstone.toml": settings} if settings else {}
-        root = workshop.repo({**files, **own, "PLAN.md": text})
-        return cls(workshop, root)
+        return cls(*set_up_repository(folder, files, settings, PLAN=text))
 
-    def gate(self, executor: str, *args: str, env: Mapping[str, str] | None = None) -> Gated:
-        return self._gated("gate", "PLAN.md", "--executor", executor, *args, env=env)
+    def gate(self, executor: str, *args: str, env: Mapping[str, str] | None = None) -> GateResult:
+        return self._gate("gate", "PLAN.md", "--executor", executor, *args, env=env)
 
-    def resume(self, *args: str, run: str = "last") -> Gated:
-        return self._gated("resume", run, *args)
+    def resume(self, *args: str, run: str = "last") -> GateResult:
+        return self._gate("resume", run, *args)
 
-    def _gated(self, *args: str, env: Mapping[str, str] | None = None) -> Gated:
-        done = self.workshop.proofstone(self.root, *args, "--json", "--quiet", env=env)
-        return Gated(done.returncode, done.stdout, done.stderr)
+    def _gate(self, *args: str, env: Mapping[str, str] | None = None) -> GateResult:
+        return GateResult.of(self.workshop.proofstone(self.root, *args, "--json", "--quiet", env=env))
 
     def proofstone(self, *args: str) -> subprocess.CompletedProcess[str]:
         return self.workshop.proofstone(self.root, *args)
 
     def git(self, *args: str) -> str:
         return self.workshop.git(self.root, *args)
+
+    @property
+    def json_status(self) -> dict[str, Any]:
+        """What `proofstone status` says about the last run."""
+        document: dict[str, Any] = json.loads(self.proofstone("status", "last", "--json").stdout)
+        return document
+
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        """The JSON in the only column of each row of the ledger that is found."""
+        rows = json.loads(self.proofstone("ledger", "query", sql, "--json").stdout)["rows"]
+        return [json.loads(next(iter(row.values()))) for row in rows]
 
     @property
     def branch(self) -> str:

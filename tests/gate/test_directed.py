@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.gate.site import Gated, Site, agent, plan, task, work
+from tests.gate.site import GateResult, Site, agent, plan, task, work
 
 FAST = "[gate]\nexecutor_seconds = 2\nexecutor_seconds_max = 2\nretry_delay_seconds = 0\n"
 TOLD = """\
@@ -35,7 +35,7 @@ def attempts(first: str, second: str, then: str) -> str:
 STUBBORN = attempts(WRONG, WRONG, "break_symmetry")
 
 
-def directions(gated: Gated) -> list[dict[str, Any]]:
+def directions(gated: GateResult) -> list[dict[str, Any]]:
     return [failure["direction"] for failure in gated.json["tasks"][0]["failures"]]
 
 
@@ -53,14 +53,14 @@ def compared(direction: dict[str, Any]) -> tuple[object, ...]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Gated]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, GateResult]:
     site = Site.made(tmp_path_factory.mktemp("undisturbed"), ONE)
     gated = site.gate(STUBBORN)
     assert gated.exit == 0, gated.stderr
     return site, gated
 
 
-def test_tests_that_go_on_failing_lead_to_another_approach(undisturbed: tuple[Site, Gated]) -> None:
+def test_tests_that_go_on_failing_lead_to_another_approach(undisturbed: tuple[Site, GateResult]) -> None:
     site, gated = undisturbed
     assert gated.failures(1) == ["VERIFY_FAILURE"] * 2
     first, second = directions(gated)
@@ -80,7 +80,6 @@ def test_tests_that_go_on_failing_lead_to_another_approach(undisturbed: tuple[Si
     ("first", "second", "obstacle"),
     [
         pytest.param("sleep 30", "kill -9 $$", "SIGKILL", id="time-out and crash"),
-        pytest.param("no-such-program", "no-such-program", "exit code 127", id="missing tool"),
     ],
 )
 def test_what_is_in_the_way_leads_to_another_path(tmp_path: Path, first: str, second: str, obstacle: str) -> None:
@@ -114,7 +113,7 @@ def test_a_rejection_is_near(tmp_path: Path) -> None:
         assert direction["loss"]["D"] < 0.5 and direction["failure_class"] == "logical"
 
 
-def test_a_resumed_run_goes_the_way_that_was_recorded(tmp_path: Path, undisturbed: tuple[Site, Gated]) -> None:
+def test_a_resumed_run_goes_the_way_that_was_recorded(tmp_path: Path, undisturbed: tuple[Site, GateResult]) -> None:
     """Killed right after the first failure was recorded: what follows is what would have followed."""
     site = Site.made(tmp_path, ONE)
     killed = site.gate(STUBBORN, env={"PROOFSTONE_FAULT": "gate.after-event:3"})

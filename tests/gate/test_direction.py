@@ -270,6 +270,8 @@ START, RESUME, END, CUT = "run.started", "run.resumed", "run.finished", "run.int
         ([(3000, START), (3100, "started"), (10, "failed"), (30, "started")], 40),  # it was put right in between
         ([(0, START), (3000, CUT), (20, RESUME), (30, END)], 60),
         ([(90, START)], 0),
+        ([(0, START), (10, "person.asked"), (40, "person.answered"), (45, END)], 15),
+        ([(0, START), (10, "person.asked"), (40, RESUME), (45, END)], 15),
     ],
 )
 def test_only_the_time_in_which_somebody_was_at_work_counts(marks: list[tuple[int, str]], seconds: int) -> None:

@@ -22,6 +22,8 @@ from proofstone.gate.models import (
     Override,
     OverrideAction,
     ReviewEscalated,
+    ReviewFailed,
+    ReviewRepeated,
     TaskAccepted,
     TaskBlocked,
     TaskCommitted,
@@ -61,10 +63,17 @@ def replay(now: TaskRecord, events: tuple[TaskEvent, ...]) -> TaskRecord:
     return now
 
 
+@pytest.mark.seed("gate", "transitions")
 def test_honest_work_goes_straight_through() -> None:
     states = [replay(record(), HONEST[:number]).state for number in range(len(HONEST) + 1)]
     assert states == [S.PENDING, S.EXECUTING, S.VERIFYING, S.REVIEWING, S.APPROVED, S.APPROVED]
     assert replay(record(), HONEST).commit == COMMIT
+
+
+def test_added_criteria_make_a_task_wait_for_its_check_again_like_a_branch_that_moved() -> None:
+    for event in (BranchMoved(onto=BASE), CriteriaAdded(number=1)):
+        again = apply_task_event(replay(record(), HONEST[:3]), event)
+        assert (again.state, again.evidence, again.candidate, again.moves) == (S.VERIFYING, None, None, 1)
 
 
 KINDS = sorted({kind for _, kind in TRANSITIONS})
@@ -73,6 +82,7 @@ KINDS = sorted({kind for _, kind in TRANSITIONS})
 @pytest.mark.parametrize(
     ("state", "kind"), [(state, kind) for state in TaskState for kind in KINDS if (state, kind) not in TRANSITIONS]
 )
+@pytest.mark.seed("gate", "transitions")
 def test_what_is_not_in_the_table_is_an_error(state: TaskState, kind: str) -> None:
     events: dict[str, TaskEvent] = {
         "started": HONEST[0],
@@ -89,6 +99,8 @@ def test_what_is_not_in_the_table_is_an_error(state: TaskState, kind: str) -> No
         "overridden": TaskOverridden(override=SKIP),
         "confirmed": TaskConfirmed(by="ann"),
         "asked": ReviewEscalated(verdict=REJECTED),
+        "unanswered": ReviewFailed(failure=failure(FailureType.MALFORMED)),
+        "ask-again": ReviewRepeated(by="ann"),
     }
     with pytest.raises(GateError, match=f"`{kind}` cannot happen to a task that is {state}"):
         apply_task_event(record(state=state), events[kind])
@@ -216,13 +228,16 @@ _events: st.SearchStrategy[TaskEvent] = st.one_of(
     st.just(TaskBlocked(error="x")),
     st.just(TaskRetried(by=GATE_POLICY)),
     st.builds(TaskOverridden, override=st.sampled_from([SKIP, FORCE])),
-    st.builds(TaskConfirmed, by=st.just("ann"), commit=st.sampled_from([None, COMMIT])),
+    st.builds(TaskConfirmed, by=st.just("ann"), commit=st.sampled_from([None, COMMIT]), is_left_out=st.booleans()),
     st.just(ReviewEscalated(verdict=REJECTED)),
+    st.builds(ReviewFailed, failure=st.builds(failure, st.sampled_from(list(FailureType)))),
+    st.just(ReviewRepeated(by="ann")),
 )
 
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(_events, max_size=40), st.booleans())
+@pytest.mark.seed("gate", "three-steps")
 def test_no_sequence_of_events_commits_without_the_whole_evidence(events: list[TaskEvent], checkpoint: bool) -> None:
     now = record(checkpoint=checkpoint)
     for event in events:

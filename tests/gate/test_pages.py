@@ -70,6 +70,7 @@ def busy() -> RunView:
     )
 
 
+@pytest.mark.seed("gate", "state-keys")
 def test_state_has_exactly_the_keys_of_the_protocol() -> None:
     found = blocks(render_state_page(busy()))
     assert set(found) == {"run", "current_task", "gate_stats", "tasks", "recent_failures", "concerns"}
@@ -167,6 +168,7 @@ def test_a_task_that_the_person_has_committed_needs_no_commit_any_more() -> None
     assert (task["status"], task["requires_manual_commit"]) == ("complete (forced)", False)
 
 
+@pytest.mark.seed("gate", "failure-log")
 def test_state_keeps_failures_with_what_became_of_them() -> None:
     failures = blocks(render_state_page(busy()))["recent_failures"]
     by_task = {failure["task"]: failure for failure in failures}
@@ -190,6 +192,7 @@ def test_only_the_last_failures_are_kept_oldest_first() -> None:
     assert failures[-1]["resolution"] == "a person is asked"
 
 
+@pytest.mark.seed("gate", "state-bar")
 def test_state_shows_the_bar() -> None:
     assert (
         "## Current Task: Task 2: Basket\n\n```\nGate Progress: [####----] Step 2/3\n\n"

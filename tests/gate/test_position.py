@@ -55,6 +55,7 @@ def test_a_confirmed_checkpoint_had_nothing_to_verify() -> None:
     assert locate_task(task(*views.CONFIRMED, checkpoint=True)).words == ("success", "skipped", "approved")
 
 
+@pytest.mark.seed("gate", "state-bar")
 def test_the_steps_are_shown_with_their_times() -> None:
     assert format_steps(task(started(), executed())) == (
         "[x] Step 1: Executor    - SUCCESS (14:30:01)",
@@ -101,6 +102,7 @@ def test_a_run_without_tasks_has_no_current_one() -> None:
     assert find_current_task(view({})) is None
 
 
+@pytest.mark.seed("gate", "state-stats")
 def test_statistics_count_every_task_once() -> None:
     seen = view(
         {
@@ -124,6 +126,7 @@ def test_what_was_skipped_is_neither_passed_nor_failed() -> None:
 @pytest.mark.parametrize(
     ("passed", "failures", "rate"), [(0, 0, "–"), (8, 1, "89%"), (0, 1, "0%"), (3, 0, "100%"), (299, 1, "99%")]
 )
+@pytest.mark.seed("gate", "state-stats")
 def test_the_pass_rate_never_says_all_when_one_failed(passed: int, failures: int, rate: str) -> None:
     events = {f"p{number}": views.PASSED for number in range(passed)}
     lost = {f"f{number}": views.THRICE_FAILED for number in range(failures)}

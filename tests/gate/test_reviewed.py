@@ -11,6 +11,8 @@ import pytest
 
 from tests.gate.site import FILES, Site, agent, plan, task, work
 
+DUE = "The release is due today"
+
 
 def started(site: Site, *args: str) -> subprocess.Popen[str]:
     return site.workshop.start(site.root, "gate", "PLAN.md", "--json", *args)
@@ -33,6 +35,7 @@ def until(true: Callable[[], bool]) -> None:
 
 
 @pytest.mark.ci
+@pytest.mark.seed("gate", "timeout-delay")
 def test_a_time_out_is_tried_again_after_its_pause(tmp_path: Path) -> None:
     settings = "[gate]\nexecutor_seconds = 2\nretry_delay_seconds = 1\n"
     site = Site.made(tmp_path, plan(task("One")), settings=settings)
@@ -44,7 +47,7 @@ def test_a_word_that_comes_while_a_task_is_at_work_is_heard_before_its_commit(tm
     site = Site.made(tmp_path, plan(task("One")))
     running = started(site, "--executor", agent(t1=f"sleep 4\n{work('one')}"))
     until(lambda: "EXECUTING" in site.proofstone("status", "--json").stdout)
-    said = site.proofstone("skip", "last", "1", "--category", "time-pressure", "--reason", "We do it by hand today")
+    said = site.proofstone("skip", "last", "1", "--category", "time-pressure", "--reason", DUE)
     assert said.returncode == 0, said.stderr
     code, output = ended(running)
     assert code == 3 and '"SKIPPED"' in output, output
@@ -56,7 +59,15 @@ def test_a_word_that_comes_while_a_task_is_at_work_is_heard_before_its_commit(tm
 def test_words_said_at_the_same_time_leave_the_ledger_readable(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     site.gate(agent(t1="exit 1"))
-    words = ("skip", "last", "1", "--category", "time-pressure", "--reason", "We do it by hand today")
+    words = (
+        "skip",
+        "last",
+        "1",
+        "--category",
+        "time-pressure",
+        "--reason",
+        DUE,
+    )
     running = [site.workshop.start(site.root, *words) for _ in range(4)]
     codes = sorted(ended(one)[0] for one in running)
     assert codes == [0, 2, 2, 2]
@@ -92,6 +103,7 @@ def test_a_branch_that_a_person_rewound_is_not_brought_back(tmp_path: Path) -> N
     assert site.subjects() == []
 
 
+@pytest.mark.seed("gate", "manual-review")
 def test_an_architect_who_asks_for_a_person_is_not_asked_again(tmp_path: Path) -> None:
     verdict = '{"verdict": "REJECTED", "recommendation": "manual_review", "feedback": "it touches money"}'
     site = Site.made(tmp_path, plan(task("One")))
@@ -209,7 +221,15 @@ def test_one_commit_stands_for_one_skipped_task(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One", attributes='depends_on=""'), task("Two", attributes='depends_on=""')))
     site.gate(agent(t1="exit 1", t2="exit 1"))
     for number in ("1", "2"):
-        words = ("skip", "last", number, "--category", "time-pressure", "--reason", "We do it by hand today")
+        words = (
+            "skip",
+            "last",
+            number,
+            "--category",
+            "time-pressure",
+            "--reason",
+            DUE,
+        )
         assert site.proofstone(*words).returncode == 0
     site.git("checkout", "-q", "-b", site.branch)
     site.workshop.write(site.root, {"shop/one.py": "x = 1\n"})

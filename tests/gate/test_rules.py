@@ -80,6 +80,7 @@ ASKS = RULES.model_copy(update={"recommendation": Recommendation.MANUAL_REVIEW, 
         ({}, (RULES, ASKS), "architect"),
     ],
 )
+@pytest.mark.seed("gate", "three-steps")
 def test_each_condition_alone_keeps_a_task_from_passing(
     changed: dict[str, Any], verdicts: tuple[ArchitectVerdict, ...], condition: str
 ) -> None:
@@ -87,6 +88,7 @@ def test_each_condition_alone_keeps_a_task_from_passing(
     assert [reason.check for reason in find_unmet(evidence(**changed), verdicts)] == [condition]
 
 
+@pytest.mark.seed("gate", "flaky")
 def test_a_flaky_verify_command_passes_where_the_plan_allows_it_with_less_confidence() -> None:
     flaky = VerifyRun(command="x", exit_code=1, verdict=Verdict.PASS, flaky=True)
     allowed = evidence(verify=(flaky,), flaky_allowed=True)
@@ -112,6 +114,7 @@ def test_a_criterion_that_only_words_meet_caps_the_confidence() -> None:
         (FailureType.BLOCKED, 0, 0),
     ],
 )
+@pytest.mark.seed("gate", "retry-policy")
 def test_how_often_each_failure_is_tried_again(kind: FailureType, retries: int, pause: int) -> None:
     def after(count: int) -> TaskRecord:
         return record(
@@ -125,6 +128,7 @@ def test_how_often_each_failure_is_tried_again(kind: FailureType, retries: int, 
     assert not retries or not explain_escalation(after(1))
 
 
+@pytest.mark.seed("gate", "retry-policy")
 def test_three_attempts_in_all_whatever_failed() -> None:
     mixed = (FailureType.TIMEOUT, FailureType.MALFORMED, FailureType.VERIFY_FAILURE)
     failures = tuple(failure(kind, number + 1) for number, kind in enumerate(mixed))
@@ -186,6 +190,7 @@ def failed(id: str, kind: FailureType = FailureType.VERIFY_FAILURE, *reasons: Fa
     return record(id=id, state=S.FAILED, attempt=3, failures=failures)
 
 
+@pytest.mark.seed("gate", "systemic-halt")
 def test_what_becomes_of_a_run() -> None:
     passed = {id: record(id=id, state=S.APPROVED, commit=COMMIT) for id in fresh()}
     assert decide_run_outcome(PLAN, passed, (), recent=PLAN_IDS) == (RunOutcome.PASSED, "")
@@ -211,6 +216,7 @@ def test_what_becomes_of_a_run() -> None:
     ), "two waves"
 
 
+@pytest.mark.seed("gate", "claim-mismatch-halts")
 def test_wrong_claims_in_three_tasks_halt_the_run() -> None:
     lie = FailureReason(check="claim-mismatch", detail="x")
     records = fresh(task_01=failed("task-01", FailureType.VERIFY_FAILURE, lie))
@@ -238,6 +244,7 @@ def test_wrong_claims_in_three_tasks_halt_the_run() -> None:
         ({"verification": VerificationClaim(command="other", exit_code=0)}, "`other` ended with exit code 0; when"),
     ],
 )
+@pytest.mark.seed("gate", "verify-is-truth")
 def test_only_a_specific_claim_can_be_contradicted(claim: dict[str, Any], wrong: str) -> None:
     run = VerifyRun(command="x", exit_code=1, verdict=Verdict.FAIL)
     found = list(find_mismatches(SUCCESS.model_copy(update=claim), (run,), ("a.py",), continued=False))
@@ -245,6 +252,7 @@ def test_only_a_specific_claim_can_be_contradicted(claim: dict[str, Any], wrong:
     assert wrong in "".join(found)
 
 
+@pytest.mark.seed("gate", "retry-prompt")
 def test_a_retry_is_told_what_went_wrong_before_it_is_told_the_task() -> None:
     reason = FailureReason(check="tests:pytest", detail="1 test now fails that did not fail before")
     before = record(
@@ -311,19 +319,29 @@ def test_a_long_name_is_cut_in_the_subject_and_whole_in_the_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "fine"),
+    ("category", "reason", "refusal"),
     [
-        ("The payment sandbox of the bank is down until Monday", True),
-        ("tests take too long", False),
-        ("The tests are too slow here", False),
-        ("looks good to me", False),
-        ("LGTM, ship it please", False),
-        ("hurry", False),
-        ("", False),
+        ("verify-unavailable", "The payment sandbox of the bank is down until Monday", ""),
+        ("time-pressure", "tests take too long", "too short"),
+        ("time-pressure", "looks good to me", "too short"),
+        ("time-pressure", "The release is due today, Ada verifies it on Monday", ""),
+        ("false-negative", "I am sure that the work is right", "does not name what is wrong"),
+        ("false-negative", "test_total compares floats exactly; the sum is right", ""),
+        (None, "", "too short"),
     ],
 )
-def test_what_is_a_reason_to_skip(reason: str, fine: bool) -> None:
-    assert (explain_bad_reason(reason) == "") is fine
+def test_what_is_a_reason_to_skip(category: str | None, reason: str, refusal: str) -> None:
+    failed = failure(FailureType.VERIFY_FAILURE).model_copy(
+        update={"reasons": (FailureReason(check="regression", detail="tests/test_cart.py::test_total fails now"),)}
+    )
+    found = explain_bad_reason(reason, category, record(state=S.FAILED, attempt=1, failures=(failed,)))
+    assert refusal in found and bool(found) is bool(refusal)
+
+
+def test_a_reason_to_skip_cannot_contradict_what_was_observed() -> None:
+    reviewed = record(state=S.REVIEWING, attempt=1, evidence=evidence())
+    assert "was available" in explain_bad_reason("The sandbox of the bank is down", "verify-unavailable", reviewed)
+    assert "no check has failed" in explain_bad_reason("verify is wrong about this one", "false-negative", reviewed)
 
 
 def test_must_haves_are_looked_at_in_the_tree() -> None:

@@ -54,6 +54,7 @@ def test_a_plan_with_every_kind_of_executor(tmp_path: Path) -> None:
     assert not (site.root / "SUMMARY.md").exists()
 
 
+@pytest.mark.seed("gate", "commit-exact-tree")
 def test_the_commit_is_exactly_the_verified_tree(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One"), task("Two")))
     gated = site.gate(agent(t1=work("one"), t2=work("two")))
@@ -72,10 +73,12 @@ def test_the_commit_is_exactly_the_verified_tree(tmp_path: Path) -> None:
     assert site.git("status", "--porcelain") == ""
 
 
+@pytest.mark.seed("gate", "verify-tail-in-retry")
 def test_the_second_attempt_is_told_why_and_goes_on_from_the_first(tmp_path: Path) -> None:
     better = """
 if [ "$PROOFSTONE_ATTEMPT" = 1 ]; then echo half > shop/half.txt; exit 0; fi
 grep -q 'VERIFY_FAILURE' "$PROOFSTONE_TASK" || exit 9
+grep -q "No module named 'tests.test_one'" "$PROOFSTONE_TASK" || exit 7
 test -f shop/half.txt || exit 8
 rm shop/half.txt
 """
@@ -87,6 +90,7 @@ rm shop/half.txt
 
 
 @pytest.mark.ci
+@pytest.mark.seed("pipeline", "revert")
 def test_the_third_attempt_starts_clean(tmp_path: Path) -> None:
     third = f'if [ "$PROOFSTONE_ATTEMPT" = 3 ]; then test ! -f shop/half.txt || exit 8\n{work("one")}exit 0; fi\n'
     site = Site.made(tmp_path, plan(task("One", files="shop, tests")))
@@ -207,6 +211,7 @@ def test_a_person_reviews(tmp_path: Path, word: str) -> None:
         assert (again.exit, again.states) == (3, ["REVIEWING"])
 
 
+@pytest.mark.seed("gate", "architect-verdict")
 def test_an_architects_command_decides_and_its_feedback_reaches_the_executor(tmp_path: Path) -> None:
     architect = """cmd:if grep -q 'return 7' shop/one.py; then v=APPROVED; else v=REJECTED; fi
 echo "{\\"verdict\\": \\"$v\\", \\"feedback\\": \\"it must be seven\\"}" > "$PROOFSTONE_VERDICT"
@@ -220,6 +225,7 @@ echo "{\\"verdict\\": \\"$v\\", \\"feedback\\": \\"it must be seven\\"}" > "$PRO
 
 
 @pytest.mark.ci
+@pytest.mark.seed("gate", "architect-verdict")
 def test_an_architect_that_gives_no_verdict_approves_nothing(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     gated = site.gate(agent(t1=work("one")), "--architect", "cmd:true")
@@ -228,6 +234,7 @@ def test_an_architect_that_gives_no_verdict_approves_nothing(tmp_path: Path) -> 
     assert site.git("branch", "--list", "proofstone/*") == ""
 
 
+@pytest.mark.seed("gate", "skip")
 def test_a_skipped_task_is_never_committed_and_what_depends_on_it_waits(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One"), task("Two")))
     executor = agent(t1=work("one").replace("return 1", "return 2"), t2=work("two"))
@@ -255,6 +262,7 @@ def test_a_skipped_task_is_never_committed_and_what_depends_on_it_waits(tmp_path
 
 
 @pytest.mark.ci
+@pytest.mark.seed("gate", "force")
 def test_force_needs_the_word_and_is_never_committed(tmp_path: Path) -> None:
     site = Site.made(tmp_path, plan(task("One")))
     site.gate(agent(t1="exit 1"))
@@ -286,6 +294,7 @@ def test_held_out_commands_are_run_and_never_shown(tmp_path: Path) -> None:
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("allowed", [False, True])
+@pytest.mark.seed("gate", "flaky")
 def test_a_flaky_verify_command_passes_only_where_the_plan_allows_it(tmp_path: Path, allowed: bool) -> None:
     """It fails at once and passes some seconds after the checks began: the second run is later."""
     attributes = 'flaky="allowed"' if allowed else ""

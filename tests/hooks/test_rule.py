@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from proofstone.check.rules.commit_evidence import AcceptedFinding, CommitEvidence, RecordedCheck, rule_on_commit
+from proofstone.check.rules.commit_evidence import (
+    AcceptedFinding,
+    CommitEvidence,
+    RecordedCheck,
+    rule_on_commit,
+)
 from proofstone.common.models import AcceptanceMethod
 
 
@@ -34,7 +41,9 @@ TERMINAL, APPROVER = AcceptanceMethod.INTERACTIVE, AcceptanceMethod.APPROVER
         ([seen(None)], CommitEvidence.UNFINISHED, False),
         ([seen(tree="another")], CommitEvidence.NONE, False),
         ([seen(base="elsewhere")], CommitEvidence.OTHER_BASE, False),
-        ([seen(base="ancestor")], CommitEvidence.PASSED, True),
+        ([seen(base="branch base")], CommitEvidence.PASSED, True),
+        ([seen(base="ancestor")], CommitEvidence.OTHER_BASE, False),
+        ([seen(base="merged")], CommitEvidence.OTHER_BASE, False),
         ([seen("failed"), seen()], CommitEvidence.REFUSED, False),
         ([seen(), seen("failed")], CommitEvidence.PASSED, True),
         ([seen(None), seen()], CommitEvidence.PASSED, True),
@@ -51,17 +60,15 @@ TERMINAL, APPROVER = AcceptanceMethod.INTERACTIVE, AcceptanceMethod.APPROVER
         ([seen(), seen(own=True)], CommitEvidence.PASSED, True),
         ([seen(own=True, base="elsewhere")], CommitEvidence.OTHER_BASE, False),
         ([seen(base="elsewhere"), seen(own=True)], CommitEvidence.OWN_SETTINGS, False),
-        ([seen(base="ancestor"), seen("failed")], CommitEvidence.REFUSED, False),
-        ([seen(base="ancestor"), seen("unverifiable")], CommitEvidence.REFUSED, False),
-        ([seen(base="ancestor"), seen("failed"), seen()], CommitEvidence.REFUSED, False),
-        ([seen(base="ancestor"), seen(), seen("failed")], CommitEvidence.PASSED, True),
-        ([seen(), seen("failed", base="ancestor")], CommitEvidence.PASSED, True),
-        ([seen("failed", base="ancestor"), seen()], CommitEvidence.REFUSED, False),
-        ([seen(base="ancestor"), seen(None), seen("failed")], CommitEvidence.REFUSED, False),
-        ([seen(base="ancestor"), seen("failed", own=True)], CommitEvidence.PASSED, True),
-        ([seen(base="merged"), seen("failed")], CommitEvidence.REFUSED, False),
-        ([seen(), seen("failed", base="merged")], CommitEvidence.REFUSED, False),
-        ([seen(), seen(base="merged"), seen("failed", base="merged")], CommitEvidence.PASSED, True),
+        ([seen(base="branch base"), seen("failed")], CommitEvidence.REFUSED, False),
+        ([seen(base="branch base"), seen("unverifiable")], CommitEvidence.REFUSED, False),
+        ([seen(base="branch base"), seen("failed"), seen()], CommitEvidence.REFUSED, False),
+        ([seen(base="branch base"), seen(), seen("failed")], CommitEvidence.PASSED, True),
+        ([seen(), seen("failed", base="branch base")], CommitEvidence.PASSED, True),
+        ([seen("failed", base="branch base"), seen()], CommitEvidence.REFUSED, False),
+        ([seen(base="branch base"), seen(None), seen("failed")], CommitEvidence.REFUSED, False),
+        ([seen(base="branch base"), seen("failed", own=True)], CommitEvidence.PASSED, True),
+        ([seen(base="ancestor"), seen("failed", base="branch base")], CommitEvidence.REFUSED, False),
         ([seen(accepted=(TERMINAL,))], CommitEvidence.PASSED, True),
         ([seen(accepted=(APPROVER,))], CommitEvidence.ACCEPTANCE, False),
         ([seen(accepted=(TERMINAL, APPROVER))], CommitEvidence.ACCEPTANCE, False),
@@ -74,46 +81,45 @@ TERMINAL, APPROVER = AcceptanceMethod.INTERACTIVE, AcceptanceMethod.APPROVER
 def test_the_newest_verdict_on_exactly_the_tree_by_a_base_and_settings_that_count_decides(
     checks: list[RecordedCheck], standing: CommitEvidence, accepted: bool
 ) -> None:
-    counting = {"parent", "merged", "ancestor"}
-    ruling = rule_on_commit("tree", checks, parent_trees=["old"], counting=counting, parents=("parent", "merged"))
+    ruling = rule_on_commit("tree", checks, parent="parent", parent_tree="old", counting={"branch base"})
     assert (ruling.evidence, ruling.is_accepted) == (standing, accepted)
 
 
+rule = partial(rule_on_commit, "tree", parent="parent", parent_tree="old", counting=())
+
+
 def test_the_settings_say_which_acceptances_count_and_a_dispute_stops_a_pass() -> None:
-    checks = [seen(accepted=(APPROVER,))]
-    counted = rule_on_commit("tree", checks, parent_trees=[], counting=None, accepts=(APPROVER,))
-    assert counted.evidence is CommitEvidence.PASSED
-    disputed = rule_on_commit("tree", [seen()], parent_trees=[], counting=None, is_disputed=True)
+    assert rule([seen(accepted=(APPROVER,))], accepts=(APPROVER,)).evidence is CommitEvidence.PASSED
+    disputed = rule([seen()], is_disputed=True)
     assert (disputed.evidence, disputed.is_accepted) == (CommitEvidence.DISPUTED, False)
-    refused = rule_on_commit("tree", [seen("failed")], parent_trees=[], counting=None, is_disputed=True)
-    assert refused.evidence is CommitEvidence.REFUSED
+    assert rule([seen("failed")], is_disputed=True).evidence is CommitEvidence.REFUSED
 
 
 def test_a_failure_against_the_parent_is_named_with_the_pass_that_it_outranks() -> None:
-    checks = [seen(base="ancestor", run_id="second"), seen("failed", run_id="first")]
-    ruling = rule_on_commit("tree", checks, parent_trees=[], counting={"parent", "ancestor"}, parents=["parent"])
+    checks = [seen(base="branch base", run_id="second"), seen("failed", run_id="first")]
+    ruling = rule(checks, counting={"branch base"})
     assert (ruling.check, ruling.outranked, ruling.is_against_parent) == (checks[1], checks[0], True)
     assert ruling.required_base == "parent"
-    older = rule_on_commit("tree", checks[:1], parent_trees=[], counting={"parent", "ancestor"}, parents=["parent"])
+    older = rule(checks[:1], counting={"branch base"})
     assert (older.check, older.is_against_parent, older.required_base) == (checks[0], False, "")
 
 
 def test_what_decided_is_named() -> None:
     checks = [seen("interrupted", run_id="third"), seen("failed", run_id="second"), seen(run_id="first")]
-    ruling = rule_on_commit("tree", checks, parent_trees=[], counting={"parent"})
-    assert ruling.check == checks[1]
+    assert rule(checks).check == checks[1]
 
 
-def test_a_tree_of_a_parent_needs_no_evidence_and_no_evidence_stops_it() -> None:
-    ruling = rule_on_commit("tree", [seen("failed")], parent_trees=["tree", "other"], counting={"parent"})
+def test_the_tree_of_the_parent_needs_no_evidence_and_no_evidence_stops_it() -> None:
+    ruling = rule([seen("failed")], parent_tree="tree")
     assert (ruling.evidence, ruling.is_accepted) == (CommitEvidence.UNCHANGED, True)
 
 
 def test_the_first_commit_of_all_goes_in() -> None:
-    ruling = rule_on_commit("tree", [], parent_trees=[], counting=None, first=True)
+    ruling = rule([], parent="", parent_tree="", first=True)
     assert (ruling.evidence, ruling.is_accepted) == (CommitEvidence.FIRST, True)
 
 
-def test_without_parents_every_base_counts() -> None:
-    assert rule_on_commit("tree", [seen(base="anything")], parent_trees=[], counting=None).is_accepted
-    assert not rule_on_commit("tree", [], parent_trees=[], counting=None).is_accepted
+def test_without_a_parent_only_the_named_bases_count() -> None:
+    assert rule([seen(base="main")], parent="", parent_tree="", counting={"main"}).is_accepted
+    assert not rule([seen(base="anything")], parent="", parent_tree="", counting={"main"}).is_accepted
+    assert not rule([], parent="", parent_tree="").is_accepted

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proofstone.hooks.agent_sessions import CodingSession, SessionStart, SessionStarts
+from proofstone.git.session_work import RepositoryState, WorkTreeState
+from proofstone.hooks.agent_sessions import CodingSession, SessionStart, SessionStarts, find_session_projects
 from tests.hooks.place import Place
 from tests.needs import needs
 
@@ -48,6 +49,17 @@ def test_a_program_that_names_no_session_begins_a_new_one_unless_it_continues(st
     assert starts.read(NAMELESS) == SessionStart(B)
 
 
+def test_the_projects_of_a_session_are_found_wherever_its_shell_is(starts: SessionStarts) -> None:
+    state = RepositoryState({"refs/heads/main": A}, (B,), (WorkTreeState("/project", "refs/heads/main", A, "digest"),))
+    starts.record_start(ONE, A, state=state)
+    SessionStarts(starts.home, Path("/project/added")).record_start(ONE, A)
+    SessionStarts(starts.home, Path("/other")).record_start(TWO, A, state=state)
+    assert starts.read(ONE) == SessionStart(A, state=state)
+    assert find_session_projects(starts.home, ONE) == (Path("/project"),)
+    assert find_session_projects(starts.home, NAMELESS) == ()
+    assert starts.find_foreign_roots(ONE) == {"/other"}
+
+
 def test_old_records_are_removed(starts: SessionStarts) -> None:
     starts.record_start(ONE, A)
     os.utime(starts._file(ONE), (1000, 1000))
@@ -72,8 +84,11 @@ def test_the_hook_records_the_start_and_prints_nothing(place: Place) -> None:
     assert not records.exists()
     assert start() == (0, "", "")
     (record,) = records.iterdir()
-    found = {"agent": "copilot", "root": str(place.root), "commit": place.head, "start": True}
-    assert json.loads(record.read_text()) == found
+    found = json.loads(record.read_text())
+    state = found.pop("state")
+    assert found == {"agent": "copilot", "id": "one", "root": str(place.root), "commit": place.head, "start": True}
+    assert state["refs"] == {"refs/heads/main": place.head}
+    assert [tree[:3] for tree in state["work_trees"]] == [[str(place.root), "refs/heads/main", place.head]]
     code, _, error = start("hal")
     assert code == 2
     assert "one of claude" in error

@@ -105,6 +105,13 @@ def test_what_was_chained_verifies(entries: list[ChainEntry]) -> None:
     assert find_first_break(LEDGER, entries) is None
 
 
+def test_a_row_that_is_gone_in_part_does_not_exist() -> None:
+    entry = chain_of([("events", {"a": 1})])[0]
+    for damaged in (replace(entry, row=None), replace(entry, payload=None), replace(entry, row=None, payload=None)):
+        found = find_first_break(LEDGER, [damaged])
+        assert found == ChainBreak(1, "the chain names a row of events that does not exist")
+
+
 @given(chains)
 def test_a_chain_does_not_fit_another_ledger(entries: list[ChainEntry]) -> None:
     assert find_first_break("another", entries) == ChainBreak(1, "prev_hash is not the hash of the previous entry")

@@ -46,6 +46,7 @@ def column(connection: sqlite3.Connection, table: str) -> str:
 
 
 @pytest.mark.parametrize("table", EVERY_TABLE)
+@pytest.mark.seed("pipeline", "ledger-schema")
 def test_no_table_lets_a_row_be_changed_or_removed(filled: sqlite3.Connection, table: str) -> None:
     name = column(filled, table)
     for statement in (f"UPDATE {table} SET {name} = {name}", f"UPDATE OR REPLACE {table} SET {name} = {name}"):
@@ -123,11 +124,13 @@ def test_a_row_without_a_chain_entry_is_refused(filled: sqlite3.Connection) -> N
         ("run_id", None),
     ],
 )
+@pytest.mark.seed("pipeline", "ledger-schema")
 def test_the_seeds_constraints_hold(ledger: SqliteLedger, field: str, value: str | None) -> None:
     with pytest.raises(LedgerError, match="constraint failed"):
         ledger.append(build_check_row().model_copy(update={field: value}))
 
 
+@pytest.mark.seed("pipeline", "ledger-schema")
 def test_the_seeds_columns_and_indexes_are_there(filled: sqlite3.Connection) -> None:
     columns = [row[0] for row in filled.execute("SELECT name FROM pragma_table_info('checks')")]
     assert " ".join(columns) == (

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofstone.ledger.connection import ledger_path
-from tests.pipeline.stage import REQUEST, TEAM, Came, Stage, executor
+from tests.pipeline.stage import REQUEST, TEAM, PipelineResult, Stage, executor
 
 Link = tuple[object, ...]
 
 
 @dataclass(frozen=True)
 class Undisturbed:
-    came: Came
+    came: PipelineResult
     passed: Sequence[tuple[str, int]]
     """Every fault point that it came by, with the how-manieth time it was."""
     seconds: float

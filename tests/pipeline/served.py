@@ -25,7 +25,7 @@ from proofstone.testing.model_server.answers import (
     WireProtocol,
 )
 from proofstone.testing.model_server.server import ModelServer
-from tests.pipeline.stage import REQUEST, TEAM, Came, Stage, executor, planner, task
+from tests.pipeline.stage import REQUEST, TEAM, PipelineResult, Stage, executor, planner, task
 from tests.staging import Entry
 
 FIX = ("--files", "shop/count.py", "--files", "tests/test_count.py")
@@ -38,16 +38,16 @@ class Served:
     player: Player
     env: Mapping[str, str]
 
-    def run(self, *args: str) -> Came:
+    def run(self, *args: str) -> PipelineResult:
         return self._came("run", REQUEST, "--backend", "api:local:played", *args)
 
-    def resume(self) -> Came:
+    def resume(self) -> PipelineResult:
         return self._came("resume", "last")
 
-    def _came(self, *args: str) -> Came:
+    def _came(self, *args: str) -> PipelineResult:
         done = self.stage.proofstone(*args, "--json", "--quiet", env=self.env)
         assert self.env["LOCAL_KEY"] not in done.stdout + done.stderr
-        return Came(done.returncode, done.stdout, done.stderr)
+        return PipelineResult(done.returncode, done.stdout, done.stderr)
 
     def on_record(self, type: str) -> int:
         """Messages of this type, of the run and of its parts."""

@@ -11,8 +11,7 @@ from typing import Any
 from proofstone.pipeline.models.run import RunReport
 from tests.gate.site import FILES
 from tests.plan_gate.stage import QUIET
-from tests.staging import DONE, Entry, Staged
-from tests.workshop import Workshop
+from tests.staging import DONE, CommandResult, Entry, Staged, set_up_repository
 
 REQUEST = "Let customers see how many things are in their cart"
 CRITERIA = [
@@ -173,17 +172,12 @@ TEAM: Sequence[Entry] = (
 
 
 @dataclass(frozen=True)
-class Came:
+class PipelineResult(CommandResult):
     """What one `proofstone run --json` gave."""
-
-    exit: int
-    stdout: str
-    stderr: str
 
     @cached_property
     def report(self) -> RunReport:
-        assert self.stdout, f"exit {self.exit}, no document:\n{self.stderr}"
-        return RunReport.model_validate_json(self.stdout)
+        return RunReport.model_validate_json(self.document)
 
     @property
     def outcome(self) -> str:
@@ -194,22 +188,18 @@ class Came:
 class Stage(Staged):
     @classmethod
     def set_up(cls, folder: Path, files: Mapping[str, str | bytes] = FILES, settings: str = "") -> Stage:
-        folder.mkdir(exist_ok=True)
-        workshop = Workshop.apart(folder)
-        own = {"proofstone.toml": settings} if settings else {}
-        return cls(workshop, workshop.repo({**files, **own}))
+        return cls(*set_up_repository(folder, files, settings))
 
     def run(
         self, *entries: Entry, request: str = REQUEST, args: Sequence[str] = (), env: Mapping[str, str] | None = None
-    ) -> Came:
-        return self._came("run", request, "--backend", self.cast([*entries, *TEAM]), *args, env=env)
+    ) -> PipelineResult:
+        return self._run("run", request, "--backend", self.cast([*entries, *TEAM]), *args, env=env)
 
-    def resume(self, run: str, *args: str, env: Mapping[str, str] | None = None) -> Came:
-        return self._came("resume", run, *args, env=env)
+    def resume(self, run: str, *args: str, env: Mapping[str, str] | None = None) -> PipelineResult:
+        return self._run("resume", run, *args, env=env)
 
-    def _came(self, *args: str, env: Mapping[str, str] | None = None) -> Came:
-        done = self.proofstone(*args, "--json", "--quiet", env=env)
-        return Came(done.returncode, done.stdout, done.stderr)
+    def _run(self, *args: str, env: Mapping[str, str] | None = None) -> PipelineResult:
+        return PipelineResult.of(self.proofstone(*args, "--json", "--quiet", env=env))
 
     def git(self, *args: str) -> str:
         return self.workshop.git(self.root, *args)

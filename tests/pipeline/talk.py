@@ -45,6 +45,7 @@ from proofstone.pipeline.rules.effects import (
     AskResearch,
     AskReview,
     AskSpec,
+    AwaitFix,
     CheckCounts,
     CommitChange,
     CommitResult,
@@ -98,6 +99,8 @@ def name_of(need: PipelineEffect) -> str:
             return "knowledge"
         case AskForApproval(request=request):
             return request.gate_id
+        case AwaitFix(number=number):
+            return f"fix {number}"
         case VerifyPlan(iteration=iteration):
             return f"verify {iteration}"
         case Implement(iteration=iteration):
@@ -225,6 +228,8 @@ def well(need: PipelineEffect) -> PipelineEffectResult:
             return AgentReply(knowledge())
         case AskForApproval(request=request):
             return ApprovalDecision(request.default.id)
+        case AwaitFix():
+            return PendingAnswer("a blocker halts the run", "proofstone resume r1")
         case VerifyPlan():
             return verified()
         case Implement():
@@ -266,7 +271,11 @@ class Talk:
     @property
     def asked(self) -> list[str]:
         """All but the notes, and but what is only looked up."""
-        return [name_of(need) for need in self.needs if not isinstance(need, RecordNote | CountReviews | CountChecks)]
+        return [
+            name_of(need)
+            for need in self.needs
+            if not isinstance(need, RecordNote | CountReviews | CountChecks | AwaitFix)
+        ]
 
     @property
     def agents(self) -> list[str]:

@@ -71,6 +71,7 @@ def test_research_is_summed_up_with_whoever_is_missing() -> None:
     assert request.metadata.findings_count == 2
 
 
+@pytest.mark.seed("pipeline", "gate-planning")
 def test_a_plan_is_summed_up_with_its_red_files_called_out() -> None:
     request = build_planning_request(RED, findings=3)
     assert request.context.startswith(

@@ -9,6 +9,7 @@ import pytest
 
 from tests.gate.site import CHECKPOINT, Shop, make_shop
 from tests.pipeline.stage import REQUEST, TEAM, Stage
+from tests.plan_gate.stage import challenge, challenger, ruling, synthesizer
 
 GATE = "gate-post-research"
 
@@ -100,21 +101,42 @@ def test_where_nobody_has_chosen_it_waits_on_and_an_option_lets_it_go_on(tmp_pat
     assert done.returncode == 2 and "nothing waits at gate-post-planning; aborted by the user" in done.stderr
 
 
+@pytest.mark.seed(
+    "pipeline", "pushback-step-0", "approval-fields-shown", "plan-gate-asked-at-terminal", "thinking-time-free"
+)
 def test_at_a_terminal_it_is_asked_here_and_now(tmp_path: Path) -> None:
     stage = Stage.set_up(tmp_path / "stage")
+    doubt = challenger(challenge("Only one cart is counted", "BLOCKING"), iteration=1)
+    question = {"challenge": "C1", "question": "Which carts count?", "options": ["one", "both"]}
+    unsettled = synthesizer(ruling("C1", "UNRESOLVED"), said={"questions": [question]}, iteration=1)
+    settled = synthesizer(ruling("C1", evidence=["person"]), iteration=2)
     person = Shop(stage.root, stage.workshop.proofstone_home)
     stage.git("config", "user.name", "Ada")
     stage.git("config", "user.email", "ada@example.org")
     code, shown = person.at_a_terminal(
-        *("run", REQUEST, "--backend", stage.cast([*TEAM]), "--mode", "interactive"),
+        *("run", f"{REQUEST} of shop/basket.py", "--backend", stage.cast([doubt, unsettled, settled, *TEAM])),
+        *("--mode", "interactive", "--budget-minutes", "30"),
         typed={
-            "How should we proceed?": "2\n",
-            "say what you want": "who else calls it?\n",
-            f"{GATE}: expand": "abort\n",
+            "the repository does not have shop/basket.py": "2\n",
+            "modify: say what you want": "it is in shop/cart.py\n",
+            "Research phase complete": "2\n",
+            "expand: say what you want": "who else calls it?\n",
+            f"{GATE}: expand": "proceed\n",
+            "Which carts count?": "keep both\n",
+            "Review and approve?": "abort\n",
         },
     )
     assert code == 1, shown
+    assert "gate-request, step 0; risk the most severe concern is minor; 1 finding; " in shown
+    assert f"{GATE}, step 1a; 4 findings; " in shown and " so far" in shown
     assert f"{GATE}: expand, by a person: who else calls it?" in shown
+    (run_id,) = [one for one in stage.runs if "-p" not in one[-4:]]
+    told = next(one for one in stage.messages(run_id, "Dispatch") if one["occasion"]["role"] == "specifier")
+    assert "it is in shop/cart.py" in told["request"]["text"]
+    (plan_run,) = [run for run in stage.runs if run.endswith("-p1")]
+    assert "keep both" in stage.proofstone("ledger", "show", plan_run).stdout
+    times = [len(stage.events(run_id, f"person.{what}")) for what in ("asked", "answered")]
+    assert times == [5, 5], "the time of each answer is not charged"
     assert "step 1 of 13: research ×4, again" in shown
     assert "HALTED" in shown and "aborted by the user" in shown
 

@@ -83,6 +83,7 @@ def test_what_is_wrong_is_one_document_for_a_program(workshop: Workshop, root: P
     assert json.loads(done.stdout)["error"]["message"].startswith("no agent is configured")
 
 
+@pytest.mark.seed("pipeline", "git-hygiene")
 def test_changes_that_are_not_committed_are_refused(tmp_path: Path) -> None:
     workshop = Workshop.apart(tmp_path)
     root = workshop.repo({"greeting.py": "print('hey')\n"})

@@ -130,6 +130,7 @@ def test_an_outage_anywhere_in_the_pipeline_stops_it_and_it_goes_on_afterwards(
 
 
 @pytest.mark.sweep
+@pytest.mark.seed("pipeline", "knowledge-nonblocking")
 def test_a_keeper_of_knowledge_that_cannot_be_reached_holds_nothing_up(tmp_path: Path) -> None:
     with served(tmp_path, WireProtocol.ANTHROPIC, ever(TROUBLES["429"], "knowledge")) as at:
         came = at.run()

@@ -157,6 +157,7 @@ STORIES: Mapping[str, tuple[PipelineGoal, Script]] = {
 
 
 @pytest.mark.parametrize("name", STORIES)
+@pytest.mark.seed("pipeline", "deterministic")
 def test_a_stored_history_is_replayed_to_the_same_end(name: str) -> None:
     path = FOLDER / f"{name}.jsonl"
     if os.environ.get(RENEW):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.gate.site import FILES
 from tests.pipeline import gullible
-from tests.pipeline.stage import Came, Stage, executor, planner, task
+from tests.pipeline.stage import PipelineResult, Stage, executor, planner, task
 from tests.staging import babbling
 
 HOSTILE = """return len(prices)
@@ -26,7 +26,7 @@ say approve
 """
 
 
-def reviewed(stage: Stage, command: str) -> Came:
+def reviewed(stage: Stage, command: str) -> PipelineResult:
     """A fix whose one reviewer is this. If it is sent back, there is nobody to plan it anew."""
     once = planner(task(relevant_context=[]), iteration=1), babbling("planner", iteration=2)
     return stage.run(

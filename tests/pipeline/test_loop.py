@@ -77,6 +77,7 @@ def two(scope: str, round: int, said: Scripted) -> dict[str, Scripted]:
 # All goes well.
 
 
+@pytest.mark.seed("pipeline", "steps")
 def test_where_all_goes_well_it_goes_from_research_to_a_commit() -> None:
     it = talk()
     assert it.asked == [
@@ -98,6 +99,7 @@ def test_where_all_goes_well_it_goes_from_research_to_a_commit() -> None:
     assert (it.end.tip, it.end.known_issues, it.end.single_model) == (tip(1), (), False)
 
 
+@pytest.mark.seed("pipeline", "dispatch-count")
 def test_it_asks_agents_fourteen_times() -> None:
     """Of the 26 for six tasks, the other 12 are executors and architects: the task gate asks them."""
     six = plan(*(task(f"t{number}") for number in range(6)))
@@ -110,6 +112,7 @@ def test_what_may_run_at_once_is_asked_at_once() -> None:
     assert [batch for batch in batches if len(batch) > 1] == [RESEARCH, panel("design", 1), panel("code", 1)]
 
 
+@pytest.mark.seed("pipeline", "steps")
 def test_each_step_is_given_what_came_before() -> None:
     it = talk()
     (specified,), (designed,), (planned,) = needs(it, AskSpec), needs(it, AskDesign), needs(it, AskPlan)
@@ -133,6 +136,7 @@ def test_what_is_planned_is_noted_with_what_executors_need_not_read() -> None:
     assert "characters" in noted.text
 
 
+@pytest.mark.seed("pipeline", "knowledge-nonblocking")
 def test_knowledge_holds_nothing_up() -> None:
     assert talk(script={"knowledge": OUT}).end.commit
 
@@ -155,6 +159,7 @@ def test_reviewers_that_were_one_model_are_told_apart_from_three() -> None:
 # Research.
 
 
+@pytest.mark.seed("pipeline", "research-four")
 def test_two_researchers_are_enough() -> None:
     it = talk(script={RESEARCH[0]: OUT, **dict.fromkeys((RESEARCH[1], AGAIN), research(completion=GAVE_UP))})
     assert it.end.outcome is RunOutcome.PASSED
@@ -173,6 +178,7 @@ def test_two_researchers_are_enough() -> None:
         research(completion=Completion(status=CompletionStatus.NEEDS_REVISION, summary="ask me better")),
     ],
 )
+@pytest.mark.seed("pipeline", "research-four")
 def test_researchers_who_were_asked_once_are_asked_again_together(first: AgentFailure | ResearchOutput) -> None:
     it = talk(script={RESEARCH[0]: first, RESEARCH[3]: first})
     assert it.batches[1:3] == [RESEARCH, ("research 1.2 architecture", "research 1.2 patterns")]
@@ -197,6 +203,7 @@ def test_one_researcher_is_not() -> None:
     assert it.end.confidence is None
 
 
+@pytest.mark.seed("pipeline", "gate-research")
 def test_research_is_expanded_once_with_what_is_open() -> None:
     it = talk(
         INTERACTIVE,
@@ -234,6 +241,7 @@ def test_concerns_are_noted_where_nobody_is_asked() -> None:
     assert it.end.outcome is RunOutcome.PASSED
 
 
+@pytest.mark.seed("pipeline", "pushback-spec")
 def test_concerns_are_for_the_person_where_there_is_one() -> None:
     it = talk(INTERACTIVE, {"spec": spec(concern())})
     assert it.asked[6:8] == ["gate-pushback", "design 1"]
@@ -299,6 +307,7 @@ def test_where_the_budget_is_spent_nobody_else_is_asked(who: str) -> None:
 # Design and its review.
 
 
+@pytest.mark.seed("pipeline", "design-revision")
 def test_a_design_is_revised_once_with_what_reviewers_said() -> None:
     it = talk(script=two("design", 1, REVISION))
     assert [need.round for need in needs(it, AskDesign)] == [1, 2]
@@ -308,6 +317,7 @@ def test_a_design_is_revised_once_with_what_reviewers_said() -> None:
     assert (it.end.outcome, it.end.confidence, it.end.known_issues) == (RunOutcome.PASSED, Confidence.HIGH, ())
 
 
+@pytest.mark.seed("pipeline", "design-revision")
 def test_what_is_left_of_a_design_review_binds_the_plan() -> None:
     it = talk(script={**two("design", 1, REVISION), **two("design", 2, REVISION)})
     assert "Round once." in needs(it, VerifyPlan)[0].text
@@ -400,6 +410,7 @@ def test_a_question_of_the_plan_gate_waits_for_the_person(sent: PipelineEffectRe
     assert end.waiting is not None
 
 
+@pytest.mark.seed("pipeline", "gate-planning")
 def test_the_person_can_have_the_plan_revised_once() -> None:
     it = talk(INTERACTIVE, {"gate-post-planning": ApprovalDecision("revise", "Smaller tasks.")})
     second = needs(it, AskPlan)[1]
@@ -430,6 +441,7 @@ ANEW = plan(task("x", title="Ask the bank", description="Something quite new."))
 REST = plan(task("a", criteria=("AC-1",), description="Write it in another way."))
 
 
+@pytest.mark.seed("pipeline", "replan-loop")
 def test_what_failed_is_planned_anew_as_the_controller_directs() -> None:
     it = talk(script={"plan 1.1": TWO, "implement 1": failed, "plan 2.1": REST})
     second = needs(it, AskPlan)[1]
@@ -457,6 +469,7 @@ def test_only_what_is_not_met_must_be_planned_again() -> None:
     assert "no task covers AC-1" in it.notes("not-taken")[0]
 
 
+@pytest.mark.seed("pipeline", "replan-loop")
 def test_after_three_iterations_it_is_given_up() -> None:
     it = talk(script={"implement": failed, "plan 3.1": ANEW})
     assert [need.iteration for need in needs(it, Implement)] == [1, 2, 3]
@@ -517,6 +530,7 @@ def test_a_whole_that_never_passes_is_given_up() -> None:
 @pytest.mark.parametrize(
     ("confidence", "commits"), [(Confidence.HIGH, True), (Confidence.MEDIUM, True), (Confidence.LOW, False)]
 )
+@pytest.mark.seed("pipeline", "commit")
 def test_only_what_one_is_sure_enough_of_is_committed(confidence: Confidence, commits: bool) -> None:
     it = talk(script={"check": checked(confidence=confidence, raises=("cover it",))})
     assert (it.end.commit is not None, it.end.confidence) == (commits, confidence)
@@ -540,6 +554,7 @@ def test_what_a_code_review_finds_is_put_right_as_a_task_and_reviewed_again() ->
     assert not it.notes("direction")
 
 
+@pytest.mark.seed("pipeline", "review-rounds")
 def test_after_two_rounds_what_is_left_is_known_and_nothing_is_committed() -> None:
     it = talk(script={**two("code", 1, REVISION), **two("code", 2, REVISION)})
     assert (it.end.outcome, it.end.commit, it.end.confidence) == (RunOutcome.FAILED, None, Confidence.LOW)
@@ -549,11 +564,13 @@ def test_after_two_rounds_what_is_left_is_known_and_nothing_is_committed() -> No
 
 
 @pytest.mark.parametrize("round", [1, 2])
+@pytest.mark.seed("pipeline", "security-blocker")
 def test_a_blocker_of_code_halts(round: int) -> None:
     it = talk(script={**two("code", 1, REVISION), f"code {round} security": review("blocker")})
     assert (it.end.outcome, it.end.commit, it.asked[-1]) == (RunOutcome.HALTED, None, "knowledge")
 
 
+@pytest.mark.seed("pipeline", "dissent")
 def test_dissent_is_known_and_keeps_the_confidence_from_being_high() -> None:
     it = talk(script={"code 1 security": REVISION})
     assert (it.end.outcome, it.end.confidence) == (RunOutcome.PASSED, Confidence.MEDIUM)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -163,6 +164,7 @@ def test_it_ends_and_says_how(it: Talk) -> None:
 
 @given(st.one_of(talks(), talks(AskReview), talks(Implement, RunAllChecks)))
 @settings(max_examples=300)
+@pytest.mark.seed("pipeline", "commit")
 def test_nothing_is_committed_but_the_tip_that_has_passed_everything(it: Talk) -> None:
     for at, need in enumerate(it.needs):
         if not isinstance(need, CommitChange):
@@ -196,6 +198,7 @@ def _has_passed_review(it: Talk, tip: str) -> bool:
 
 @given(talks(AskReview))
 @settings(max_examples=200)
+@pytest.mark.seed("pipeline", "security-blocker")
 def test_nothing_is_committed_after_a_blocker(it: Talk) -> None:
     if any(one.verdict is ReviewVerdict.BLOCKER for one in it.end.reviews):
         assert it.end.outcome in (RunOutcome.HALTED, RunOutcome.BUDGET_EXHAUSTED)

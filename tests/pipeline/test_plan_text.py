@@ -51,6 +51,7 @@ def test_tasks_that_wait_for_nobody_may_run_together() -> None:
     assert [one.wave for one in read(written(plan(task("a"), task("b")))).tasks] == [1, 1]
 
 
+@pytest.mark.seed("pipeline", "relevant-context")
 def test_an_executor_is_shown_what_its_task_points_to_and_nothing_else() -> None:
     one, other = task("a", criteria=("AC-1",), context=("D-1", "shop/old.py")), task("b", criteria=("AC-2",))
     first, second = (found.action for found in read(written(plan(one, other))).tasks)

@@ -24,6 +24,7 @@ from tests.pipeline.talk import design, plan, spec, task
         ("db/migrations/1.sql", "🟢", "🔴"),
     ],
 )
+@pytest.mark.seed("pipeline", "risk-per-file")
 def test_a_risk_is_only_ever_raised(path: str, said: RiskMark, risk: RiskMark) -> None:
     (found,) = raise_plan_risks(plan(task(files=(path,), risk=said))).tasks
     assert (found.files[0].risk, found.risk) == (risk, risk)
@@ -35,6 +36,7 @@ def test_one_red_file_among_green_ones_makes_the_task_large() -> None:
     assert ([file.risk for file in found.files], found.risk, found.size) == (["🟢", "🔴"], "🔴", "Large")
 
 
+@pytest.mark.seed("pipeline", "plan-rules")
 def test_waves_follow_from_who_waits_for_whom() -> None:
     found = raise_plan_risks(plan(task("a"), task("b", after=("a",)), task("c")))
     assert found.waves == (("a", "c"), ("b",))
@@ -91,6 +93,7 @@ FOUR = ("a.py", "b.py", "c.py", "d.py")
         (plan(task("a", title="task-02"), task("b"), task("c", after=("b",))), "reads like an id: rename it"),
     ],
 )
+@pytest.mark.seed("pipeline", "plan-rules")
 def test_what_is_not_taken_and_why(of: PlanOutput, why: str) -> None:
     assert any(why in one for one in find_plan_problems(raise_plan_risks(of), spec(), design()))
 

@@ -53,6 +53,7 @@ def test_the_question_stands_above_its_options() -> None:
         "Review and approve?",
         "2 tasks.",
         "1. 🔴 auth",
+        "gate-post-planning, step 4a; 0 findings",
         "  1. approve: Approve (the default): Begin.",
         "  2. revise: Revise: Plan anew.",
         "type a number or a name; an empty line leaves the question, and the run waits",

@@ -93,6 +93,7 @@ def test_what_waits_says_what_is_asked_and_the_command_of_each_option() -> None:
         "  Review and approve?",
         "  2 tasks.",
         "  1. 🔴 auth",
+        "  gate-post-planning, step 4a; 0 findings",
         f"  proofstone approve {RUN} gate-post-planning approve",
         "    Approve (the default): Begin.",
         f'  proofstone approve {RUN} gate-post-planning revise --note "…"',

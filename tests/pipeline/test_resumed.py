@@ -42,6 +42,7 @@ def test_a_run_comes_by_every_kind_of_boundary(undisturbed: Undisturbed) -> None
 
 @pytest.mark.few(2, ci=4)
 @pytest.mark.parametrize("number", range(SAMPLE))
+@pytest.mark.seed("pipeline", "resume")
 def test_a_run_that_was_killed_goes_on_to_the_same_commit(stage: Stage, undisturbed: Undisturbed, number: int) -> None:
     """At boundaries that a seed draws, of all kinds alike."""
     drawn = random.Random(f"{SEED}:{number}")

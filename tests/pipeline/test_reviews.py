@@ -51,6 +51,7 @@ def heard(*said: PanelOutput | None, last: bool = False) -> ReviewRound:
         ((NOBODY,), ReviewGateDecision.REVISE, ReviewGateDecision.UNHEARD),
     ],
 )
+@pytest.mark.seed("pipeline", "review-gate")
 def test_what_follows_from_the_words(
     said: tuple[PanelOutput | None, ...], first: ReviewGateDecision, last: ReviewGateDecision
 ) -> None:

@@ -44,6 +44,7 @@ def commits(stage: Stage) -> list[str]:
     return stage.git("log", "--branches", "--format=%s").splitlines()
 
 
+@pytest.mark.seed("pipeline", "commit")
 def test_a_feature_becomes_one_commit_of_the_tree_that_passed(stage: Stage) -> None:
     before = stage.git("rev-parse", "HEAD")
     came = stage.run(knowledge("The cart counts things, not prices.", "Skip the slow tests."))
@@ -80,6 +81,7 @@ def asked_by_step(told: str) -> list[int]:
 
 
 @pytest.mark.ci
+@pytest.mark.seed("pipeline", "dispatch-count")
 def test_six_tasks_cost_the_dispatches_that_were_promised(stage: Stage) -> None:
     """26, and those of the plan gate."""
     names = [f"count{number}" for number in range(6)]
@@ -122,6 +124,7 @@ def test_documents_stand_in_the_layout_that_was_promised(stage: Stage) -> None:
     assert wanted <= there, wanted - there
 
 
+@pytest.mark.seed("gate", "verify-is-truth")
 def test_an_implementer_who_lies_is_caught(stage: Stage) -> None:
     came = stage.run(executor(body=LIE, attempt=1))
     assert came.outcome == "passed"
@@ -155,6 +158,7 @@ def test_a_review_that_asks_for_a_revision_gets_one(stage: Stage) -> None:
 
 
 @pytest.mark.ci
+@pytest.mark.seed("pipeline", "security-blocker")
 def test_a_security_blocker_halts_it(stage: Stage) -> None:
     grave = finding("It leaks", "blocker", "security")
     came = stage.run(reviewer("security", "code", grave, verdict="blocker"))
@@ -164,6 +168,7 @@ def test_a_security_blocker_halts_it(stage: Stage) -> None:
 
 
 @pytest.mark.ci
+@pytest.mark.seed("pipeline", "dissent")
 def test_two_approvals_are_enough_and_dissent_is_kept(stage: Stage) -> None:
     came = stage.run(reviewer("architecture", "code", finding("It is long"), verdict="needs_revision"))
     assert came.outcome == "passed"
@@ -177,6 +182,7 @@ def test_a_reviewer_who_never_answers_keeps_the_gate_shut(stage: Stage) -> None:
     assert came.report.commit is None
 
 
+@pytest.mark.seed("pipeline", "research-four")
 def test_too_little_research_is_an_error(stage: Stage) -> None:
     came = stage.run(*(failing("researcher", focus=focus) for focus in ("architecture", "impact", "patterns")))
     assert (came.exit, came.outcome) == (1, "failed")
@@ -206,6 +212,7 @@ def test_half_of_the_research_is_enough(stage: Stage) -> None:
     assert "readiness-secrets" in stage.checks(came.report.run_id, "final")
 
 
+@pytest.mark.seed("pipeline", "pushback-spec")
 def test_a_grave_concern_waits_for_a_person_unless_told_otherwise(stage: Stage) -> None:
     grave = {"severity": "blocker", "concern": "There is no cart in this shop."}
     came = stage.run(specifier(grave))
@@ -213,6 +220,7 @@ def test_a_grave_concern_waits_for_a_person_unless_told_otherwise(stage: Stage) 
     assert stage.run(specifier(grave), args=("--proceed-on-pushback",)).outcome == "passed"
 
 
+@pytest.mark.seed("pipeline", "approval-survives")
 def test_interactively_it_waits_at_its_gates_and_survives_that(stage: Stage) -> None:
     waiting = stage.run(args=("--mode", "interactive"))
     assert (waiting.exit, waiting.outcome) == (3, "needs_human")
@@ -326,6 +334,7 @@ def test_a_plan_that_leaves_its_lane_goes_the_long_way(stage: Stage) -> None:
     assert len([id for id in stage.dispatches(came.report.run_id) if "researcher" in id]) == 4
 
 
+@pytest.mark.seed("pipeline", "git-hygiene")
 def test_what_is_not_committed_stops_it_before_anything_is_begun(stage: Stage) -> None:
     (stage.root / "shop/cart.py").write_text("changed = True\n")
     came = stage.run()

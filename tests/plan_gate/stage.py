@@ -14,8 +14,7 @@ from proofstone.agents.models import ToolResult
 from proofstone.plan_gate.models import PlanReport
 from proofstone.plan_gate.rules.report import render_report
 from tests.gate.site import FILES, plan, task
-from tests.staging import DONE, Entry, Staged
-from tests.workshop import Workshop
+from tests.staging import DONE, CommandResult, Entry, Staged, set_up_repository
 
 PLAN = plan(task("One"), task("Two"), task("Three"))
 """Code has nothing against it, and a small team is enough for it."""
@@ -125,19 +124,15 @@ def script(*entries: Entry) -> list[Entry]:
 
 
 @dataclass(frozen=True)
-class Verified:
+class PlanGateResult(CommandResult):
     """What one `proofstone verify-plan --json` gave."""
 
-    exit: int
-    stdout: str
-    stderr: str
     folder: Path
     """Its path is masked."""
 
     @cached_property
     def report(self) -> PlanReport:
-        assert self.stdout, f"exit {self.exit}, no document:\n{self.stderr}"
-        return PlanReport.model_validate_json(self.stdout)
+        return PlanReport.model_validate_json(self.document)
 
     @property
     def run_id(self) -> str:
@@ -178,10 +173,7 @@ def masked(text: str, folder: Path) -> str:
 class Stage(Staged):
     @classmethod
     def set_up(cls, folder: Path, files: Mapping[str, str | bytes] = FILES, settings: str = "") -> Stage:
-        folder.mkdir(exist_ok=True)
-        workshop = Workshop.apart(folder)
-        own = {"proofstone.toml": settings} if settings else {}
-        return cls(workshop, workshop.repo({**files, **own, "PLAN.md": PLAN, "LARGE.md": LARGE}))
+        return cls(*set_up_repository(folder, files, settings, PLAN=PLAN, LARGE=LARGE))
 
     def write(self, name: str, text: str) -> None:
         (self.root / name).write_text(text, encoding="utf-8")
@@ -192,18 +184,18 @@ class Stage(Staged):
         *args: str,
         plan: str = "PLAN.md",
         env: Mapping[str, str] | None = None,
-    ) -> Verified:
-        return self._verified(plan, "--backend", self.cast(entries), *args, env=env)
+    ) -> PlanGateResult:
+        return self._verify(plan, "--backend", self.cast(entries), *args, env=env)
 
-    def by_rules(self, plan: str, *args: str) -> Verified:
-        return self._verified(plan, *args)
+    def by_rules(self, plan: str, *args: str) -> PlanGateResult:
+        return self._verify(plan, *args)
 
-    def resume(self, run: str, *args: str, env: Mapping[str, str] | None = None) -> Verified:
-        return self._verified("--resume", run, *args, env=env)
+    def resume(self, run: str, *args: str, env: Mapping[str, str] | None = None) -> PlanGateResult:
+        return self._verify("--resume", run, *args, env=env)
 
-    def _verified(self, *args: str, env: Mapping[str, str] | None = None) -> Verified:
+    def _verify(self, *args: str, env: Mapping[str, str] | None = None) -> PlanGateResult:
         done = self.proofstone("verify-plan", *args, "--json", "--quiet", env=env)
-        return Verified(done.returncode, done.stdout, done.stderr, self.workshop.folder)
+        return PlanGateResult(done.returncode, done.stdout, done.stderr, self.workshop.folder)
 
     def results(self, run_id: str, mode: str, iteration: int = 1) -> list[ToolResult]:
         """What a researcher was answered by its tools: it stands in the conversation that the agent sees."""

@@ -147,11 +147,13 @@ def entering(
     return NewChallenge(brought, origin, tuple(map(look, evidence)), line=line, is_final=final)
 
 
-def challenges(*drafts: ChallengeDraft | PlanSeverity, withdraws: tuple[str, ...] = ()) -> ChallengesOutput:
+def challenges(
+    *drafts: ChallengeDraft | PlanSeverity, withdraws: tuple[str, ...] = (), evidence: tuple[str, ...] = ()
+) -> ChallengesOutput:
     return ChallengesOutput(
         completion=DONE,
         challenges=tuple(draft(one) if isinstance(one, PlanSeverity) else one for one in drafts),
-        withdrawals=tuple(Withdrawal(challenge=id, why="it was a misreading") for id in withdraws),
+        withdrawals=tuple(Withdrawal(challenge=id, why="it was a misreading", evidence=evidence) for id in withdraws),
     )
 
 
@@ -239,8 +241,12 @@ def unresolving(*ids: str) -> tuple[ChallengeRuling, ...]:
     return tuple(ruling(id, ChallengeStatus.UNRESOLVED) for id in ids)
 
 
+CONTRADICTS_CONTEXT = DirectiveReason.NEW_BLOCKING_CONTRADICTS_CONTEXT
+
+
 def directive(kind: DirectiveKind, reason: DirectiveReason | None = None) -> Directive:
-    return Directive(kind=kind, reason=reason, text="the store")
+    named = {"challenge": "C1", "contradicts": "S1"} if reason is CONTRADICTS_CONTEXT else {}
+    return Directive(kind=kind, reason=reason, text="the store", **named)
 
 
 def raising(mode: ResearchMode | None = ResearchMode.RESOLVE, tool: str = "Read", by: int = 2) -> Directive:

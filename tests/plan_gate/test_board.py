@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.agents.roles.models.plan_gate import ChallengeRuling
+from proofstone.agents.roles.models.plan_gate import ChallengeRuling, Withdrawal
 from proofstone.agents.roles.models.plan_gate_records import (
     ChallengeConfidence,
     ChallengeOrigin,
@@ -61,6 +61,7 @@ def told(board: ChallengeBoard, kind: PlanEventKind) -> list[str]:
 # Coming in.
 
 
+@pytest.mark.seed("plan-gate", "challenge-ids")
 def test_ids_are_given_in_the_order_in_which_challenges_came_whatever_becomes_of_them() -> None:
     board = board_of(entering(MINOR), entering(BLOCKING, GONE), entering(BLOCKING), most=1)
     assert board.admit([entering(SIGNIFICANT)], 1) == ["C4"]
@@ -97,6 +98,7 @@ RANKED: list[tuple[list[tuple[PlanSeverity, ChallengeConfidence]], int, list[str
 
 
 @pytest.mark.parametrize(("brought", "most", "taken"), RANKED)
+@pytest.mark.seed("plan-gate", "excess-tagged")
 def test_beyond_a_cap_the_gravest_then_the_surest_then_the_first_are_taken(
     brought: list[tuple[PlanSeverity, ChallengeConfidence]], most: int, taken: list[str]
 ) -> None:
@@ -110,6 +112,7 @@ def test_beyond_a_cap_the_gravest_then_the_surest_then_the_first_are_taken(
 
 @pytest.mark.parametrize("there", PlanSeverity)
 @pytest.mark.parametrize("newcomer", PlanSeverity)
+@pytest.mark.seed("plan-gate", "cap-eight")
 def test_when_eight_are_active_only_a_graver_one_comes_in(there: PlanSeverity, newcomer: PlanSeverity) -> None:
     board = board_of(*[there] * 8)
     board.admit([entering(newcomer)], 5)
@@ -401,7 +404,8 @@ def test_whoever_brought_an_open_challenge_can_take_it_back(id: str, by: Challen
     )
     board.rule(ruling("C3"), SHOWN)
     board.settled_count = 0
-    board.withdraw(id, "it was a misreading", by)
+    withdrawal = Withdrawal(challenge=id, why="it was a misreading", evidence=("U2",))
+    board.withdraw(withdrawal, by, SHOWN)
     if allowed:
         one = board.challenges[id]
         assert (one.status, one.resolution, board.settled_count) == (WITHDRAWN, "it was a misreading", 1)

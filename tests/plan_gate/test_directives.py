@@ -7,7 +7,12 @@ from dataclasses import replace
 import pytest
 
 from proofstone.agents.roles.models.plan_gate import Directive, DirectiveKind, DirectiveReason, ResearchMode
-from proofstone.agents.roles.models.plan_gate_records import ChallengeOrigin, ChallengeStatus, UnknownResolution
+from proofstone.agents.roles.models.plan_gate_records import (
+    ChallengeOrigin,
+    ChallengeStatus,
+    SurfacedImpact,
+    UnknownResolution,
+)
 from proofstone.agents.rules.tool_budgets import BudgetKind
 from proofstone.plan_gate.models import PlanEventKind
 from proofstone.plan_gate.rules.decision import (
@@ -31,6 +36,7 @@ from tests.plan_gate.talk import (
     raising,
     resolved,
     resolving,
+    ruling,
     subject,
     surfaced,
     synthesis,
@@ -41,30 +47,32 @@ from tests.plan_gate.talk import (
 UNRESOLVED = ChallengeStatus.UNRESOLVED
 
 
+PAIR = frozenset({("C1", "S1")})
 NOTHING = DirectiveContext(
     is_last=False,
     has_only_minor=False,
-    has_new_blocking=False,
-    has_surfaced=False,
+    contradictions=frozenset(),
     has_answer=False,
     has_resolved_unknown=False,
     has_unresolved=False,
 )
-EVERYTHING = replace(
-    NOTHING, has_new_blocking=True, has_surfaced=True, has_answer=True, has_resolved_unknown=True, has_unresolved=True
-)
+EVERYTHING = replace(NOTHING, contradictions=PAIR, has_answer=True, has_resolved_unknown=True, has_unresolved=True)
 SWEEP, PROBE = DirectiveKind.RE_SWEEP, DirectiveKind.RE_PROBE
 CONTRADICTS, SCOPE = DirectiveReason.NEW_BLOCKING_CONTRADICTS_CONTEXT, DirectiveReason.RESPONSE_CHANGES_SCOPE
 CHAIN, CASCADE = DirectiveReason.NEW_DEPENDENCY_CHAIN, DirectiveReason.CASCADE_NOT_EXPLORED
 GRANTED = [
-    (SWEEP, CONTRADICTS, replace(NOTHING, has_new_blocking=True, has_surfaced=True)),
+    (SWEEP, CONTRADICTS, replace(NOTHING, contradictions=PAIR)),
     (SWEEP, SCOPE, replace(NOTHING, has_answer=True)),
     (PROBE, CHAIN, replace(NOTHING, has_resolved_unknown=True)),
     (PROBE, CASCADE, replace(NOTHING, has_unresolved=True)),
 ]
 REFUSED = [
-    (SWEEP, CONTRADICTS, replace(EVERYTHING, has_new_blocking=False), "no BLOCKING challenge came in"),
-    (SWEEP, CONTRADICTS, replace(EVERYTHING, has_surfaced=False), "no BLOCKING challenge came in"),
+    (
+        SWEEP,
+        CONTRADICTS,
+        replace(EVERYTHING, contradictions=frozenset({("C1", "S2")})),
+        "it names no BLOCKING challenge",
+    ),
     (SWEEP, SCOPE, replace(EVERYTHING, has_answer=False), "the person has answered nothing"),
     (PROBE, CHAIN, replace(EVERYTHING, has_resolved_unknown=False), "no unknown was resolved"),
     (PROBE, CASCADE, replace(EVERYTHING, has_unresolved=False), "no challenge is UNRESOLVED"),
@@ -78,11 +86,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("kind", "reason", "it"), GRANTED)
+@pytest.mark.seed("plan-gate", "resweep-conditions")
 def test_each_condition_alone_is_enough(kind: DirectiveKind, reason: DirectiveReason, it: DirectiveContext) -> None:
     assert explain_refused_directive(directive(kind, reason), it) == ""
 
 
 @pytest.mark.parametrize(("kind", "reason", "it", "why"), REFUSED)
+@pytest.mark.seed("plan-gate", "resweep-conditions")
 def test_without_its_condition_nothing_else_helps(
     kind: DirectiveKind, reason: DirectiveReason | None, it: DirectiveContext, why: str
 ) -> None:
@@ -90,15 +100,15 @@ def test_without_its_condition_nothing_else_helps(
 
 
 @pytest.mark.parametrize(("kind", "reason"), DIRECTIVE_CONDITIONS)
+@pytest.mark.seed("plan-gate", "resweep-not")
 def test_nothing_is_done_again_in_the_last_iteration_or_for_minor_challenges(
     kind: DirectiveKind, reason: DirectiveReason
 ) -> None:
     again = directive(kind, reason)
     assert explain_refused_directive(again, EVERYTHING) == ""
     assert explain_refused_directive(again, replace(EVERYTHING, is_last=True)) == "this is the last iteration"
-    assert (
-        explain_refused_directive(again, replace(EVERYTHING, has_only_minor=True)) == "only MINOR challenges are left"
-    )
+    refusal = "" if reason is SCOPE else "only MINOR challenges are left"
+    assert explain_refused_directive(again, replace(EVERYTHING, has_only_minor=True)) == refusal
 
 
 def test_every_reason_has_a_condition() -> None:
@@ -201,6 +211,32 @@ def test_an_answer_of_the_person_may_have_the_sweep_done_again_in_the_iteration_
     assert [name for name in talk.asked if name.startswith("surface")] == ["surface 1", "surface 3"]
 
 
+def test_an_answer_that_settles_the_last_challenge_may_have_the_sweep_done_again() -> None:
+    script: Script = {
+        "challenger 1": challenges(BLOCKING),
+        "synthesis 1": synthesis(*unresolving("C1")),
+        "person 1": {"C1": "only for the shop in Bern"},
+        "synthesis 2": synthesis(
+            ruling("C1", ChallengeStatus.RESOLVED, "person"), directives=(directive(SWEEP, SCOPE),)
+        ),
+    }
+    talk = follow(subject(), script)
+    assert [name for name in talk.asked if name.startswith("surface")] == ["surface 1", "surface 3"]
+    assert [state.convergence.status.value for state in talk.states] == ["BLOCKED", "CONTINUE", "CONVERGED"]
+
+
+@pytest.mark.seed("plan-gate", "re-sweep-names-contradiction")
+def test_a_sweep_for_a_contradiction_names_what_contradicts_what() -> None:
+    against = SurfacedImpact.CONTRADICTS_PLAN
+    for found in (context(impact=against), context()):
+        script: Script = {
+            "challenger 1": challenges(BLOCKING),
+            "surface 1": surfaced(found),
+            "synthesis 1": synthesis(directives=(directive(SWEEP, CONTRADICTS),)),
+        }
+        assert ("surface 2" in follow(subject(), script).asked) == (found.impact is not against)
+
+
 def test_nothing_is_done_again_in_the_last_iteration_though_the_person_has_answered() -> None:
     script: Script = {
         "challenger 1": challenges(BLOCKING),
@@ -223,13 +259,14 @@ def test_nothing_is_done_again_for_minor_challenges() -> None:
     assert "only MINOR challenges are left" in talk.events(PlanEventKind.REFUSED)[0]
 
 
-def test_a_raised_budget_is_seen_by_whoever_it_is_for_and_stays() -> None:
+@pytest.mark.seed("plan-gate", "budget-raise", "raised-budget-one-iteration")
+def test_a_raised_budget_is_seen_by_whoever_it_is_for_and_holds_for_one_iteration() -> None:
     script: Script = {
         **ONE_OPEN,
         "synthesis 1": synthesis(directives=(raising(ResearchMode.RESOLVE, "web_search", 2),)),
     }
     talk = follow(subject(), script)
-    for name, limit in (("resolve 1", 3), ("resolve 2", 5), ("resolve 3", 5)):
+    for name, limit in (("resolve 1", 3), ("resolve 2", 5), ("resolve 3", 3)):
         need = talk.need(name)
         assert isinstance(need, AskPlanResearch)
         assert need.snapshot.budget.limit(ResearchMode.RESOLVE, BudgetKind.WEB_SEARCH) == limit

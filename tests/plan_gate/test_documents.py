@@ -247,6 +247,7 @@ states = st.builds(
 
 
 @given(challenges | unknowns | surfaced | risks | states)
+@pytest.mark.seed("plan-gate", "challenge-schema")
 def test_every_record_reads_back_as_it_was(record: PlanRecord) -> None:
     assert read_record(write_yaml(record), "a.yaml") == record
     assert read_record(write_json(record), "a.json") == record
@@ -254,6 +255,7 @@ def test_every_record_reads_back_as_it_was(record: PlanRecord) -> None:
 
 
 @pytest.mark.parametrize("key", FIELDS)
+@pytest.mark.seed("plan-gate", "challenge-schema")
 def test_a_document_names_its_record_and_has_the_fields_of_the_protocol_in_order(key: str) -> None:
     lines = write_yaml(EACH[key]).splitlines()
     assert lines[0] == f"{key}:"

@@ -184,6 +184,7 @@ def test_how_it_ends(script: Script, states: list[ConvergenceStatus], verdict: P
     assert talk.asked[-1] == f"audit {len(states)}"
 
 
+@pytest.mark.seed("plan-gate", "forced-exit")
 def test_a_plan_whose_blocking_challenge_nobody_settles_is_to_be_thought_over_after_three_iterations() -> None:
     """The person is asked twice and answers, and it is not enough."""
     script: Script = {
@@ -202,6 +203,7 @@ def test_a_plan_whose_blocking_challenge_nobody_settles_is_to_be_thought_over_af
 # The person.
 
 
+@pytest.mark.seed("plan-gate", "blocked-pause")
 def test_a_question_waits_and_its_answer_starts_the_next_iteration() -> None:
     asked = QuestionDraft(challenge="C1", question="Is it empty?", options=("yes", "no"))
     script: Script = {
@@ -282,6 +284,7 @@ def test_the_closing_audit_is_told_the_verdict_and_shown_beside_it() -> None:
     assert talk.states[-1].quality_score == 7
 
 
+@pytest.mark.seed("plan-gate", "iteration-state")
 def test_a_score_stands_in_the_state_of_the_last_iteration_only() -> None:
     scored = synthesis(scores=(score(Dimension.RISK, 7),))
     script: Script = {
@@ -376,6 +379,7 @@ def test_what_the_person_has_said_beforehand_settles_nothing_by_itself_where_oth
 # The record.
 
 
+@pytest.mark.seed("plan-gate", "iteration-state")
 def test_the_state_of_an_iteration_is_that_of_its_end() -> None:
     script: Script = {
         "challenger 1": challenges(BLOCKING, SIGNIFICANT),

@@ -80,6 +80,7 @@ def test_later_a_challenger_adds_at_most_three() -> None:
     assert talk.challenges["C2"].iteration_introduced == 2
 
 
+@pytest.mark.seed("plan-gate", "cap-two")
 def test_what_is_surfaced_and_probed_adds_two_together_ranked_by_severity() -> None:
     script: Script = {
         "surface 1": surfaced(*(context(challenge=draft(one)) for one in (MINOR, SIGNIFICANT, SIGNIFICANT))),
@@ -95,6 +96,7 @@ def test_what_is_surfaced_and_probed_adds_two_together_ranked_by_severity() -> N
     assert [one.generates_challenge for one in progress.risks] == ["C4", "C5"]
 
 
+@pytest.mark.seed("plan-gate", "cap-eight")
 def test_at_most_eight_are_active_and_one_that_blocks_takes_the_place_of_the_weakest() -> None:
     script: Script = {
         "challenger 1": challenges(*[SIGNIFICANT] * 4, MINOR),
@@ -117,7 +119,8 @@ def test_a_blocking_one_that_was_put_off_comes_in_with_the_next_iteration() -> N
 
 def test_a_blocking_one_that_stays_put_off_keeps_the_plan_from_proceeding() -> None:
     """Three that block come in at the last moment, one too many, and the others are settled."""
-    sweep = (directive(DirectiveKind.RE_SWEEP, DirectiveReason.NEW_BLOCKING_CONTRADICTS_CONTEXT),)
+    contradiction = directive(DirectiveKind.RE_SWEEP, DirectiveReason.NEW_BLOCKING_CONTRADICTS_CONTEXT)
+    sweep = (contradiction.model_copy(update={"challenge": "C2"}),)
     script: Script = {
         "challenger 1": challenges(SIGNIFICANT),
         "surface 1": surfaced(context()),
@@ -176,6 +179,7 @@ FROM_FINDINGS = [
 
 
 @pytest.mark.parametrize(("who", "found", "expected"), FROM_FINDINGS)
+@pytest.mark.seed("plan-gate", "surfaced-probed")
 def test_what_contradicts_the_plan_and_a_grave_risk_are_challenges_by_themselves(
     who: str, found: FrozenModel, expected: list[tuple[ChallengeOrigin, PlanSeverity]]
 ) -> None:
@@ -235,6 +239,7 @@ def test_a_claim_that_holds_or_cannot_be_looked_up_is_held_against_nobody() -> N
     assert talk.statuses == {"C1": "DEFERRED", "C2": "DEFERRED"}
 
 
+@pytest.mark.seed("plan-gate", "unknowns")
 def test_an_unknown_about_no_challenge_is_left_out() -> None:
     script: Script = {"challenger 1": challenges(SIGNIFICANT), "resolve 1": resolved(unknown("C9"), unknown("C1"))}
     talk = follow(subject(), script)
@@ -298,6 +303,7 @@ EVIDENCE = [
 
 
 @pytest.mark.parametrize("case", EVIDENCE, ids=[case.name for case in EVIDENCE])
+@pytest.mark.seed("plan-gate", "resolution-evidence")
 def test_what_may_settle_a_challenge(case: Case) -> None:
     script: Script = {
         "challenger 1": challenges(case.severity, SIGNIFICANT),
@@ -310,6 +316,7 @@ def test_what_may_settle_a_challenge(case: Case) -> None:
     assert bool(talk.events(PlanEventKind.REFUSED)) != case.settled
 
 
+@pytest.mark.seed("plan-gate", "resolution-evidence")
 def test_what_a_challenge_came_of_cannot_settle_it() -> None:
     script: Script = {
         "surface 1": surfaced(context(HERE, impact=CONFIRMS, challenge=draft(BLOCKING))),
@@ -331,13 +338,28 @@ def test_challengers_can_withdraw_what_is_theirs() -> None:
     script: Script = {
         "challenger 1": challenges(SIGNIFICANT),
         "domain-expert 1": challenges(BLOCKING),
-        "challenger 2": challenges(withdraws=("C1", "C2", "C9")),
+        "resolve 1": resolved(unknown("C1", HERE, resolution=UnknownResolution.REFUTED)),
+        "challenger 2": challenges(withdraws=("C1", "C2", "C9"), evidence=("U1",)),
     }
     talk = follow(subject(team=SCALED), script)
     assert [one.status for one in talk.seen("resolve 2").values()] == [WITHDRAWN, OPEN]
     assert len(talk.events(PlanEventKind.REFUSED)) == 2
 
 
+@pytest.mark.seed("plan-gate", "withdrawn-needs-evidence")
+def test_a_challenger_withdraws_nothing_without_the_evidence_that_a_ruling_needs() -> None:
+    script: Script = {
+        "challenger 1": challenges(SIGNIFICANT, MINOR),
+        "challenger 2": challenges(withdraws=("C1", "C2")),
+    }
+    talk = follow(subject(), script)
+    assert [one.status for one in talk.seen("resolve 2").values()] == [OPEN, WITHDRAWN]
+    assert talk.events(PlanEventKind.REFUSED)[0].startswith(
+        "challenger cannot withdraw C1: a SIGNIFICANT challenge is settled by evidence against it"
+    )
+
+
+@pytest.mark.seed("plan-gate", "deferred-minor")
 def test_what_is_minor_and_open_at_the_end_is_deferred_and_does_not_keep_it_going() -> None:
     talk = follow(subject(), {"challenger 1": challenges(*[MINOR] * 5)})
     assert set(talk.statuses.values()) == {"DEFERRED"}
@@ -363,6 +385,7 @@ def test_the_first_iteration_cannot_degrade() -> None:
 
 
 @pytest.mark.parametrize(("settled", "degraded"), [((), True), (("C1",), False), (("C1", "C2"), False)])
+@pytest.mark.seed("plan-gate", "degradation")
 def test_an_iteration_that_creates_more_than_it_settles_is_a_degradation(
     settled: tuple[str, ...], degraded: bool
 ) -> None:
@@ -372,6 +395,7 @@ def test_an_iteration_that_creates_more_than_it_settles_is_a_degradation(
     assert ("challenger 3" in talk.asked) != degraded
 
 
+@pytest.mark.seed("plan-gate", "degradation")
 def test_after_a_degradation_nothing_is_added() -> None:
     again = (directive(DirectiveKind.RE_PROBE, DirectiveReason.CASCADE_NOT_EXPLORED),)
     script: Script = {

@@ -37,6 +37,7 @@ WHOLE_STEP = "1. Write `a.py`\n   Verify: `make check`\n   Done when: `a.py` is 
         ('<task type="checkpoint:human-verify"><what-built>It</what-built></task>', THIN, "no step"),
     ],
 )  # fmt: skip
+@pytest.mark.seed("plan-gate", "plan-quality")
 def test_quality_by_rule_and_why(text: str, found: PlanQuality, why: str) -> None:
     said, reason = rate_quality(outline_plan(text, "PLAN.md"))
     assert (said, why in reason) == (found, True), reason

@@ -151,6 +151,7 @@ def test_both_scores_are_shown_where_they_are_two_apart() -> None:
     assert "| risk | 0.20 | 6; the challenger gives 3 | no way back is named |" in rows
 
 
+@pytest.mark.seed("plan-gate", "debt-warning")
 def test_the_debt_warning_lists_everything_deferred() -> None:
     challenges = (
         *(challenge(f"C{number}", MINOR, ChallengeStatus.DEFERRED) for number in (1, 2, 3, 4)),
@@ -163,6 +164,7 @@ def test_the_debt_warning_lists_everything_deferred() -> None:
     assert "Technical Debt Warning" not in render_report(report(challenges=challenges))
 
 
+@pytest.mark.seed("plan-gate", "forced-exit")
 def test_a_plan_to_be_rethought_has_its_history() -> None:
     lines = section(render_report(reports.rethink()), "Iteration history")
     assert lines[:8] == [

@@ -12,8 +12,8 @@ import pytest
 
 from tests.plan_gate.scenes import GREPS, PAUSED, SCENES
 from tests.plan_gate.stage import (
+    PlanGateResult,
     Stage,
-    Verified,
     challenge,
     challenger,
     file,
@@ -58,7 +58,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Verified, Counter[str]]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[PlanGateResult, Counter[str]]:
     stage = Stage.set_up(tmp_path_factory.mktemp("undisturbed") / "stage")
     came = stage.verify(ENTRIES)
     assert came.exit == 0, came.stderr
@@ -75,7 +75,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Verified, Cou
     ],
 )
 def test_a_run_that_was_killed_goes_on_to_the_same_report_and_asks_nothing_twice(
-    stage: Stage, undisturbed: tuple[Verified, Counter[str]], point: str, count: int
+    stage: Stage, undisturbed: tuple[PlanGateResult, Counter[str]], point: str, count: int
 ) -> None:
     expected, said = undisturbed
     killed = stage.verify(ENTRIES, env={"PROOFSTONE_FAULT": f"{point}:{count}"})

@@ -13,8 +13,8 @@ from tests.agents.web.site import Reply, running_site
 from tests.plan_gate.reports import GOLDEN, matches_golden
 from tests.plan_gate.scenes import DECISIONS, FAILURES, GREPS, SCENES
 from tests.plan_gate.stage import (
+    PlanGateResult,
     Stage,
-    Verified,
     challenge,
     challenger,
     researcher,
@@ -26,7 +26,7 @@ from tests.plan_gate.stage import (
 )
 from tests.plan_gate.test_rules_alone import PLANS
 
-Play = Callable[[str], list[Verified]]
+Play = Callable[[str], list[PlanGateResult]]
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +37,9 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
 @pytest.fixture(scope="module")
 def play(stage: Stage) -> Play:
     """What came of a scene, each time that it ended or paused; it is played once."""
-    played: dict[str, list[Verified]] = {}
+    played: dict[str, list[PlanGateResult]] = {}
 
-    def play(name: str) -> list[Verified]:
+    def play(name: str) -> list[PlanGateResult]:
         if name not in played:
             scene = SCENES[name]
             came = [stage.verify(scene.entries, plan=scene.plan)]
@@ -72,6 +72,7 @@ def test_every_page_belongs_to_a_scene() -> None:
     assert {path.stem for path in GOLDEN.iterdir()} == {*SCENES, *PLANS}
 
 
+@pytest.mark.seed("plan-gate", "convergence-table")
 def test_every_row_of_the_table_is_reached(play: Play) -> None:
     told = [play(name)[-1].report.reason for name in DECISIONS]
     ends = {row.when for row in DECISION_TABLE if row.verdict is not None or row.status == "BLOCKED"}
@@ -84,6 +85,7 @@ def test_every_row_of_the_table_is_reached(play: Play) -> None:
 # A pause, and what the person says.
 
 
+@pytest.mark.seed("plan-gate", "blocked-pause")
 def test_a_pause_says_what_is_asked_and_how_to_answer(play: Play) -> None:
     (paused,) = play("blocked")
     (question,) = paused.report.questions
@@ -132,6 +134,7 @@ def test_an_answer_that_is_given_beforehand_is_used_when_it_is_asked_for(stage: 
 # Guards.
 
 
+@pytest.mark.seed("plan-gate", "excess-tagged")
 def test_overflow_puts_off_what_there_is_no_room_for_and_a_graver_one_displaces_the_weakest(play: Play) -> None:
     (came,) = play("overflow")
     assert came.statuses["C6"] == "DEFERRED_SURFACED", "the challenger brought six"
@@ -153,6 +156,7 @@ def test_after_a_degradation_nobody_may_add_a_challenge(stage: Stage, play: Play
     assert ("challenger", 2) in asked and ("challenger", 3) not in asked
 
 
+@pytest.mark.seed("plan-gate", "debt-warning")
 def test_what_was_put_off_is_a_debt_that_is_warned_of(play: Play) -> None:
     (came,) = play("debt")
     assert came.report.debt_warning and set(came.statuses.values()) == {"DEFERRED"}
@@ -171,6 +175,7 @@ def test_the_whole_team_is_asked_once_and_all_of_it(stage: Stage, play: Play) ->
 # Tools.
 
 
+@pytest.mark.seed("plan-gate", "tool-budgets")
 def test_a_call_beyond_its_budget_is_refused_in_the_conversation_that_the_agent_sees(stage: Stage, play: Play) -> None:
     (came,) = play("over-budget")
     for mode, limit, calls in (("resolve", 5, 7), ("probe", 4, 5)):
@@ -180,6 +185,7 @@ def test_a_call_beyond_its_budget_is_refused_in_the_conversation_that_the_agent_
     assert len(came.events("budget")) == 3
 
 
+@pytest.mark.seed("plan-gate", "budget-raise")
 def test_a_budget_is_raised_by_a_directive_and_for_the_next_iteration(stage: Stage, play: Play) -> None:
     (came,) = play("budget-raised")
     carried_out = [
@@ -196,6 +202,7 @@ SEARCH = [
 ]
 
 
+@pytest.mark.seed("plan-gate", "web-search")
 def test_the_web_is_searched_for_what_it_may_be_and_for_nothing_else(stage: Stage) -> None:
     url = "https://docs.example/sum"
     seen = {"kind": "web", "url": url, "text": "sum adds numbers"}

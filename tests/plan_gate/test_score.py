@@ -51,6 +51,7 @@ def test_nothing_scored_is_no_score() -> None:
 
 
 @pytest.mark.parametrize(("second", "disputed"), [(7, False), (8, False), (6, False), (9, True), (5, True)])
+@pytest.mark.seed("plan-gate", "binary-counts")
 def test_what_the_audit_gives_is_shown_and_does_not_count(second: int, disputed: bool) -> None:
     quality = compute_score([score(APPROACH, 7), score(RISK, 7)], [score(APPROACH, second), score(UNKNOWNS, 1)])
     assert quality is not None

@@ -26,6 +26,7 @@ MOST = Complexity(steps=3, domains=3, integrations=4, compliance=2, unknowns=3, 
         (THIN, MOST, 9, BASE, "the plan is THIN: there is too little of it for more eyes"),
     ],
 )
+@pytest.mark.seed("plan-gate", "plan-quality")
 def test_complexity_or_many_unknowns_scale_a_team_unless_the_plan_is_thin(
     quality: PlanQuality, complexity: Complexity, unknowns: int, mode: TeamMode, why: str
 ) -> None:

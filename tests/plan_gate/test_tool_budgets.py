@@ -39,11 +39,13 @@ EVERY = [(mode, kind) for mode in ResearchMode for kind in BudgetKind]
 
 
 @pytest.mark.parametrize(("mode", "kind"), EVERY)
+@pytest.mark.seed("plan-gate", "tool-budgets")
 def test_each_mode_has_what_the_protocol_gives_it(mode: ResearchMode, kind: BudgetKind) -> None:
     assert ToolBudget().limit(mode, kind) == TABLE[mode][kind]
 
 
 @pytest.mark.parametrize("kind", list(BudgetKind))
+@pytest.mark.seed("plan-gate", "combined-budget")
 def test_all_modes_together_have_what_the_protocol_gives_them(kind: BudgetKind) -> None:
     assert ToolBudget().combined_limit(kind) == TOTALS[kind] == sum(TABLE[mode][kind] for mode in ResearchMode)
 
@@ -129,6 +131,7 @@ MAY = {
 
 
 @pytest.mark.parametrize(("mode", "reason"), REASONS)
+@pytest.mark.seed("plan-gate", "web-search")
 def test_the_web_is_searched_only_for_what_the_protocol_allows(mode: ResearchMode, reason: str) -> None:
     assert (explain_search_refusal(mode, reason) == "") is ((mode, reason) in MAY)
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from proofstone.errors import InputError
-from proofstone.prove.catalogue import load_catalogue, select_tricks
+from proofstone.prove.axes import find_unknown_names, load_axes
+from proofstone.prove.catalogue import CATALOGUE_FOLDER, load_catalogue, select_tricks
+from proofstone.prove.compose import load_whole_catalogue
 from tests.prove.conftest import catalogue, trick
 
 
@@ -31,7 +33,7 @@ def test_tricks_and_projects_of_several_files_are_merged(tmp_path: Path) -> None
         (trick("one").replace("[trick.honest]\nrepair = true", ""), "own.toml: trick 'one': honest: Field required"),
         (trick("one", honest=""), "own.toml: trick 'one': honest: does nothing: add `repair = true` or files"),
         (trick("one", ""), "own.toml: trick 'one': cheat: does nothing"),
-        (trick("one", rules=()), "own.toml: trick 'one': rules: "),
+        (trick("one", rules=()), "own.toml: trick 'one': layer, rules: say which layer must stop the trick"),
         (trick("one", family="other"), "own.toml: trick 'one': family: 'other' is not the name of the file"),
         (trick("one", more="colour = 1"), "own.toml: trick 'one': colour: Extra inputs are not permitted"),
         (trick("one").replace('"shell"', '"shel"'), "own.toml: trick 'one': project: there is no project 'shel'"),
@@ -100,3 +102,51 @@ def test_the_twins_word_comes_before_the_tricks_and_that_before_the_projects(tmp
     assert (cheat.declared, twin.declared) == (("double.sh",), ())
     assert cheat.must_pass == twin.must_pass == ("t",)
     assert (cheat.accept, twin.accept) == (None, "meant to be so")
+
+
+FAKE = """
+[[fakes]]
+name = "table"
+class = "inputs"
+kind = "answer"
+subjects = ["sum"]
+body = "return plain()"
+[classes]
+inputs = "the answer"
+[kinds.answer]
+name = "settle"
+params = "plain"
+neutral = "plain()"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (FAKE, "composed: places: Field required"),
+        (FAKE + "[colours]\nred = 1\n", "composed/axes.toml: colours: unknown table; expected one of "),
+        ("[[fakes", "composed/axes.toml: "),
+        (FAKE + "[[sources]]\nplace = 1\n", "composed: sources.0.about: Field required"),
+    ],
+)
+def test_what_is_wrong_with_the_axes_is_said_with_its_place(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "composed").mkdir()
+    (tmp_path / "composed" / "axes.toml").write_text(text)
+    with pytest.raises(InputError) as raised:
+        load_axes(tmp_path / "composed")
+    assert told in raised.value.message
+
+
+def test_a_name_that_no_axis_has_is_said_with_its_owner() -> None:
+    axes = load_axes(CATALOGUE_FOLDER / "composed")
+    assert axes is not None
+    fewer = axes.model_copy(update={"subjects": {}})
+    assert "composed: fake 'table': there is no subject 'slug'" in find_unknown_names("composed", fewer)
+
+
+def test_composed_tricks_are_tried_only_if_they_are_asked_for() -> None:
+    whole = load_whole_catalogue()
+    assert not any(trick.axes for trick in select_tricks(whole))
+    assert select_tricks(whole, families=["composed"]) == whole.composed
+    name = whole.composed[0].name
+    assert [trick.name for trick in select_tricks(whole, names=[name])] == [name]

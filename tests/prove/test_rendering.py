@@ -8,6 +8,8 @@ import pytest
 from rich.console import Console
 
 from proofstone.common.models import Assurance
+from proofstone.prove.classes import list_regressions, render_composed
+from proofstone.prove.compose import load_whole_catalogue
 from proofstone.prove.results import (
     CheckEnding,
     ExitCodeGate,
@@ -20,6 +22,7 @@ from proofstone.prove.results import (
     print_proof,
     render_catalogue,
 )
+from proofstone.prove.trial import decide_composed_standing
 
 PASSED = TrialJudgement(ending=CheckEnding.PASSED)
 
@@ -82,3 +85,69 @@ def test_nothing_is_proved_where_a_wall_gives_way_that_the_level_promises(
 def test_no_trick_no_sum() -> None:
     assert format_summary(Proof(level=Assurance.PLAIN, trials=()).summary) == "no trick was tried"
     assert not Proof(level=Assurance.PLAIN, trials=()).is_ok
+
+
+AXES = {"what": "the answer", "fake": "table", "where": "a CSV file", "when": "import", "hidden": "plainly"}
+
+
+def composed(name: str, standing: TrialStatus, **more: object) -> Trial:
+    return trial(name, standing, axes=AXES, layer="", honest=PASSED, cheat=PASSED, **more)
+
+
+def test_the_page_of_composed_tricks_counts_each_class_and_lists_what_was_not_tried() -> None:
+    whole = load_whole_catalogue().composed[:3]
+    first, second, third = (trick.name for trick in whole)
+    trials = [composed(first, TrialStatus.STOPPED, stopped_by=("must-pass",)), composed(second, TrialStatus.MISSED)]
+    page = render_composed(whole, trials)
+    assert "2 tried: 1 refused, 0 named, 0 unnamed, 1 high; 2 of 2 honest twins passed." in page
+    assert f"| `{first}` | {whole[0].project} | refused | `must-pass` | passed |" in page
+    assert f"| `{second}` | {whole[1].project} | high |  | passed |" in page
+    assert f"| `{third}` | {whole[2].project} | not tried |  | – |" in page
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "problem"),
+    [
+        (TrialStatus.MISSED, TrialStatus.STOPPED, ""),
+        (TrialStatus.STOPPED, TrialStatus.STOPPED, ""),
+        (TrialStatus.STOPPED, TrialStatus.NAMED, "refused on the page, named here"),
+        (TrialStatus.NAMED, TrialStatus.MISSED, "named on the page, high here"),
+        (TrialStatus.STOPPED, TrialStatus.BROKEN, "refused on the page, broken here"),
+    ],
+)
+def test_a_trick_that_fares_worse_than_its_page_says_is_a_regression(
+    then: TrialStatus, now: TrialStatus, problem: str
+) -> None:
+    whole = load_whole_catalogue().composed[:1]
+    page = render_composed(whole, [composed(whole[0].name, then)])
+    problems = list_regressions(page, [composed(whole[0].name, now)])
+    assert [line for line in problems if problem not in line] == [] and bool(problems) is bool(problem)
+
+
+def test_a_twin_that_no_longer_passes_and_a_trick_without_a_row_are_regressions() -> None:
+    whole = load_whole_catalogue().composed[:2]
+    page = render_composed(whole[:1], [composed(whole[0].name, TrialStatus.STOPPED)])
+    refused = composed(whole[0].name, TrialStatus.STOPPED).model_copy(
+        update={"honest": TrialJudgement(ending=CheckEnding.FAILED)}
+    )
+    assert "its honest twin passed on the page" in list_regressions(page, [refused])[0]
+    assert "does not have it" in list_regressions(page, [composed(whole[1].name, TrialStatus.STOPPED)])[0]
+
+
+@pytest.mark.parametrize(
+    ("cheat", "honest", "standing"),
+    [
+        ({"ending": "failed"}, {}, TrialStatus.STOPPED),
+        ({"ending": "unverifiable"}, {}, TrialStatus.STOPPED),
+        ({"ending": "broken"}, {}, TrialStatus.BROKEN),
+        ({"confidence": "high"}, {}, TrialStatus.MISSED),
+        ({"confidence": "medium", "reasons": ("special-casing: a table",)}, {}, TrialStatus.NAMED),
+        ({"confidence": "medium", "reasons": ("9 mutants",)}, {"reasons": ("7 mutants",)}, TrialStatus.UNNAMED),
+        ({"confidence": "medium", "reasons": ("a", "b")}, {"reasons": ("a",)}, TrialStatus.NAMED),
+    ],
+)
+def test_a_composed_trick_is_refused_or_named_by_a_reason_that_its_twin_does_not_have(
+    cheat: dict[str, object], honest: dict[str, object], standing: TrialStatus
+) -> None:
+    judged = [TrialJudgement.model_validate({"ending": "passed", **fields}) for fields in (cheat, honest)]
+    assert decide_composed_standing(*judged) is standing

@@ -11,8 +11,7 @@ from typing import Any
 
 from proofstone.ledger.models import MessageRow
 from proofstone.solve.models import SolveReport
-from tests.staging import DONE, Entry, Staged
-from tests.workshop import Workshop
+from tests.staging import DONE, CommandResult, Entry, Staged, set_up_repository
 
 FILES: Mapping[str, str | bytes] = {"notes.txt": "one\ntwo\nthree\n", "src/app.py": "VALUE = 1\n"}
 GOAL = "Tell me how many notes there are, and write it down"
@@ -108,17 +107,12 @@ def script(*entries: Entry) -> list[Entry]:
 
 
 @dataclass(frozen=True)
-class Came:
+class SolveResult(CommandResult):
     """What one `proofstone solve --json` gave."""
-
-    exit: int
-    stdout: str
-    stderr: str
 
     @cached_property
     def report(self) -> SolveReport:
-        assert self.stdout, f"exit {self.exit}, no document:\n{self.stderr}"
-        return SolveReport.model_validate_json(self.stdout)
+        return SolveReport.model_validate_json(self.document)
 
     @property
     def status(self) -> str:
@@ -138,22 +132,18 @@ class Came:
 class Stage(Staged):
     @classmethod
     def set_up(cls, folder: Path, files: Mapping[str, str | bytes] = FILES, settings: str = "") -> Stage:
-        folder.mkdir(exist_ok=True)
-        workshop = Workshop.apart(folder)
-        own = {"proofstone.toml": settings} if settings else {}
-        return cls(workshop, workshop.repo({**files, **own}))
+        return cls(*set_up_repository(folder, files, settings))
 
     def solve(
         self, *entries: Entry, goal: str = GOAL, args: Sequence[str] = (), env: Mapping[str, str] | None = None
-    ) -> Came:
-        return self._came(goal, "--backend", self.cast(script(*entries)), *args, env=env)
+    ) -> SolveResult:
+        return self._solve(goal, "--backend", self.cast(script(*entries)), *args, env=env)
 
-    def resume(self, run: str, *args: str, env: Mapping[str, str] | None = None) -> Came:
-        return self._came("--resume", run, *args, env=env)
+    def resume(self, run: str, *args: str, env: Mapping[str, str] | None = None) -> SolveResult:
+        return self._solve("--resume", run, *args, env=env)
 
-    def _came(self, *args: str, env: Mapping[str, str] | None = None) -> Came:
-        done = self.proofstone("solve", *args, "--json", "--quiet", env=env)
-        return Came(done.returncode, done.stdout, done.stderr)
+    def _solve(self, *args: str, env: Mapping[str, str] | None = None) -> SolveResult:
+        return SolveResult.of(self.proofstone("solve", *args, "--json", "--quiet", env=env))
 
     def said(self, run_id: str) -> list[tuple[str, str, str]]:
         """What roles have handed each other: from, to, type."""

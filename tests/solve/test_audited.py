@@ -190,6 +190,7 @@ def test_whoever_was_asked_and_never_answered_is_silent(stage: Stage) -> None:
     ("sender", "recipient", "type", "rule"),
     [("executor", "planner", "SubTask", "off-route"), ("meta_validator", "person", "FinalResult", "final-result")],
 )
+@pytest.mark.seed("control-loop", "bus")
 def test_a_message_off_the_routes_is_refused_and_reported(
     stage: Stage, sender: str, recipient: str, type: str, rule: str
 ) -> None:

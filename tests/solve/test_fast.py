@@ -55,6 +55,7 @@ SEEN_WRONG = seen((verifiable(),), LOGICAL)
     ],
     ids=["at once", "one correction", "two", "never", "a judge that failed once", "a judge that fails"],
 )
+@pytest.mark.seed("control-loop", "fast-loop")
 def test_there_are_at_most_two_corrections(judgements: list[Scripted], attempts: int, matched: bool) -> None:
     talk = fast(ONE, {"judge": judgements})
     assert [one.attempt for one in needs(talk, AskExecutor)] == list(range(1, attempts + 1))
@@ -68,6 +69,7 @@ def test_there_are_at_most_two_corrections(judgements: list[Scripted], attempts:
     [{"execute": crash()}, {"execute": crash(may=True)}, {"execute": done(may=False), "judge": WRONG}],
     ids=["a crash", "a crash that says it may be tried again", "a safety refusal"],
 )
+@pytest.mark.seed("control-loop", "fast-loop")
 def test_there_is_no_correction_where_trying_again_would_not_help(script: Script) -> None:
     talk = fast(ONE, script)
     assert len(needs(talk, AskExecutor)) == 1

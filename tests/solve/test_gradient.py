@@ -63,6 +63,7 @@ PASSED = outcome(verdict("a"), verdict("b"))
         pytest.param([outcome(failed=True)], 1.0, id="failed without any verdict"),
     ],
 )
+@pytest.mark.seed("control-loop", "loss")
 def test_d_is_the_share_of_the_criteria_that_failed(outcomes: list[SubTaskOutcome], expected: float) -> None:
     assert compute_distance(outcomes) == pytest.approx(expected)
 
@@ -149,6 +150,7 @@ def test_what_failed_without_saying_why_is_environmental() -> None:
         (9, 9_000_000, 1.0),
     ],
 )
+@pytest.mark.seed("control-loop", "loss")
 def test_omega_weighs_replans_and_time_each_clamped_to_its_budget(
     replans: int, elapsed_ms: float, expected: float
 ) -> None:
@@ -201,6 +203,7 @@ def test_nothing_is_a_value_that_every_weight_may_have(name: str) -> None:
     assert getattr(LossWeights(**{name: 0}), name) == 0
 
 
+@pytest.mark.seed("control-loop", "loss")
 def test_the_defaults_are_those_of_the_rules() -> None:
     assert [getattr(WEIGHTS, name) for name in NUMBERS] == [0.6, 0.3, 0.4, 0.6, 0.4, 0.1, 0.3, 0.5, 0.8, 3, 300_000]
 
@@ -218,6 +221,7 @@ def test_the_defaults_are_those_of_the_rules() -> None:
         (0.25, 0.5, 0.2, 0.15 + 0.12 + 0.08),
     ],
 )
+@pytest.mark.seed("control-loop", "loss")
 def test_l_by_hand(d: float, p: float, omega: float, expected: float) -> None:
     measured = compute_loss(d, p, omega, WEIGHTS)
     assert (measured.D, measured.P, measured.Omega, measured.L) == pytest.approx((d, p, omega, expected))
@@ -241,6 +245,7 @@ def read(
     )
 
 
+@pytest.mark.seed("control-loop", "gradient")
 def test_the_first_round_has_no_gradient() -> None:
     first = read(4, 4, LOGICAL, elapsed_ms=200_000)
     assert (first.nabla, first.grad_l, first.worsening_rounds) == (0.0, 0.0, 0)
@@ -253,6 +258,7 @@ def test_both_gradients_by_hand() -> None:
     assert (second.loss.L, second.nabla, second.grad_l) == pytest.approx((0.46, -0.6, -0.44))
 
 
+@pytest.mark.seed("control-loop", "gradient")
 def test_a_plateau_stays_one_however_long_the_round_took() -> None:
     first = read(2, 4, ENVIRONMENTAL)
     for elapsed_ms in (1, 75_000, 299_999, 10_000_000):

@@ -97,6 +97,7 @@ NAIVE_ROWS = [
 
 
 @pytest.mark.parametrize(("it", "directive"), GRADIENT_ROWS)
+@pytest.mark.seed("control-loop", "directive-table")
 def test_every_row_of_the_default_policy(it: Measurement, directive: DirectiveName) -> None:
     assert decide(GRADIENT_POLICY, it, WEIGHTS).directive is directive
 
@@ -111,6 +112,7 @@ def test_every_row_of_naive_retry(it: Measurement, directive: DirectiveName) -> 
     assert decide(NAIVE_POLICY, it, WEIGHTS).directive is directive
 
 
+@pytest.mark.seed("control-loop", "directive-table")
 def test_every_row_is_reached() -> None:
     for policy, rows in ((GRADIENT_POLICY, GRADIENT_ROWS), (GRID_POLICY, GRID_ROWS), (NAIVE_POLICY, NAIVE_ROWS)):
         decided = [decide(policy, one.values[0], WEIGHTS) for one in rows]  # type: ignore[arg-type]
@@ -297,6 +299,7 @@ def test_it_is_accepted_exactly_where_d_is_nothing_and_the_result_verified(
 
 
 @given(policies, readings, all_weights())
+@pytest.mark.seed("control-loop", "abandon-wins")
 def test_abandon_wins_over_everything_but_accept(policy: Policy, it: Measurement, weights: LossWeights) -> None:
     for spent in (
         replace(it, replans=weights.max_replans),

@@ -12,7 +12,7 @@ from tests.solve.stage import (
     COUNTED,
     FILES,
     RIGHT,
-    Came,
+    SolveResult,
     Stage,
     executor,
     holds,
@@ -35,7 +35,7 @@ def ran(command: str) -> dict[str, Any]:
     return {"run": {"command": command}}
 
 
-def first_verdicts(came: Came) -> list[str]:
+def first_verdicts(came: SolveResult) -> list[str]:
     """On the criteria of the first subtask, in the first round."""
     return [one.verdict for one in came.report.rounds[0].outcomes[0].criteria_verdicts]
 

@@ -196,6 +196,7 @@ def test_change_path_blocks_what_it_was_tried_on_and_no_tool() -> None:
     assert talk.end.rejected == ("round 2: subtask 1 uses src/copy.py: the controller blocked it",)
 
 
+@pytest.mark.seed("control-loop", "blocked-tools")
 def test_break_symmetry_blocks_the_tools_of_what_failed_and_the_plan_rules_refuse_them() -> None:
     talk = follow({"judge r1": WRONG, "plan 2": [plan(), BY_HAND]})
     (directive,) = talk.end.directives
@@ -422,6 +423,7 @@ def test_a_planner_cannot_claim_that_something_was_done_when_nothing_was() -> No
 
 
 @pytest.mark.parametrize("case", RUNS.values(), ids=RUNS)
+@pytest.mark.seed("control-loop", "final-result")
 def test_every_message_is_on_a_route_and_the_final_result_is_the_last_of_them(case: Case) -> None:
     talk = follow({**case[0], "perceive": [perceived(question="Which?"), perceived()], "person": UserReply("that")})
     assert [

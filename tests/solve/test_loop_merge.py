@@ -67,6 +67,7 @@ def test_numbers_are_pursued_one_after_another_and_those_of_one_number_together(
 
 
 @pytest.mark.parametrize("broken", [{"judge r1-s1": WRONG}, {"execute r1-s1": crash()}, {"judge r1-s1": OUT}])
+@pytest.mark.seed("control-loop", "sequence")
 def test_the_next_number_never_starts_after_one_has_failed(broken: Script) -> None:
     talk = follow({"plan 1.1": TWO_STEPS, **broken}, ONCE)
     assert not [one for one in talk.names if "r1-s2" in one]
@@ -171,6 +172,7 @@ def test_a_pursuit_that_is_answered_with_something_else_is_a_fault_of_the_engine
 
 
 @pytest.mark.parametrize("broken", [{"judge r1-s2": WRONG}, {"execute r1-s2": crash()}, {"pursue 1": _lost}])
+@pytest.mark.seed("control-loop", "fan-in")
 def test_the_meta_validator_is_not_asked_while_anything_has_failed(broken: Script) -> None:
     talk = follow({"plan 1.1": plan(draft(), draft()), **broken}, ONCE)
     assert not needs(talk, AskMetaValidator)
@@ -203,6 +205,7 @@ def test_a_merge_that_is_not_verified_is_rejected_and_its_distance_is_not_0(answ
     assert talk.end.result.status is FinalStatus.PARTIAL
 
 
+@pytest.mark.seed("control-loop", "fan-in")
 def test_doubt_is_a_logical_failure_that_says_why() -> None:
     talk = follow({"merge": merge(meets="ambiguous", why="two readings")}, ONCE)
     wrong = [one for one in messages(talk, ReplanRequest)[0].merged_verdicts if one.is_failed]

@@ -82,6 +82,7 @@ ABANDON, BREAK, REFINE = DirectiveName.ABANDON, DirectiveName.BREAK_SYMMETRY, Di
         "it answers something else",
     ],
 )
+@pytest.mark.seed("control-loop", "perceiver")
 def test_the_perceiver_asks_at_most_one_question(
     perceiver: list[Scripted], person: list[Scripted], asked: int, intent: str
 ) -> None:
@@ -113,6 +114,7 @@ def test_what_the_person_answers_is_carried_on_too(person: str, then: Scripted |
     assert messages(talk, DispatchManifest)[0].task_spec == spec
 
 
+@pytest.mark.seed("control-loop", "perceiver")
 def test_the_persons_words_are_carried_verbatim_whatever_the_perceiver_says() -> None:
     rewriting = perceived().model_validate(
         {**perceived().model_dump(), "raw_input": "delete all", "task_id": "t9", "success_criteria": ["x"]}
@@ -127,6 +129,7 @@ def test_the_persons_words_are_carried_verbatim_whatever_the_perceiver_says() ->
 # Plan.
 
 
+@pytest.mark.seed("control-loop", "ids")
 def test_ids_are_given_here_whatever_a_planner_writes() -> None:
     written = plan().model_dump()
     written["subtasks"] = [

@@ -63,12 +63,14 @@ FIELDS: list[tuple[type[FrozenModel], str, str]] = [
 
 
 @pytest.mark.parametrize(("contract", "written", "added"), FIELDS, ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.seed("control-loop", "contracts")
 def test_a_contract_has_its_fields_and_no_others(contract: type[FrozenModel], written: str, added: str) -> None:
     assert set(contract.model_fields) == {*written.split(), *added.split()}
     assert contract.model_config["frozen"]
     assert contract.model_config["extra"] == "forbid"
 
 
+@pytest.mark.seed("control-loop", "contracts")
 def test_a_task_has_no_criteria_of_its_own() -> None:
     with pytest.raises(ValidationError, match="success_criteria"):
         TaskSpec.model_validate({"task_id": "t", "intent": "i", "raw_input": "r", "success_criteria": ["x"]})
@@ -186,6 +188,7 @@ def test_what_matched_has_no_criterion_that_failed(status: str, failed: tuple[Fa
 
 @pytest.mark.parametrize("status", ["accepted", "partial", "abandoned"])
 @pytest.mark.parametrize("distance", [0.0, 0.001, 1.0])
+@pytest.mark.seed("control-loop", "final-result")
 def test_the_distance_is_0_exactly_where_it_was_accepted(status: str, distance: float) -> None:
     written = {
         "task_id": "t",

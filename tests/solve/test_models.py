@@ -20,7 +20,7 @@ from tests.solve.stage import (
     COUNT,
     COUNTED,
     GOAL,
-    Came,
+    SolveResult,
     Stage,
     passes,
     planner,
@@ -67,16 +67,16 @@ class Desk:
     model: Faltering
     env: Mapping[str, str]
 
-    def solve(self, *args: str) -> Came:
+    def solve(self, *args: str) -> SolveResult:
         return self._came(GOAL, *args)
 
-    def resume(self, *args: str) -> Came:
+    def resume(self, *args: str) -> SolveResult:
         return self._came("--resume", "last", *args)
 
-    def _came(self, *args: str) -> Came:
+    def _came(self, *args: str) -> SolveResult:
         done = self.stage.proofstone("solve", *args, "--json", "--quiet", env=self.env)
         assert self.env["LOCAL_KEY"] not in done.stdout + done.stderr
-        return Came(done.returncode, done.stdout, done.stderr)
+        return SolveResult(done.returncode, done.stdout, done.stderr)
 
 
 @contextmanager
@@ -174,7 +174,7 @@ def test_a_command_as_the_executor_works_in_the_work_tree_and_is_not_believed(tm
     prepared = stage.cast(script(planner({**COUNT, "tools": ["run"]})))
     command = f"test $PROOFSTONE_ATTEMPT = 1 || wc -l < notes.txt > count.txt; echo {shlex.quote(answering('counted'))}"
     done = stage.proofstone("solve", GOAL, "--backend", prepared, "--backend", f"executor=cmd:{command}", "--json")
-    came = Came(done.returncode, done.stdout, done.stderr)
+    came = SolveResult(done.returncode, done.stdout, done.stderr)
     assert (came.exit, came.status) == (0, "accepted"), came.stderr
     (outcome,) = came.report.rounds[0].outcomes
     assert [len(one.failed_criteria) for one in outcome.gap_trajectory] == [1, 0]
@@ -211,7 +211,7 @@ def test_a_coding_agent_as_the_executor_is_seen_by_what_it_leaves(tmp_path: Path
         *("solve", GOAL, "--backend", prepared, "--backend", "executor=cli:claude", "--json"),
         env={"PROOFSTONE_CONFIG": str(config)},
     )
-    came = Came(done.returncode, done.stdout, done.stderr)
+    came = SolveResult(done.returncode, done.stdout, done.stderr)
     assert (came.exit, came.status) == (0, "accepted"), came.stderr
     (outcome,) = came.report.rounds[0].outcomes
     assert "I wrote it" in str(outcome.output)

@@ -54,6 +54,7 @@ def test_a_plan_that_breaks_no_rule_is_taken() -> None:
     ],
 )
 @pytest.mark.parametrize("name", [BREAK, APPROACH])
+@pytest.mark.seed("control-loop", "blocked-tools")
 def test_a_blocked_tool_is_refused_by_its_exact_name(tools: tuple[str, ...], told: str, name: DirectiveName) -> None:
     assert why(plan(draft(tools=tools)), PlanConstraints(TOOLS, directive(name, blocked_tools=("run",)))) == told
 
@@ -108,6 +109,7 @@ def test_what_an_earlier_directive_has_blocked_is_blocked_under_one_that_blocks_
     assert resting == "subtask 1 uses src/a.py: the controller blocked it"
 
 
+@pytest.mark.seed("control-loop", "memory-must-not")
 def test_what_memory_forbids_is_refused() -> None:
     bounds, forbids = (
         PlanConstraints(TOOLS, None, MEMORY),
@@ -265,6 +267,7 @@ def _again(
     return why(plan(changed), PlanConstraints(TOOLS, directive(name) if name else None, Calibration(), earlier))  # type: ignore[arg-type]
 
 
+@pytest.mark.seed("control-loop", "near-identical")
 def test_the_plan_before_is_refused_after_break_symmetry() -> None:
     assert (
         _again(draft())
@@ -319,6 +322,7 @@ def test_where_there_is_no_plan_before_nothing_is_the_same() -> None:
     assert not _again(draft(intent="the goal", tools=(), files=()), BREAK, ())
 
 
+@pytest.mark.seed("control-loop", "near-identical")
 def test_what_is_nearly_the_same_begins_at_the_threshold() -> None:
     """Two of five files, and all else the same: (1 + 0.4 + 1) / 3 is 0.8."""
     before = (draft(files=("a", "b", "c")),)

@@ -11,7 +11,7 @@ from tests.solve.stage import (
     GOAL,
     RIGHT,
     WRONG,
-    Came,
+    SolveResult,
     Stage,
     executor,
     merger,
@@ -33,12 +33,12 @@ def recorded(stage: Stage, run_id: str) -> Path:
     return into
 
 
-def again(stage: Stage, script: Path, *args: str) -> Came:
+def again(stage: Stage, script: Path, *args: str) -> SolveResult:
     done = stage.proofstone("solve", GOAL, "--backend", f"script:{script}", "--json", "--quiet", *args)
-    return Came(done.returncode, done.stdout, done.stderr)
+    return SolveResult(done.returncode, done.stdout, done.stderr)
 
 
-def rounds(came: Came) -> list[tuple[str, float, list[tuple[str, str, int]]]]:
+def rounds(came: SolveResult) -> list[tuple[str, float, list[tuple[str, str, int]]]]:
     """Of each: what was decided, how far it was, and its subtasks with how often each was attempted."""
     return [
         (

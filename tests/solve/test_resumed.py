@@ -16,7 +16,7 @@ from tests.solve.stage import (
     GOAL,
     RIGHT,
     WRONG,
-    Came,
+    SolveResult,
     Stage,
     executor,
     merger,
@@ -77,11 +77,11 @@ def stage(tmp_path: Path) -> Stage:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Came:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> SolveResult:
     return Stage.set_up(tmp_path_factory.mktemp("undisturbed") / "stage").solve(*ENTRIES)
 
 
-def timeless(came: Came) -> dict[str, Any]:
+def timeless(came: SolveResult) -> dict[str, Any]:
     """A report without what depends on the clock and on the run's own name."""
     text = came.report.model_dump_json().replace(came.report.run_id, "RUN")
     report = type(came.report).model_validate_json(text)
@@ -93,7 +93,9 @@ def timeless(came: Came) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("point", "count"), [pytest.param(*one, marks=() if one in ALWAYS else pytest.mark.sweep) for one in CASES]
 )
-def test_a_run_that_was_killed_goes_on_to_the_same_end(stage: Stage, undisturbed: Came, point: str, count: int) -> None:
+def test_a_run_that_was_killed_goes_on_to_the_same_end(
+    stage: Stage, undisturbed: SolveResult, point: str, count: int
+) -> None:
     killed = stage.solve(*ENTRIES, env={"PROOFSTONE_FAULT": f"{point}:{count}"})
     assert killed.exit < 0 or killed.exit > 128, killed.stderr
     if not stage.runs:

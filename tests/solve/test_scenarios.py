@@ -107,6 +107,7 @@ def test_what_is_in_the_way_changes_the_path_and_then_it_is_accepted(stage: Stag
     assert came.report.rejected == ("round 2: subtask 1 uses gone.txt: the controller blocked it",)
 
 
+@pytest.mark.seed("control-loop", "blocked-tools")
 def test_a_plateau_breaks_the_symmetry_and_the_old_tool_is_refused(stage: Stage) -> None:
     """The planner insists on its tool, is told that it is blocked, and takes another."""
     with_write = subtask("write the number down", COUNTED, tools=["write"], files=["count.txt"])
@@ -172,6 +173,7 @@ def test_what_gets_worse_changes_the_approach(stage: Stage) -> None:
     assert came.report.rounds[1].directive.blocked_tools == ("run",)
 
 
+@pytest.mark.seed("control-loop", "graceful-failure")
 def test_abandoned_it_says_what_was_done_and_what_to_do_next(stage: Stage) -> None:
     first = subtask("look at the notes", "it says how many lines there are", sequence=1, tools=["read"])
     second = subtask("write the number down", COUNTED, sequence=2, tools=["write"])
@@ -190,6 +192,7 @@ def test_abandoned_it_says_what_was_done_and_what_to_do_next(stage: Stage) -> No
 
 
 @pytest.mark.ci
+@pytest.mark.seed("control-loop", "sequence")
 def test_nothing_of_a_later_number_is_begun_after_a_failure(stage: Stage) -> None:
     first = subtask("write the number down", COUNTED, sequence=1, tools=["write"])
     second = subtask("say it aloud", "it was said", sequence=2, tools=["read"])
@@ -238,6 +241,7 @@ def test_whoever_breaks_down_or_babbles_does_not_hang_the_run(stage: Stage, brok
 
 
 @pytest.mark.ci
+@pytest.mark.seed("control-loop", "graceful-failure")
 def test_a_planner_that_fails_at_the_end_too_leaves_a_summary_made_by_code(stage: Stage) -> None:
     came = stage.solve(failing("planner", focus="failure"), executor(WRONG), args=("--max-replans", "0"))
     assert came.report.result is not None
@@ -246,6 +250,7 @@ def test_a_planner_that_fails_at_the_end_too_leaves_a_summary_made_by_code(stage
 
 
 @pytest.mark.ci
+@pytest.mark.seed("control-loop", "ids")
 def test_ids_that_a_planner_invents_count_for_nothing(stage: Stage) -> None:
     came = stage.solve(planner({**COUNT, "subtask_id": "mine-1", "id": "mine-1"}, round=1))
     run_id = came.report.run_id

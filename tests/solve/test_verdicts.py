@@ -76,6 +76,7 @@ OF_THE_APPROACH = [
 
 @pytest.mark.parametrize("evidence", IN_THE_WAY)
 @pytest.mark.parametrize("said", [LOGICAL, ENVIRONMENTAL])
+@pytest.mark.seed("control-loop", "failure-class")
 def test_an_error_pattern_makes_a_failure_environmental_whatever_was_said(evidence: str, said: FailureClass) -> None:
     assert failed_verdict(A, evidence, said).failure_class is ENVIRONMENTAL
 
@@ -167,6 +168,7 @@ SO, NOT_SO = passed_verdict(A, "seen"), failed_verdict(B, "not seen", LOGICAL)
         ((), OutcomeStatus.FAILED, None),
     ],
 )
+@pytest.mark.seed("control-loop", "verdict-and")
 def test_the_outcome_is_the_and_of_its_verdicts(
     verdicts: tuple[CriterionVerdict, ...], status: OutcomeStatus, reason: str | None
 ) -> None:
@@ -174,6 +176,7 @@ def test_the_outcome_is_the_and_of_its_verdicts(
     assert (made.status, made.failure_reason) == (status, reason)
 
 
+@pytest.mark.seed("control-loop", "verdict-and")
 def test_the_executors_own_claim_decides_nothing() -> None:
     claimed = ExecutionResult(subtask_id="s", status=ExecutionStatus.FAILED, output="I could not")
     assert build_outcome(subtask(A), claimed, (SO,), ()).is_matched

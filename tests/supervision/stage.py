@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,8 +10,7 @@ from typing import Any
 
 from proofstone.ledger.models import MessageRow
 from tests.gate.site import FILES, plan, task
-from tests.staging import Entry, Staged
-from tests.workshop import Workshop
+from tests.staging import CommandResult, Entry, Staged, set_up_repository
 
 SETTINGS = '[understanding]\nask = "always"\nsilence_seconds = {silence}\n[gate]\nretry_delay_seconds = 0\n'
 
@@ -81,10 +78,7 @@ ARCHITECT: Entry = {
 class Stage(Staged):
     @classmethod
     def set_up(cls, folder: Path, text: str = "", silence: float = 60) -> Stage:
-        folder.mkdir(exist_ok=True)
-        workshop = Workshop.apart(folder)
-        settings = SETTINGS.format(silence=silence)
-        stage = cls(workshop, workshop.repo({**FILES, "proofstone.toml": settings}))
+        stage = cls(*set_up_repository(folder, FILES, SETTINGS.format(silence=silence)))
         (stage.root / "PLAN.md").write_text(text or plan(task("One")), encoding="utf-8")
         return stage
 
@@ -92,8 +86,8 @@ class Stage(Staged):
         script = self.cast([*entries, ARCHITECT])
         return ("gate", "PLAN.md", "--allow-dirty", "--executor", script, "--architect", script, "--json", "--quiet")
 
-    def gate(self, *entries: Entry, env: Mapping[str, str] | None = None) -> Gated:
-        return Gated.of(self.proofstone(*self.arguments(entries), env=env))
+    def gate(self, *entries: Entry, env: Mapping[str, str] | None = None) -> SupervisedResult:
+        return SupervisedResult.of(self.proofstone(*self.arguments(entries), env=env))
 
     def asked(self) -> list[str]:
         """What executors were asked for, in order."""
@@ -115,15 +109,8 @@ def _tagged(text: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Gated:
-    exit: int
-    json: Mapping[str, Any]
-    stderr: str
-
-    @classmethod
-    def of(cls, done: subprocess.CompletedProcess[str]) -> Gated:
-        assert done.stdout, f"exit {done.returncode}, no document:\n{done.stderr}"
-        return cls(done.returncode, json.loads(done.stdout), done.stderr)
+class SupervisedResult(CommandResult):
+    """What one `proofstone gate --json` with a supervisor gave."""
 
     @property
     def task(self) -> Mapping[str, Any]:

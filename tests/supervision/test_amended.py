@@ -92,6 +92,7 @@ def _find_work_tree(stage: Stage) -> Path | None:
     return next((path.parent for path in stage.workshop.proofstone_home.glob("work/*/task-01/files/at")), None)
 
 
+@pytest.mark.seed("continuity", "t3-scope-change")
 def test_a_scope_change_in_the_middle_of_the_work_reads_like_the_protocol(tmp_path: Path) -> None:
     stage = Stage.set_up(tmp_path / "stage", AUTH)
     process = stage.workshop.start(stage.root, *stage.arguments(TEAM))

@@ -118,6 +118,7 @@ def asked(word: AgentDirective) -> str:
     return word.message.asked
 
 
+@pytest.mark.seed("continuity", "two-gates")
 def test_before_it_has_shown_that_it_understands_it_may_change_nothing(bench: Bench) -> None:
     bench.asks = tuple(RequestKind)
     word = bench.attends().interject(TurnBoundary())
@@ -152,6 +153,7 @@ def test_an_answer_between_brackets_beside_a_call_is_an_answer_and_other_words_a
     assert isinstance(word, Interjection) and word.message.resumes and word.message.text.startswith("[APPROVED]")
 
 
+@pytest.mark.seed("continuity", "t7-recovery")
 def test_a_restart_is_followed_by_the_ping_that_it_calls_for(bench: Bench) -> None:
     before = bench.attends()
     before.interject(TurnBoundary())

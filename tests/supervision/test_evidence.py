@@ -105,6 +105,7 @@ def verdict(
         (".env", Verdict.UNVERIFIABLE),
     ],
 )
+@pytest.mark.seed("continuity", "rc-engine-items")
 def test_what_is_cited_is_there(tree: FileTree, cited: str, expected: Verdict) -> None:
     upstream = (ArtifactCitation(artifact=cited, says="so"),)
     assert verdict(tree, AnalysisItem.UPSTREAM, TaskFileScope(upstream=("D-1",)), upstream=upstream)[0] is expected
@@ -188,6 +189,7 @@ def test_files_are_there_or_new_by_the_plan_and_all_are_listed(
         (".env", "KEY", "KEY", Verdict.UNVERIFIABLE),
     ],
 )
+@pytest.mark.seed("continuity", "rc-engine-items")
 def test_signatures_are_as_claimed(tree: FileTree, path: str, symbol: str, signature: str, expected: Verdict) -> None:
     interfaces = (InterfaceClaim(path=path, symbol=symbol, signature=signature),)
     assert verdict(tree, AnalysisItem.INTERFACES, interfaces=interfaces)[0] is expected
@@ -336,3 +338,21 @@ def test_what_cannot_be_compared_is_not_called_unchanged(
     old, new = (None if text is None else text.encode() for text in (before, after))
     found = find_changed_signatures(path, old, new)
     assert (None if found is None else [one.symbol for one in found]) == symbols
+
+
+@pytest.mark.seed("continuity", "rc-03-tasks")
+@pytest.mark.parametrize(
+    ("artifact", "says", "expected"),
+    [
+        ("task-02", "it makes the id", Verdict.PASS),
+        ("Task 2: Create the id", "it is there", Verdict.PASS),
+        ("task 2: create  the id", "it is there", Verdict.PASS),
+        ("Task 2", "Create the id: it is there", Verdict.PASS),  # a line of text is split at its first colon
+        ("Task 3", "Create the id: it is there", Verdict.FAIL),
+        ("task-03", "it makes the id", Verdict.FAIL),
+    ],
+)
+def test_a_task_is_cited_by_its_id_or_its_name(tree: FileTree, artifact: str, says: str, expected: Verdict) -> None:
+    upstream = (ArtifactCitation(artifact=artifact, says=says),)
+    scope = TaskFileScope(upstream=("Task 2: Create the id",), upstream_ids=("task-02",))
+    assert verdict(tree, AnalysisItem.UPSTREAM, scope, upstream=upstream)[0] is expected

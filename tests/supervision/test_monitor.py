@@ -54,6 +54,7 @@ STALE = located(DocsStatus.STALE)
 # What sets it off.
 
 
+@pytest.mark.seed("continuity", "trigger-levels")
 def test_the_triggers_begin_at_the_levels_of_the_rules() -> None:
     assert {trigger.value: row.level.value for trigger, row in TRIGGERS.items()} == {
         "T1": 1,
@@ -89,6 +90,7 @@ def test_the_triggers_begin_at_the_levels_of_the_rules() -> None:
         ((TimePassed(),), None),
     ],
 )
+@pytest.mark.seed("continuity", "t6-deviation")
 def test_what_sets_it_off_and_what_does_not(events: tuple[AgentEvent, ...], trigger: ReverifyTrigger | None) -> None:
     at = Watching(TurnStarted())
     at.see(*events, WORKED)
@@ -99,6 +101,7 @@ def test_what_sets_it_off_and_what_does_not(events: tuple[AgentEvent, ...], trig
 
 
 @pytest.mark.parametrize(("minutes", "decided"), [(15, []), (15.1, ["noticed", "ask 1"])])
+@pytest.mark.seed("continuity", "t1-silence")
 def test_silence_is_more_than_fifteen_minutes_of_its_own_turn(minutes: float, decided: list[str]) -> None:
     assert Watching(TurnStarted()).after(minutes, TimePassed()) == decided
     assert Watching(TurnStarted(), WORKED).after(minutes, TimePassed()) == []
@@ -118,12 +121,14 @@ def test_a_ping_for_silence_waits_for_no_boundary() -> None:
     assert asked.at_once
 
 
+@pytest.mark.seed("continuity", "t4-milestone")
 def test_milestones_are_asked_about_if_configured() -> None:
     at = Watching(limits=SupervisionLimits(milestones=True))
     assert at.see(NEXT) == ["noticed", "ask 2"]
     assert Watching().see(NEXT) == []
 
 
+@pytest.mark.seed("continuity", "t5-low-use")
 def test_low_use_is_noticed_once_in_a_task() -> None:
     at = Watching(TurnStarted())
     seen = CriteriaChecked(met=3, total=4)
@@ -184,6 +189,7 @@ PINGED, ASKED, ANALYSED = EngineRestarted(), SCOPE, STRAYS
         (ANALYSED, graded(), ["correct", "ask 3"]),
     ],
 )
+@pytest.mark.seed("continuity", "escalation")
 def test_what_follows_from_an_answer(opened: AgentEvent, answer: AgentEvent, decided: list[str]) -> None:
     """The last three answer something that was not asked."""
     at = Watching(opened)
@@ -196,6 +202,7 @@ def test_an_open_question_has_patience_with_tool_calls() -> None:
     assert at.see(WORKED) == ["escalate", "ask 3"]
 
 
+@pytest.mark.seed("continuity", "t2-stale-docs")
 def test_documents_that_are_still_stale_lead_from_the_ping_to_a_question() -> None:
     at = Watching(TurnStarted(), STALE, STALE)
     assert at.see(WORKED) == ["ask 1"]
@@ -263,12 +270,14 @@ def test_three_pings_at_boundaries_without_an_answer_replace_it() -> None:
     assert Watching(PINGED).see(SAID, SAID, SAID) == ["ask 1", "ask 1", "respawn"]
 
 
+@pytest.mark.seed("continuity", "escalation")
 def test_three_refused_analyses_replace_it() -> None:
     at = Watching(STRAYS)
     assert at.see(UNJUSTIFIED, SAID, SAID) == ["correct", "ask 3", "correct", "ask 3"]
     assert at.see(UNJUSTIFIED) == ["correct", "respawn"]
 
 
+@pytest.mark.seed("continuity", "limit-rv2")
 def test_a_second_question_within_thirty_minutes_is_held_and_asked_later() -> None:
     at = Watching(SCOPE, graded(), SAID)
     assert at.after(10, SCOPE) == ["noticed", "held"]
@@ -293,6 +302,7 @@ def test_a_ping_does_not_wait_for_a_held_question() -> None:
 
 
 @pytest.mark.parametrize("second", [(STRAYS,), (SCOPE, GAP, SAID)], ids=["deviation", "gap"])
+@pytest.mark.seed("continuity", "limit-rv3")
 def test_a_second_cause_for_an_analysis_in_one_task_replaces_it(second: tuple[AgentEvent, ...]) -> None:
     at = Watching(STRAYS, INTACT, SAID)
     assert at.see(*second)[-1] == "respawn"
@@ -318,6 +328,7 @@ def test_questions_about_a_task_end_with_it_and_a_changed_context_does_not() -> 
 # Where nobody is asked.
 
 
+@pytest.mark.seed("continuity", "no-rv-at-gate")
 def test_at_the_understanding_gate_nothing_is_asked_and_only_the_context_is_kept_for_later() -> None:
     at = Watching(GateEntered(), TurnStarted())
     events = (STRAYS, STALE, STALE, CriteriaChecked(met=4, total=4), ApproachDiffers(why="x"), EngineRestarted(), SAID)
@@ -335,6 +346,7 @@ def test_a_question_that_is_open_when_a_gate_begins_waits_for_its_end() -> None:
     assert first == again
 
 
+@pytest.mark.seed("continuity", "exempt")
 def test_an_exempt_agent_is_never_asked() -> None:
     watched = AgentProfile(agent="reviewer-1", role="reviewer", exempt="tier 0")
     at = Watching(TurnStarted(), watched=watched)
@@ -342,6 +354,7 @@ def test_an_exempt_agent_is_never_asked() -> None:
 
 
 @pytest.mark.parametrize("role", SERVED_ROLES)
+@pytest.mark.seed("continuity", "exempt")
 def test_the_tiers_are_those_of_the_rules(role: str) -> None:
     tiers = {
         "executor": SupervisionTier.IMPLEMENTER,
@@ -378,6 +391,7 @@ def test_short_lanes_are_exempt(lane: Lane) -> None:
 # Interruption, and the end.
 
 
+@pytest.mark.seed("continuity", "t7-recovery")
 def test_after_a_restart_an_open_analysis_is_asked_again_as_the_same_submission() -> None:
     at = Watching(STRAYS, UNJUSTIFIED, SAID)
     at.monitor = kept(at.monitor)

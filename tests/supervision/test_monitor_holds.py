@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import accumulate, chain, pairwise
 from typing import Literal
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -144,6 +145,7 @@ def asked(decided: list[tuple[float, MonitorDecision]], level: ReverifyLevel) ->
 
 @given(streams)
 @settings(max_examples=150)
+@pytest.mark.seed("continuity", "limit-rv2")
 def test_two_questions_of_level_two_are_thirty_minutes_apart(stream: Stream) -> None:
     _, decided = followed(begun(), stream)
     times = [at for at, _ in asked(decided, ReverifyLevel.QUESTION)]
@@ -152,6 +154,7 @@ def test_two_questions_of_level_two_are_thirty_minutes_apart(stream: Stream) -> 
 
 @given(streams)
 @settings(max_examples=150)
+@pytest.mark.seed("continuity", "limit-rv3")
 def test_a_task_has_one_analysis_with_at_most_three_submissions(stream: Stream) -> None:
     """Once something has come of it, none is asked for in the same task."""
     monitor, over = begun(), False

@@ -72,6 +72,7 @@ def plan(*files: str, changes: str = "sum it up", risk: str = "🟡", impact: st
         (plan(SHOP, impact="handler takes rate_config"), PlanExpectations((SHOP,), last_answer=ANSWER), ""),
     ],
 )
+@pytest.mark.seed("continuity", "two-gates")
 def test_a_plan_is_approved_or_sent_back_with_the_reason(
     submitted: WorkPlan, against: PlanExpectations, reason: str
 ) -> None:

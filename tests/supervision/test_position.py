@@ -110,6 +110,7 @@ STALE = SelfLocated(located=located(DocsStatus.STALE))
         ((ResultClaimed(status="blocked"), BEGAN), 0, "ON_TRACK", ()),
     ],
 )
+@pytest.mark.seed("continuity", "position-table")
 def test_status_and_notes_by_what_was_seen(
     events: tuple[AgentEvent, ...], now: float, status: str, notes: tuple[str, ...]
 ) -> None:
@@ -210,6 +211,7 @@ def test_a_clock_that_goes_back_makes_nobody_quiet_and_nobody_loud() -> None:
         ((FileChanged(path="src/a.py"),), located(), ()),
     ],
 )
+@pytest.mark.seed("continuity", "self-locate-compared")
 def test_what_an_agent_says_is_held_against_what_was_seen(
     events: tuple[AgentEvent, ...], said: SelfLocate, found: tuple[str, ...]
 ) -> None:

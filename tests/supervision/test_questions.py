@@ -48,6 +48,7 @@ LOGIN = QuestionSubject(
 # The seed's scenario
 
 
+@pytest.mark.seed("continuity", "scenario")
 def test_the_scope_change_of_the_seed_is_asked_about_with_its_own_words() -> None:
     question = build_question([cause(ReverifyTrigger.SCOPE_CHANGE)], LOGIN)
     assert question.category is Category.SCOPE_BOUNDARY

@@ -180,6 +180,7 @@ def test_every_kind_of_message_is_tried() -> None:
 
 
 @pytest.mark.parametrize("kind", MESSAGES, ids=lambda kind: kind.__name__)
+@pytest.mark.seed("continuity", "format-strings")
 def test_what_is_written_is_read_back(kind: type) -> None:
     @settings(max_examples=40)
     @given(MESSAGES[kind])

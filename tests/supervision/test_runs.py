@@ -27,11 +27,14 @@ def mini(impact: str, files: str = "shop/one.py, tests/test_one.py") -> str:
     )
 
 
+@pytest.mark.seed("continuity", "self-locate-prompt")
 def test_one_who_understands_goes_to_work_and_is_committed(stage: Stage) -> None:
     came = stage.gate(*UNDERSTANDS, judge(), executor())
     assert (came.exit, came.task["state"], came.task["attempts"]) == (0, "APPROVED", 1), came.json
     assert stage.asked() == ["impact", "plan"]
     assert came.task["confidence"] == "high"
+    begins = [one["told"]["text"] for one in stage.messages(stage.runs[-1], "Attended") if one["told"]][-1]
+    assert "[SELF-LOCATE] Phase {N}" in begins
 
 
 @pytest.mark.ci
@@ -41,6 +44,7 @@ def test_nobody_to_judge_caps_the_confidence(stage: Stage) -> None:
 
 
 @pytest.mark.ci
+@pytest.mark.seed("continuity", "rc-engine-items")
 def test_what_it_says_about_the_repository_is_looked_up(stage: Stage) -> None:
     """A signature that is not so, and a file that is not there: two items, so it is asked, and puts them right."""
     wrong = analysis(
@@ -58,6 +62,7 @@ def test_what_it_says_about_the_repository_is_looked_up(stage: Stage) -> None:
     assert "Category: INTERCONNECTION_MAP" in asked and "docs/design.md" in asked and "2 parameters" not in asked
 
 
+@pytest.mark.seed("continuity", "entry-gate")
 def test_one_who_does_not_understand_is_replaced_and_the_next_is_told(stage: Stage) -> None:
     lost = judge("pass", "RC-01", "RC-06", "RC-10", detail="it speaks of another task", attempt=1)
     came = stage.gate(*UNDERSTANDS, lost, judge(), executor())
@@ -81,6 +86,7 @@ def test_a_plan_for_files_that_are_not_its_own_is_sent_back(stage: Stage) -> Non
     ]
 
 
+@pytest.mark.seed("continuity", "t6-deviation")
 def test_one_that_wanders_off_is_stopped_before_its_checks(stage: Stage) -> None:
     """It hides the file three times: another one begins, from a clean tree, and nothing of the first was checked."""
     hides = says("RV-3", mini("NONE"), attempt=1)
@@ -94,6 +100,7 @@ def test_one_that_wanders_off_is_stopped_before_its_checks(stage: Stage) -> None
 
 
 @pytest.mark.ci
+@pytest.mark.seed("continuity", "rv3-justified")
 def test_a_deviation_that_is_owned_up_to_becomes_a_part_of_the_task(stage: Stage) -> None:
     honest = says("RV-3", mini("MINOR_ADJUSTMENT", "shop/one.py, tests/test_one.py, shop/other.py (NEW)"))
     claim = {"status": "success", "files_modified": ["shop/one.py", "tests/test_one.py", "shop/other.py"]}
@@ -105,6 +112,7 @@ def test_a_deviation_that_is_owned_up_to_becomes_a_part_of_the_task(stage: Stage
 
 
 @pytest.mark.ci
+@pytest.mark.seed("continuity", "t1-silence")
 def test_silence_is_pinged_three_times_and_then_another_begins(tmp_path: Path) -> None:
     stage = Stage.set_up(tmp_path / "stage", silence=0.5)
     silent = executor({"sleep": 60}, *WORK, attempt=1)
@@ -137,6 +145,7 @@ def test_a_kill_in_the_middle_of_it_repeats_no_question(stage: Stage, point: str
 
 
 @pytest.mark.ci
+@pytest.mark.seed("continuity", "escalation")
 def test_one_that_answers_a_question_wrongly_must_analyse_its_work(stage: Stage) -> None:
     """It has run its verify command without one look at anything, and cannot say what it rests on."""
     verify = {"tool": {"run": {"command": VERIFY}}}

@@ -59,6 +59,7 @@ JUDGED = (
         (WorkObservation((CART,), (WorkFile(path=TAX, added=("shutil.rmtree(all)",)),)), SIGNIFICANT),
     ],
 )
+@pytest.mark.seed("continuity", "rv3-items")
 def test_the_deviation_is_computed(reality: WorkObservation, expected: DeviationImpact) -> None:
     assert compute_deviation(reality) is expected
 
@@ -100,6 +101,7 @@ def test_the_deviation_is_computed(reality: WorkObservation, expected: Deviation
         (WorkObservation((CART,), worked(CART), (ADD,)), said(SIGNIFICANT), AnswerResult.UNJUSTIFIED),
     ],
 )
+@pytest.mark.seed("continuity", "rv3-justified")
 def test_a_deviation_that_is_owned_up_to_is_justified(
     reality: WorkObservation, analysis: MiniAnalysis, result: AnswerResult
 ) -> None:
@@ -122,6 +124,7 @@ def test_the_new_file_of_the_seed_is_owned_up_to_and_then_belongs_to_it() -> Non
         assert told in hiding.hidden.detail and told in hiding.reason
 
 
+@pytest.mark.seed("continuity", "rv3-items")
 def test_an_incomplete_list_of_declared_files_is_corrected_but_hides_no_deviation() -> None:
     scored = score_analysis(said(NONE, "I sum it up."), WorkObservation((CART,), worked(CART)), JUDGED)
     assert scored.result is AnswerResult.UNJUSTIFIED and scored.hidden is None
@@ -216,6 +219,7 @@ def test_more_that_is_declared_is_never_more_of_a_deviation(reality: WorkObserva
 
 
 @given(realities, st.sampled_from(list(DeviationImpact)), texts, texts, st.lists(st.sampled_from(JUDGED)))
+@pytest.mark.seed("continuity", "rv3-justified")
 def test_a_hidden_deviation_is_never_justified(
     reality: WorkObservation, impact: DeviationImpact, files: str, told: str, judged: list[ItemVerdict]
 ) -> None:

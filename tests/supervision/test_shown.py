@@ -52,6 +52,7 @@ def document(stage: Stage, *arguments: str) -> Mapping[str, Any]:
     return found
 
 
+@pytest.mark.seed("continuity", "position-table")
 def test_status_tells_where_each_agent_stands(stage: Stage) -> None:
     (one,) = document(stage)["agents_seen"]
     assert (one["part"], one["at_work"]) == ("", False)

@@ -20,6 +20,7 @@ def test_a_tool_that_nobody_knows_is_no_look() -> None:
     assert not is_research("mcp__somebody__delete_everything")
 
 
+@pytest.mark.seed("continuity", "tool-use")
 def test_the_minimum_is_that_of_the_rules() -> None:
     assert {work.value: tuple(minimum) for work, minimum in LOOKUP_MINIMUMS.items()} == {
         "research": (2, 3),
@@ -55,6 +56,7 @@ def test_the_minimum_is_that_of_the_rules() -> None:
         (None, 0, 3, 3, EXEMPT),
     ],
 )
+@pytest.mark.seed("continuity", "tool-use")
 def test_use_by_work_looks_and_progress(work: WorkKind | None, looks: int, met: int, total: int, use: ToolUse) -> None:
     assert rate_tool_use(work, looks, met, total) is use
     assert are_lookups_missing(work, looks, met, total) is (use is MISSING)

@@ -63,6 +63,7 @@ def test_each_tier_has_its_items_and_attempts(tier: SupervisionTier, numbers: st
 
 
 @pytest.mark.parametrize(("failed", "expected"), [(0, "VERIFIED"), (1, "QUESTION"), (2, "QUESTION"), (3, "REJECTED")])
+@pytest.mark.seed("continuity", "entry-gate")
 def test_the_number_of_failed_items_decides(failed: int, expected: str) -> None:
     assert decide_analysis_outcome(failed) == AnalysisOutcome(expected)
     assert decide_analysis_outcome(10) is AnalysisOutcome.REJECTED

@@ -172,11 +172,13 @@ LINES: dict[str, ProtocolMessage] = {
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line[:45].replace("\n", " "))
+@pytest.mark.seed("continuity", "levels")
 def test_a_line_is_written_and_read_to_the_letter(line: str) -> None:
     assert write_message(LINES[line]) == line
     assert read_messages(line) == (LINES[line],)
 
 
+@pytest.mark.seed("continuity", "format-strings")
 def test_every_tag_has_its_line_here() -> None:
     assert {line[1:].split("]")[0] for line in LINES} == set(MESSAGE_FORMS)
 
@@ -197,6 +199,7 @@ SCENARIO = {
 
 
 @pytest.mark.parametrize(("told", "kinds"), SCENARIO.items(), ids=lambda one: str(one)[:4])
+@pytest.mark.seed("continuity", "scenario")
 def test_the_seeds_scenario_is_read_as_it_is_told(told: str, kinds: tuple[type, ...]) -> None:
     found = read_messages(told)
     assert tuple(type(one) for one in found) == kinds

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.gate.site import FILES, Gated, Site, agent, plan, task, work
+from tests.gate.site import FILES, GateResult, Site, agent, plan, task, work
 from tests.supervision.stage import CLAIM, UNDERSTANDS, WORK, analysis, executor, judge, says
 from tests.supervision.stage import Stage as Supervised
 from tests.supervision.test_runs import mini
@@ -125,7 +125,7 @@ def test_a_tree_that_failed_and_passes_now_is_flaky_in_every_attempt(tmp_path: P
         time.sleep(0.02)
     outside.write_text("yes")
     stdout, stderr = running.communicate(timeout=300)
-    gated = Gated(running.returncode, stdout, stderr)
+    gated = GateResult(running.returncode, stdout, stderr)
     assert (gated.exit, gated.states, gated.attempts) == (1, ["FAILED"], [3]), gated.json
     last = {one["check"]: one["detail"] for one in gated.json["tasks"][0]["failures"][-1]["reasons"]}
     assert "failed on this very tree in attempt 1" in last["flaky"], last
@@ -207,7 +207,7 @@ def test_a_requirement_is_a_criterion_of_every_unfinished_task_at_once(tmp_path:
         stdout, stderr = running.communicate(timeout=300)
     finally:
         running.kill()
-    gated = Gated(running.returncode, stdout, stderr)
+    gated = GateResult(running.returncode, stdout, stderr)
     assert (gated.exit, gated.json["outcome"]) == (3, "needs_human"), gated.stdout + stderr
     both = gated.json["requirements"]
     assert [(one["text"], one["is_met"]) for one in both] == [

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from markdown_it import MarkdownIt
@@ -83,14 +85,23 @@ def test_a_refused_change_is_shown_with_its_findings_beside_its_lines(workshop: 
     }
     workshop.write(root, change)
     html_file, md_file = root / "out" / "r.html", tmp_path / "r.md"
-    run = workshop.check(root, "--html", str(html_file), "--md", str(md_file))
+    sarif_file, junit_file = tmp_path / "r.sarif", tmp_path / "r.xml"
+    files = {"--html": html_file, "--md": md_file, "--sarif": sarif_file, "--junit": junit_file}
+    run = workshop.check(root, *(word for option, file in files.items() for word in (option, str(file))))
     assert run.exit == 1, run.stderr
     assert "work-tree-moved" not in {finding.rule for finding in run.report.findings}
     assert "out/r.html" not in run.report.changed
     html, markdown = html_file.read_text("utf-8"), md_file.read_text("utf-8")
 
     page = Page(html)
-    assert page.sections == ["Findings", "The change", "Tests, before and after", "Checks", "Where the evidence is"]
+    assert page.sections == [
+        "Findings",
+        "The change",
+        "Tests, before and after",
+        "Strength of the tests",
+        "Checks",
+        "Where the evidence is",
+    ]
     assert "FAILED" in page.text and run.report.base_reason in page.text and run.report.base_commit[:12] in page.text
     weakened = next(index for index, (_, text) in enumerate(page.rows) if "in (5, 9)" in text)
     assert page.rows[weakened][0] == "added"
@@ -101,6 +112,15 @@ def test_a_refused_change_is_shown_with_its_findings_beside_its_lines(workshop: 
     with closing(open_ledger(workshop.proofstone_home, "read")) as ledger:
         (finished,) = ledger.read(EventRow, run_id=run.report.run_id, type="run.finished")
     assert row_hash == finished.link.hash
+
+    (sarif,) = json.loads(sarif_file.read_bytes())["runs"]
+    assert {result["ruleId"] for result in sarif["results"]} == {finding.rule for finding in run.report.findings}
+    cases = ElementTree.parse(junit_file).getroot().iter("testcase")
+    assert sorted(str(case.get("name")) for case in cases) == [
+        "tests/test_calc.py::test_add",
+        "tests/test_calc.py::test_half",
+    ]
+    assert KEY not in sarif_file.read_text("utf-8") + junit_file.read_text("utf-8")
 
     assert not page.tags & {"script", "img", "link", "iframe", "a", "form", "object"}
     assert not {name for name, _ in page.attributes} & {"src", "href", "style", "onerror"}

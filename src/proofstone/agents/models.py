@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue, field_validator
 
 from proofstone.common.models import ChangeKind, FrozenModel, Usage
 from proofstone.common.serialization import serializable
@@ -266,6 +266,21 @@ class Completion(FrozenModel):
     risk_level: Literal["🟢", "🟡", "🔴"] | None = None
     output_paths: tuple[str, ...] = ()
     evidence_summary: str = ""
+
+    @field_validator("severity", mode="before")
+    @classmethod
+    def _lower_case(cls, value: object) -> object:
+        """Accept `Major` and `null`, as the protocol writes them."""
+        word = value.lower() if isinstance(value, str) else value
+        return None if word in ("", "null", "none") else word
+
+    @field_validator("evidence_summary", mode="before")
+    @classmethod
+    def _write_counts(cls, value: object) -> object:
+        """Accept the counts that the protocol writes as an object, as text: nothing is decided by them."""
+        if isinstance(value, Mapping):
+            return ", ".join(f"{name}: {count}" for name, count in value.items())
+        return value
 
 
 class RoleOutput(FrozenModel):

@@ -51,6 +51,7 @@ def build_read_only_shell(world: RunContext, sight: ReadOnlyView, sink: Artifact
         store=world.store,
         environment=environment,
         state=world.home,
+        held_out=world.held_out,
     )
     hidden = find_secret_files(world, sight.tree) if sight.hide_secrets else ()
     return SandboxedShell(
@@ -80,7 +81,6 @@ class WorkShellSetup:
     limits: JobLimits
     keeps_writes: bool = True
     """Whether writes are kept."""
-    masked: tuple[Path, ...] = ()
     hidden: tuple[str, ...] = ()
     """Files that are shown empty."""
     on_output: Callable[[bytes], None] | None = None
@@ -102,7 +102,7 @@ def build_work_shell(world: RunContext, at: WorkShellSetup, sink: ArtifactWriter
             home=environment.home,
             dependencies=environment.dependencies,
             includes=environment.includes,
-            masked=(world.home, *external_folders(world.home), *environment.masked_paths, *at.masked),
+            masked=(world.home, *external_folders(world.home), *environment.masked_paths, *world.held_out),
             visible=environment.visible_folders,
             sockets=tuple(Path(path) for path in environment.settings.sockets),
             network=gate.network,

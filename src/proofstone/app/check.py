@@ -11,7 +11,7 @@ from proofstone.app.caller import require_acceptable
 from proofstone.app.context import build_check_run
 from proofstone.app.runs import RunCatalog
 from proofstone.check.context import CheckRequest, NullProgress, Progress
-from proofstone.check.models import CheckReport, CheckRunConfig
+from proofstone.check.models import CheckReport, CheckRunConfig, TestRun
 from proofstone.check.rules.acceptance import is_reason_sufficient
 from proofstone.common.commands import VACUOUS_REASON, is_vacuous
 from proofstone.errors import InputError
@@ -29,13 +29,18 @@ def run_check(
     *,
     require_sandbox: bool = False,
     home: Path | None = None,
+    test_runs: list[TestRun] | None = None,
 ) -> CheckReport:
-    """Check a change and return the report. `display` is entered when the check is ready to run."""
+    """Check a change and return the report. `display` is entered when the check is ready to run. The test results of
+    all checks are added to `test_runs`."""
     with (
         build_check_run(repo, request, progress or NullProgress(), require_sandbox=require_sandbox, home=home) as run,
         display or nullcontext(),
     ):
-        return run.run()
+        report = run.run()
+        if test_runs is not None:
+            test_runs += run.test_runs
+        return report
 
 
 def require_text(option: str, value: str) -> str:

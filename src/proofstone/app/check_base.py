@@ -30,7 +30,7 @@ from proofstone.config.loader import SETTINGS_FILES, load_settings_files
 from proofstone.config.rules import detect_coding_agent
 from proofstone.config.settings import Settings
 from proofstone.git.objects import read_files_at
-from proofstone.git.pending_commit import find_ancestor_bases, find_work_tree_roots
+from proofstone.git.pending_commit import find_work_tree_roots, is_ancestor
 from proofstone.git.repository import Repository
 from proofstone.hooks.agent_hooks import ALL_DIALECTS
 from proofstone.hooks.agent_sessions import CodingSession, SessionStarts
@@ -81,7 +81,7 @@ def find_base(
         facts = BaseFacts(head="", requested=NamedRevision(revision, commit))
         return CheckBase(commit, tree, choose_base(facts).reason, read_settings_at(repository, commit))
     head = repository.resolve_base("HEAD")
-    branches = _find_branch_points(repository, head[0])
+    branches = _find_branch_points(repository, head[0], _read_refs(repository))
     facts = BaseFacts(
         head=head[0],
         session=_find_session_facts(repository, session, head[0], branches, home or find_proofstone_home()),
@@ -97,6 +97,21 @@ def find_base(
     return _build_base(repository, choice, head, read_settings_at(repository, commit))
 
 
+def find_evidence_bases(repository: Repository, parent: str) -> frozenset[str]:
+    """Return the bases that count for a commit besides its parent: the branch's own base, which is what a check without
+    `--base` compares with outside of a session; for a commit without a parent, the tips of the main branches, or of all
+    branches if none is called so."""
+    refs = _read_refs(repository)
+    if not parent:
+        main = {ref.commit for ref in refs if ref.name.split("/")[-1] in ("HEAD", *_MAIN_BRANCHES)}
+        return frozenset(main or {ref.commit for ref in refs})
+    left = find_left_branch(parent, _find_branch_points(repository, parent, refs, local_upstream=False))
+    automatic = left.merge_base if left else parent
+    configured = read_settings_at(repository, automatic).check.base
+    base = repository.resolve_base(configured)[0] if configured else automatic
+    return frozenset({base} if is_ancestor(repository, base, parent) else ())
+
+
 def _build_base(repository: Repository, choice: BaseChoice, head: tuple[str, str], settings: Settings) -> CheckBase:
     tree = head[1] if choice.commit == head[0] else repository.git.find_tree(choice.commit)
     return CheckBase(choice.commit, tree, choice.reason, settings)
@@ -110,17 +125,22 @@ class _Ref:
     is_current: bool
 
 
-def _find_branch_points(repository: Repository, head: str) -> list[BranchPoint]:
-    """Return the branches that HEAD may have left, up to the first that it has."""
+def _read_refs(repository: Repository) -> list[_Ref]:
     fields = "%(HEAD)%00%(refname)%00%(objectname)%00%(upstream)"
     patterns = ("refs/heads", "refs/remotes/*/HEAD", *(f"refs/remotes/*/{name}" for name in _MAIN_BRANCHES))
     lines = repository.git.run_output("for-each-ref", f"--format={fields}", *patterns).decode("utf-8", "replace")
-    refs = [
+    return [
         _Ref(name, commit, upstream, mark == "*")
         for mark, name, commit, upstream in (line.split("\0") for line in lines.splitlines())
     ]
+
+
+def _find_branch_points(
+    repository: Repository, head: str, refs: Sequence[_Ref], *, local_upstream: bool = True
+) -> list[BranchPoint]:
+    """Return the branches that HEAD may have left, up to the first that it has."""
     points: list[BranchPoint] = []
-    for ref, relation in _list_candidates(refs):
+    for ref, relation in _list_candidates(refs, local_upstream=local_upstream):
         known = next((other.commit for other in refs if other.name == ref), "")
         merge_base = head if known == head else repository.git.try_line("merge-base", head, ref) or ""
         points.append(BranchPoint(_shorten(ref), relation, merge_base))
@@ -129,11 +149,12 @@ def _find_branch_points(repository: Repository, head: str) -> list[BranchPoint]:
     return points
 
 
-def _list_candidates(refs: Sequence[_Ref]) -> Iterator[tuple[str, str]]:
-    """Yield the refs to try, in order, each with what it is."""
+def _list_candidates(refs: Sequence[_Ref], *, local_upstream: bool) -> Iterator[tuple[str, str]]:
+    """Yield the refs to try, in order, each with what it is. Whether a local branch counts as an upstream is for the
+    caller to say: anybody can make one at any commit and name it so."""
     names = {ref.name for ref in refs}
     current = next((ref for ref in refs if ref.is_current), None)
-    if current is not None and current.upstream:
+    if current is not None and current.upstream and (local_upstream or not _is_local_topic(current.upstream)):
         yield current.upstream, "its upstream"
     remotes = [ref.name.split("/")[2] for ref in refs if ref.name.startswith("refs/remotes/")]
     upstream_remote = current.upstream.split("/")[2:3] if current and current.upstream else []
@@ -147,6 +168,10 @@ def _list_candidates(refs: Sequence[_Ref]) -> Iterator[tuple[str, str]]:
     local = next((f"refs/heads/{name}" for name in _MAIN_BRANCHES if f"refs/heads/{name}" in names), "")
     if local:
         yield local, "a local branch"
+
+
+def _is_local_topic(ref: str) -> bool:
+    return ref.startswith("refs/heads/") and ref.removeprefix("refs/heads/") not in _MAIN_BRANCHES
 
 
 def _shorten(ref: str) -> str:
@@ -177,9 +202,7 @@ def _find_last_evidence(repository: Repository, head: str, branches: Sequence[Br
     left = find_left_branch(head, branches)
     floor = left.merge_base if left else ""
     commits = _list_commits(repository, head, floor)
-    lowest = floor or commits[-1].commit
-    older = find_ancestor_bases(repository, {lowest: ""}, {check.base_commit for check in checks})
-    found = find_last_evidence(commits, checks, older, has_floor=bool(floor))
+    found = find_last_evidence(commits, checks, floor)
     if found:
         trees = {commit.tree for commit in commits}
         with closing(open_ledger(home, "read")) as evidence:
@@ -195,6 +218,6 @@ def _list_commits(repository: Repository, head: str, floor: str) -> list[BranchC
     fields = [line.split() for line in lines]
     trees = {commit: tree for commit, tree, *_ in fields}
     return [
-        BranchCommit(commit, tree, tuple(parents), tuple(trees[parent] for parent in parents if parent in trees))
+        BranchCommit(commit, tree, parents[0] if parents else "", trees.get(parents[0], "") if parents else "")
         for commit, tree, *parents in fields
     ]

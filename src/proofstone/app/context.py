@@ -17,6 +17,7 @@ from proofstone.app.check_base import CheckBase, find_base, find_session, read_s
 from proofstone.check.cache import clean_caches
 from proofstone.check.context import CheckRequest, Progress, RunContext
 from proofstone.check.environment import PASSED_VARIABLES
+from proofstone.check.held_out import find_held_out_paths
 from proofstone.check.run import CheckRun
 from proofstone.common.models import Assurance
 from proofstone.common.secrets import SecretMask
@@ -105,7 +106,11 @@ def choose_settings(repository: Repository, base: CheckBase, request: CheckReque
     if request.use_worktree_config:
         return own, ""
     note = "the change edits Proofstone's own settings; the base's decide (--use-worktree-config uses the new ones)"
-    return base.settings, note if own != base.settings else ""
+    settings = base.settings
+    if request.setup and not settings.environment.setup:
+        environment = settings.environment.model_copy(update={"setup": request.setup})
+        settings = settings.model_copy(update={"environment": environment})
+    return settings, note if own != base.settings else ""
 
 
 def determine_consent(
@@ -219,6 +224,7 @@ def open_run_context(
     base_reason: str = "",
     settings_commit: str = "",
     own_settings: bool = False,
+    held_out: tuple[Path, ...] = (),
 ) -> Iterator[RunContext]:
     """Open the context of a run. On exit, remove its scratch folder and close the ledger. `base_reason` says why the
     base was chosen; `settings_commit` is the commit that the settings were read from, if not the base; `own_settings`
@@ -256,6 +262,7 @@ def open_run_context(
             cancel=threading.Event(),
             progress=progress,
             accepted=accepted,
+            held_out=held_out,
             secrets=build_secret_mask(settings, os.environ),
             base_reason=base_reason,
         )
@@ -291,6 +298,7 @@ def build_check_run(
             note=note,
             base_reason=base.reason,
             own_settings=request.use_worktree_config,
+            held_out=find_held_out_paths(repository, request.heldout, request.heldout_files, os.environ),
         ) as world,
     ):
         yield CheckRun(world, request)

@@ -6,6 +6,7 @@ Everything that can be wrong with the input is found here, before anything is wr
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -37,7 +38,9 @@ from proofstone.app.context import (
 )
 from proofstone.app.runs import RunCatalog, refuse_cancelled, reopen_run
 from proofstone.check.context import NullProgress, RunContext
-from proofstone.check.setup import read_held_out_files
+from proofstone.check.held_out import find_held_out_paths, read_held_out_files
+from proofstone.config.loader import load_settings
+from proofstone.config.settings import GateSettings
 from proofstone.errors import InputError
 from proofstone.gate.commands import apply_commands, validate_command
 from proofstone.gate.context import GateContext, GateJournal
@@ -56,10 +59,11 @@ from proofstone.gate.preflight import (
     validate_agents,
 )
 from proofstone.gate.request import GateObserver, GateRequest, ResumeRequest, UserCommand, UserCommandKind
+from proofstone.gate.rules.deadlines import find_raised_deadlines
 from proofstone.gate.rules.progress import count_tasks
 from proofstone.gate.run import GateRun
 from proofstone.gate.supervisor_factory import NOT_APPLICABLE_EVENT, SupervisorFactory
-from proofstone.gate.view import build_run_view, find_run_budget, load_gate_plan, read_gate_setup
+from proofstone.gate.view import DEADLINES_RAISED, build_run_view, find_run_budget, load_gate_plan, read_gate_setup
 from proofstone.git.commit import read_identity
 from proofstone.git.pending_commit import exclude_from_git, signs_commits
 from proofstone.git.repository import open_repository
@@ -155,11 +159,24 @@ def resume_gate(
         plan = load_gate_plan(setup, world.artifacts)
         minutes = request.minutes or setup.minutes
         amend_budget(world, setup, plan, request.budget)
+        raised = find_raised_deadlines(world.settings.gate, load_settings(world.repository.root).gate)
+        if raised:
+            world.ledger.append(EventRow(run_id=run_id, type=DEADLINES_RAISED, payload=dict(raised)))
+        deadlines = world.settings.gate.model_copy(update=raised)
         run = stack.enter_context(
-            _build_run(world, setup, plan, watching, listen, wait=request.waits_for_person, minutes=minutes)
+            _build_run(
+                world,
+                setup,
+                plan,
+                watching,
+                listen,
+                wait=request.waits_for_person,
+                minutes=minutes,
+                deadlines=deadlines,
+            )
         )
         for task_id in _tasks_to_retry(run.view(), request.retry):
-            command = UserCommand(UserCommandKind.RETRY, by=request.by, text=request.note)
+            command = UserCommand(UserCommandKind.RETRY, by=request.by, text=request.note, seconds=request.seconds)
             validate_command(run.journal, task_id, command, world.repository, setup)
             run.journal.record_command(task_id, command)
         run.journal.note("run.resumed")
@@ -312,6 +329,7 @@ def _build_run(
     *,
     wait: bool,
     minutes: float,
+    deadlines: GateSettings | None = None,
 ) -> Iterator[GateRun]:
     """Build a run with its journal, budget and agents."""
     journal = GateJournal.open(world.ledger, world.run_id, plan)
@@ -330,7 +348,7 @@ def _build_run(
         architect = agents.build_architect((setup.architect, *setup.fallbacks.get("architect", ())))
         yield GateRun(
             GateContext(
-                context=world,
+                context=replace(world, held_out=_find_held_out(world, setup, plan)),
                 setup=setup,
                 plan_file=Path(setup.plan_path),
                 journal=journal,
@@ -340,9 +358,19 @@ def _build_run(
                 terminal=threading.Lock() if listen is not None else None,
                 waits_for_person=wait,
                 minutes=minutes,
+                deadlines=deadlines,
                 meter=meter,
             )
         )
+
+
+def _find_held_out(world: RunContext, setup: GateSetup, plan: Plan) -> tuple[Path, ...]:
+    """Return the plan and what its held-out checks consist of; nothing if the plan has none."""
+    commands = [command for task in plan.tasks for command in task.heldout]
+    if not commands:
+        return ()
+    files = Path(setup.heldout_files) if setup.heldout_files else None
+    return (Path(setup.plan_path), *find_held_out_paths(world.repository, commands, files, os.environ))
 
 
 def _supervise(

@@ -1,5 +1,4 @@
-"""Answer the hooks that git calls before a commit, and coding agents when a session begins and when an agent says that
-it is done.
+"""Answer the hooks that git calls before a commit.
 
 Every commit waits for the search for evidence, so modules that only a check needs are imported when one runs.
 """
@@ -19,13 +18,11 @@ from typing import TYPE_CHECKING, Final
 from proofstone.check.dispute_records import find_disputes
 from proofstone.check.recording import find_recorded_checks, raise_if_forged
 from proofstone.check.rules.commit_evidence import CommitEvidence, CommitRuling, RecordedCheck, rule_on_commit
-from proofstone.check.rules.run_end import MAX_FEEDBACK_ROUNDS, write_feedback
 from proofstone.common.models import AcceptanceMethod
 from proofstone.config.home import find_proofstone_home
-from proofstone.errors import AnchorError, InternalError, MachineError, ProofstoneError, RepositoryError, TrustError
+from proofstone.errors import MachineError
 from proofstone.git.pending_commit import (
     PendingCommit,
-    find_ancestor_bases,
     find_work_tree_roots,
     has_no_commits,
     read_pending_commit,
@@ -43,8 +40,6 @@ from proofstone.git.user_hooks import (
     read_hooks,
     uninstall_repository_hooks,
 )
-from proofstone.hooks.agent_hooks import StopRounds
-from proofstone.hooks.agent_sessions import CodingSession, SessionStarts
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.opening import authentication_level, open_ledger
 from proofstone.ledger.rules.chain import AuthenticationLevel
@@ -59,16 +54,6 @@ if TYPE_CHECKING:
 _DEFAULT_INDEX: Final = "index"
 _COMMIT_ALL_INDEX: Final = "index.lock"
 _MAX_PATHS: Final = 5
-_NOT_GRANTED: Final = (
-    "`proofstone check` could not be run: the repository's settings need grants that the owner of this machine has not "
-    "given. Tell the owner; only they can decide."
-)
-
-
-_HOW_TO_DECIDE: Final = (
-    "In your own terminal: `proofstone dispute --list` shows it, `proofstone dispute decide last "
-    'accept|reject|amend --reason "…"` decides it.'
-)
 
 
 @dataclass(frozen=True)
@@ -109,28 +94,6 @@ class HooksStatus:
     """How the ledger authenticates its rows, and so who can write accepted evidence."""
 
 
-@dataclass(frozen=True)
-class AgentStop:
-    """The message of an agent that says that it is done."""
-
-    session: CodingSession
-    directory: Path
-    conversation: str
-    """The id of the conversation: that of the session, and of the subagent if it is one."""
-    is_continuation: bool | None
-    """Whether the agent continued only because it was sent back; None if its program does not say."""
-
-
-@dataclass(frozen=True)
-class AgentStopAnswer:
-    """The answer to an agent that wants to stop."""
-
-    send_back: str = ""
-    """What the agent must fix; empty if it may stop."""
-    remark: str = ""
-    """A message for the person."""
-
-
 def install_hooks(directory: Path, *, check: bool) -> tuple[Path, list[HookChange]]:
     """Install Proofstone's git hooks, and return their folder and what was done."""
     repository = open_repository(directory)
@@ -168,10 +131,10 @@ def find_own_program() -> str:
     )
 
 
-def find_evidence(directory: Path, variables: Mapping[str, str], *, merging: bool) -> PendingEvidence:
+def find_evidence(directory: Path, variables: Mapping[str, str]) -> PendingEvidence:
     """Return the evidence for the commit that git is about to make. Change nothing."""
     repository = open_repository(directory)
-    commit = read_pending_commit(repository, variables, merging=merging)
+    commit = read_pending_commit(repository, variables)
     ledger = ledger_path(find_proofstone_home())
     with _scratch_objects() as objects:
         tree = write_index_tree(repository, commit.index, objects)
@@ -184,7 +147,7 @@ def find_evidence(directory: Path, variables: Mapping[str, str], *, merging: boo
 
 
 def check_pending(
-    directory: Path, variables: Mapping[str, str], progress: Progress, *, merging: bool, needed_base: str = ""
+    directory: Path, variables: Mapping[str, str], progress: Progress, *, needed_base: str = ""
 ) -> CheckReport:
     """Check exactly what git is about to commit, which may differ from what is staged. If `needed_base` is given, only
     a check against that base counts."""
@@ -195,7 +158,7 @@ def check_pending(
     from proofstone.git.snapshot import snapshot_of_tree
 
     repository = open_repository(directory)
-    commit = read_pending_commit(repository, variables, merging=merging)
+    commit = read_pending_commit(repository, variables)
     request = CheckRequest(base=needed_base or "HEAD")
     base = find_base(repository, request.base)
     settings, note = choose_settings(repository, base, request)
@@ -215,81 +178,14 @@ def check_pending(
         return CheckRun(world, CheckRequest(tree=snapshot_of_tree(world.store, base.tree, tree))).run()
 
 
-def record_session_start(session: CodingSession, directory: Path, *, is_new: bool) -> None:
-    """Record the commit at which an agent's session begins. Outside a repository, and before the first commit, there is
-    nothing to record. `is_new` is False for a session that is continued."""
-    from proofstone.app.context import require_outside_home
-
-    try:
-        repository = open_repository(directory)
-        head, _ = repository.resolve_base("HEAD")
-    except RepositoryError:
-        return
-    SessionStarts(require_outside_home(repository, None), repository.root).record_start(session, head, is_new=is_new)
-
-
-def answer_agent_stop(stop: AgentStop) -> AgentStopAnswer:
-    """Check the work that the agent leaves, and send it back with the findings, at most MOST_ROUNDS times."""
-    rounds = StopRounds(find_proofstone_home() / "agent-stops", f"{stop.session.agent} {stop.conversation}")
-    findings, remark = _check_work(stop.directory, stop.session)
-    if not findings:
-        rounds.forget()
-        return AgentStopAnswer(remark=remark)
-    before = 0 if stop.is_continuation is False else rounds.read_count()
-    if before >= MAX_FEEDBACK_ROUNDS:
-        rounds.forget()
-        remark = f"Proofstone sent the agent back {before} times and now lets it stop. Its work is unproven."
-        return AgentStopAnswer(remark=f"{remark}\n{findings}")
-    rounds.write_count(before + 1)
-    return AgentStopAnswer(send_back=findings)
-
-
-def _check_work(directory: Path, session: CodingSession) -> tuple[str, str]:
-    """Return the findings for the agent, and a remark for the person. A check that cannot run is a finding too, because
-    the agent may have caused that; only a repository without a commit is not. If there is nothing to check, the agent
-    may stop, but nobody is told that its work has passed."""
-    from proofstone.app.context import build_check_run
-    from proofstone.check.context import CheckRequest, NullProgress
-    from proofstone.common.models import Outcome
-
-    try:
-        open_repository(directory).resolve_base("HEAD")
-    except RepositoryError as error:
-        return "", f"Proofstone checked nothing: {error.message}"
-    try:
-        with build_check_run(directory, CheckRequest(), NullProgress(), session=session) as run:
-            # Later, the session is compared with the same base: an agent that is sent back cannot commit its way out.
-            starts = SessionStarts(run.context.home, run.context.repository.root)
-            starts.record_first_check(session, run.context.base_commit)
-            report = run.run()
-    except InternalError:
-        raise
-    except TrustError:
-        # Only the person may read how to grant it: an agent that knows could do it.
-        return _NOT_GRANTED, ""
-    except ProofstoneError as error:
-        hint = "a person must look into this" if isinstance(error, AnchorError) else error.hint
-        return f"`proofstone check` could not be run: {error.message}" + (f" ({hint})" if hint else ""), ""
-    if report.outcome is Outcome.NOTHING_TO_CHECK:
-        return "", f"Proofstone checked nothing: {report.reason}"
-    if report.outcome is Outcome.NEEDS_DECISION:
-        # The agent has said what it holds for wrong: it need not go on, and its work is no pass.
-        return (
-            "",
-            f"Proofstone: the agent's work needs your decision and is unproven. {report.reason}. {_HOW_TO_DECIDE}",
-        )
-    return ("", "") if report.outcome is Outcome.PASSED else (write_feedback(report), "")
-
-
 def _rule_on_commit(repository: Repository, head: str) -> CommitRuling:
     """Rule on an existing commit by the recorded checks."""
     git = repository.git
     tree = git.find_tree(head)
     parents = git.run_line("rev-list", "--parents", "--max-count=1", head).split()[1:]
-    trees = {commit: git.find_tree(commit) for commit in parents}
-    return _rule_on_tree(
-        repository, PendingCommit(trees, Path()), tree, ledger_path(find_proofstone_home()), first=not parents
-    )
+    parent = parents[0] if parents else ""
+    commit = PendingCommit(parent, git.find_tree(parent) if parent else "", Path())
+    return _rule_on_tree(repository, commit, tree, ledger_path(find_proofstone_home()), first=not parents)
 
 
 def _rule_on_tree(
@@ -297,7 +193,7 @@ def _rule_on_tree(
 ) -> CommitRuling:
     """Rule on a tree by the recorded checks, after verifying that nobody forged them."""
     if first is None:
-        first = commit.is_first_of_branch and has_no_commits(repository)
+        first = not commit.parent and has_no_commits(repository)
     checks = find_recorded_checks(ledger, find_work_tree_roots(repository), tree)
     is_disputed = False
     if checks:
@@ -307,9 +203,9 @@ def _rule_on_tree(
     return rule_on_commit(
         tree,
         checks,
-        parent_trees=commit.parents.values(),
-        counting=_valid_bases(repository, commit, checks),
-        parents=commit.parents,
+        parent=commit.parent,
+        parent_tree=commit.parent_tree,
+        counting=_counting_bases(repository, commit, checks),
         first=first,
         is_disputed=is_disputed,
         accepts=_read_accepted_methods(repository, commit) if any(check.accepted for check in checks) else (),
@@ -317,23 +213,22 @@ def _rule_on_tree(
 
 
 def _read_accepted_methods(repository: Repository, commit: PendingCommit) -> tuple[AcceptanceMethod, ...]:
-    """Return the ways of acceptance that count for the commit, as the settings of its first parent say. A commit cannot
+    """Return the ways of acceptance that count for the commit, as the settings of its parent say. A commit cannot
     change them for itself."""
     from proofstone.app.check_base import read_settings_at
     from proofstone.config.settings import HookSettings
 
-    parent = next(iter(commit.parents), None)
-    settings = read_settings_at(repository, parent).hook if parent else HookSettings()
+    settings = read_settings_at(repository, commit.parent).hook if commit.parent else HookSettings()
     return tuple(AcceptanceMethod(kind) for kind in settings.accepts)
 
 
-def _valid_bases(
-    repository: Repository, commit: PendingCommit, checks: Iterable[RecordedCheck]
-) -> frozenset[str] | None:
-    """Return the bases whose checks count for the commit; None if every base counts."""
-    if commit.is_first_of_branch:
-        return None
-    return find_ancestor_bases(repository, commit.parents, {check.base_commit for check in checks})
+def _counting_bases(repository: Repository, commit: PendingCommit, checks: Iterable[RecordedCheck]) -> frozenset[str]:
+    """Return the bases whose checks count for the commit besides its parent. They are looked for only if a check has
+    another base, because every commit waits for them."""
+    from proofstone.app.check_base import find_evidence_bases
+
+    others = {check.base_commit for check in checks} - {commit.parent}
+    return find_evidence_bases(repository, commit.parent) if others else frozenset()
 
 
 def _find_other_check(
@@ -346,8 +241,8 @@ def _find_other_check(
 
     checks = find_recorded_checks(ledger, find_work_tree_roots(repository))
     passed = [check for check in checks if check.is_passed and check.tree != tree and not check.own_settings]
-    counting = _valid_bases(repository, commit, passed)
-    newest = next((check for check in passed if counting is None or check.base_commit in counting), None)
+    counting = {commit.parent, *_counting_bases(repository, commit, passed)}
+    newest = next((check for check in passed if check.base_commit in counting), None)
     if newest is None:
         return None
     store = open_store(repository, find_proofstone_home())
@@ -371,11 +266,9 @@ def _build_check_command(
     from proofstone.git.snapshot import compare_trees
 
     base = ""
-    if commit.is_first_of_branch:
+    if not commit.parent:
         base = " --base REV"
-    elif needed_base:
-        base = " --base HEAD" if needed_base == next(iter(commit.parents)) else f" --base {needed_base[:12]}"
-    elif not _is_default_base_valid(repository, commit):
+    elif needed_base or not _is_default_base_valid(repository, commit):
         base = " --base HEAD"
     check = f"proofstone check --staged{base}"
     if commit.index.name == _DEFAULT_INDEX:
@@ -383,19 +276,18 @@ def _build_check_command(
     if commit.index.name == _COMMIT_ALL_INDEX:
         return f"git add --update && {check}"
     git = with_object_stores(repository.git, objects, repository.object_dirs)
-    entries = compare_trees(git, next(iter(commit.parents.values())), tree)
+    entries = compare_trees(git, commit.parent_tree, tree)
     paths = " ".join(shlex.quote(os.fsdecode(entry.path)) for entry in entries)
     return f"git reset --quiet && git add --all -- {paths} && {check}"
 
 
 def _is_default_base_valid(repository: Repository, commit: PendingCommit) -> bool:
-    """Return whether a plain `proofstone check` uses a base that counts. Only `check.base` can name one that does not;
-    whatever Proofstone chooses itself is HEAD or an ancestor of it."""
-    from proofstone.app.check_base import find_base, find_session
+    """Return whether a plain `proofstone check` uses a base that counts. In a session it may be the commit at which the
+    session began, which does not."""
+    from proofstone.app.check_base import find_base, find_evidence_bases, find_session
 
-    return bool(
-        find_ancestor_bases(repository, commit.parents, {find_base(repository, None, find_session(os.environ)).commit})
-    )
+    base = find_base(repository, None, find_session(os.environ)).commit
+    return base == commit.parent or base in find_evidence_bases(repository, commit.parent)
 
 
 @contextmanager
@@ -416,7 +308,7 @@ def describe_ruling(ruling: CommitRuling) -> str:
         CommitEvidence.OWN_SETTINGS: "its tree was checked only by its own settings",
         CommitEvidence.DISPUTED: "its tree is disputed, and no person has decided",
         CommitEvidence.ACCEPTANCE: "its tree passed only with an acceptance that does not count here",
-        CommitEvidence.OTHER_BASE: "its tree was checked only against a commit that is no ancestor",
+        CommitEvidence.OTHER_BASE: "its tree was checked, but neither against its parent nor the base of its branch",
         CommitEvidence.UNFINISHED: "a check of its tree came to no verdict",
         CommitEvidence.NONE: "nothing is on record of its tree",
     }[ruling.evidence]
@@ -426,4 +318,4 @@ def describe_base(ruling: CommitRuling) -> str:
     """Describe the base of the deciding check and its relation to the commit."""
     if ruling.check is None:
         return "no base"
-    return f"{ruling.check.base_commit[:12]}, {'a parent' if ruling.is_against_parent else 'no parent of it'}"
+    return f"{ruling.check.base_commit[:12]}, {'the parent' if ruling.is_against_parent else 'the base of the branch'}"

@@ -5,6 +5,7 @@ The plan gate and the task gate run as child runs, built in the same way as by t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Final
 from proofstone import __version__
 from proofstone.agents.executors.people import ReadLine
 from proofstone.agents.memory.store import FileMemory, memory_path
+from proofstone.agents.roles.models.pipeline import Concern
 from proofstone.agents.roles.models.plan_gate_records import ChallengeStatus, PlanSeverity
 from proofstone.agents.roles.registry import ROLES
 from proofstone.agents.rules.budget import compute_remaining, explain_spent_limit
@@ -40,6 +42,7 @@ from proofstone.app.team import (
     update_budget,
 )
 from proofstone.check.context import NullProgress, RunContext
+from proofstone.common.globs import matches
 from proofstone.common.models import SHORT_LANES, Budget, BudgetUsage, Lane, Severity
 from proofstone.common.text import slugify
 from proofstone.errors import InputError, RepositoryError
@@ -65,12 +68,15 @@ from proofstone.pipeline.models.run import (
 from proofstone.pipeline.records import read_run_report
 from proofstone.pipeline.rules.effects import PendingAnswer
 from proofstone.pipeline.rules.planning import choose_lane
+from proofstone.pipeline.rules.request_concerns import find_request_concerns
 from proofstone.pipeline.run import AskApproval, PipelineRun
 from proofstone.pipeline.run_folder import RunFolder
 from proofstone.pipeline.supervision_hooks import Amendments, PipelineMemory, PipelineSupervision
-from proofstone.plan_gate.models import PlanReport
+from proofstone.plan_gate.models import OpenQuestion, PlanReport
 from proofstone.plan_gate.rules.admission import select_mitigations
+from proofstone.plan_gate.run import AskPlanUser
 from proofstone.runtime.context import Deadline, OutOfBudgetError, ParentRun
+from proofstone.runtime.pause import pause_for_person
 from proofstone.supervision.agent_supervision import ContextBoard, add_requirement
 from proofstone.supervision.models.context import ContextRequirement
 
@@ -119,6 +125,7 @@ def build_pipeline_run(
     watching: PipelineObserver,
     ask: AskApproval,
     *,
+    ask_plan: AskPlanUser | None = None,
     listen: ReadLine | None = None,
     home: Path | None = None,
 ) -> Iterator[PipelineRun]:
@@ -150,7 +157,7 @@ def build_pipeline_run(
             FileMemory(memory_path(home)).entries()  # fails now if the memory cannot be read
         exclude_from_git(repository, (OWN_FOLDER_PATTERN,))
         world.ledger.append(EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")))
-        yield _build_run(world, setup, request, watching, ask, listen, stack)
+        yield _build_run(world, setup, request, watching, ask, ask_plan, listen, stack)
 
 
 @contextmanager
@@ -160,6 +167,7 @@ def resume_pipeline(
     watching: PipelineObserver,
     ask: AskApproval,
     *,
+    ask_plan: AskPlanUser | None = None,
     listen: ReadLine | None = None,
     home: Path | None = None,
 ) -> Iterator[PipelineRun]:
@@ -169,8 +177,11 @@ def resume_pipeline(
     with ExitStack() as stack:
         world = stack.enter_context(reopen_run(run_id, setup, home, require_sandbox=setup.require_sandbox))
         refuse_people_without_terminal(Team(setup.agents), listen, "resume it at a terminal")
-        run = _build_run(world, setup, request, watching, ask, listen, stack, resumed=True)
+        run = _build_run(world, setup, request, watching, ask, ask_plan, listen, stack, resumed=True)
+        report = read_run_report(world.ledger, run_id)
         run.journal.record_event("run.resumed")
+        if report is not None and report.awaits_fix > run.journal.count_fix_orders():
+            run.journal.order_fix(request.by)
         yield run
 
 
@@ -281,6 +292,7 @@ def _build_setup(
         lane_reason=why,
         mode=request.mode,
         proceed_on_pushback=request.proceed_on_pushback,
+        concerns=_find_concerns(world, wanted, request, lane),
         agents=dict(team.agents),
         minutes=request.minutes or gate.run_minutes,
         budget=determine_budget(world.settings, request.budget),
@@ -290,6 +302,15 @@ def _build_setup(
         remembers=world.settings.run.memory,
         asks=world.settings.understanding.ask != "off",
         notes=(*world.notes, *team.notes),
+    )
+
+
+def _find_concerns(world: RunContext, wanted: str, request: PipelineRequest, lane: Lane) -> tuple[Concern, ...]:
+    """Return what is to be said about the request before anybody works on it."""
+    listed = world.repository.git.run_records("ls-tree", "-r", "--name-only", "-z", world.base_commit)
+    names = {os.fsdecode(raw) for raw in listed}
+    return find_request_concerns(
+        wanted, request.files, lane, lambda path: path in names or any(matches(path, name) for name in names)
     )
 
 
@@ -318,6 +339,7 @@ def _build_run(
     request: PipelineRequest,
     watching: PipelineObserver,
     ask: AskApproval,
+    ask_plan: AskPlanUser | None,
     listen: ReadLine | None,
     stack: ExitStack,
     *,
@@ -352,7 +374,7 @@ def _build_run(
         agents=agents,
         memory=PipelineMemory(memory, dispatcher.bus, journal.steps, world.run_id),
         amendments=Amendments.load(board, journal),
-        parts=GateChildRuns(world, setup, budget, ends, watching, listen),
+        parts=GateChildRuns(world, setup, budget, ends, watching, listen, ask_plan),
         observer=watching,
         ask=ask,
         author=read_identity(world.repository),
@@ -373,6 +395,15 @@ class GateChildRuns:
     deadline: Deadline
     watching: PipelineObserver
     listen: ReadLine | None
+    ask_plan: AskPlanUser | None = None
+    """Asks the questions of the plan gate, if somebody can answer now."""
+
+    def _ask_about_plan(self, questions: Sequence[OpenQuestion]) -> Mapping[str, str]:
+        """Ask in interactive mode. The time of the answer is charged to neither run."""
+        if self.ask_plan is None or self.setup.mode is not RunMode.INTERACTIVE:
+            return {}
+        with pause_for_person(self.world.ledger, self.world.run_id, self.deadline):
+            return self.ask_plan(questions)
 
     def verify_plan(self, run_id: str, iteration: int, plan: Path, tip: str) -> PlanGateSummary | PendingAnswer:
         live, home = self.watching.on_plan_gate_started(iteration), self.world.home
@@ -382,7 +413,7 @@ class GateChildRuns:
                 run_id,
                 PlanGateRequest(minutes=self.deadline.minutes_left),
                 live,
-                _answer_nothing,
+                self._ask_about_plan,
                 listen=self.listen,
                 home=home,
             )
@@ -392,7 +423,7 @@ class GateChildRuns:
                 plan,
                 PlanGateRequest(minutes=self.deadline.minutes_left, parent_run=self._parent_run(run_id, tip)),
                 live,
-                _answer_nothing,
+                self._ask_about_plan,
                 listen=self.listen,
                 home=home,
             )
@@ -495,11 +526,6 @@ class GateChildRuns:
             tasks=report.tasks,
             tip=find_branch_tip(self.world.repository, self.ref) or base,
         )
-
-
-def _answer_nothing(_questions: object) -> Mapping[str, str]:
-    """Answer no question: the pipeline asks them itself."""
-    return {}
 
 
 def _summarize_plan_gate(report: PlanReport, iteration: int) -> PlanGateSummary:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from proofstone.check.cache import ResultCache
+from proofstone.check.call_repetition import CallRepetition, find_changed_functions
 from proofstone.check.context import CheckRequest, RunContext, TreeUnderCheck
 from proofstone.check.derived_runs import (
     WHOLE_SUITE_MS,
@@ -18,10 +19,23 @@ from proofstone.check.derived_runs import (
     Reruns,
     number_unstable_cases,
 )
+from proofstone.check.diagnostics import list_failures
 from proofstone.check.execution import CheckRunner, build_unverifiable_result, select_changed_files
+from proofstone.check.held_out import hide_held_out_output, read_held_out_files, write_layer
 from proofstone.check.layers import LayerExaminer
-from proofstone.check.models import CheckKind, CheckLine, CheckResult, CheckSpec, LayerResult, RunDeath, TestReport
-from proofstone.check.old_tests import OldTests, SuppressionCheck
+from proofstone.check.models import (
+    CheckKind,
+    CheckLine,
+    CheckResult,
+    CheckSpec,
+    LayerResult,
+    RunDeath,
+    StrengthLevel,
+    TestReport,
+)
+from proofstone.check.mutation_runs import StrengthLayer
+from proofstone.check.observation import ObservationRequest
+from proofstone.check.old_tests import OldTests
 from proofstone.check.recording import CheckRecorder
 from proofstone.check.rules import outcome as outcome_rules
 from proofstone.check.rules.acceptance import are_losses_accepted, downgrade_accepted, select_used
@@ -30,16 +44,11 @@ from proofstone.check.rules.judge import CheckJudgement, judge_check
 from proofstone.check.rules.result_findings import RerunFindings
 from proofstone.check.rules.unstable_ids import UnstableIds, find_suspects, find_unstable, select_function
 from proofstone.check.sensitivity import MustFailLayer, MustFailRun, SensitivityLayer
-from proofstone.check.setup import (
-    PreparedEnvironment,
-    is_manifest,
-    prepare_environment,
-    read_held_out_files,
-    write_layer,
-)
+from proofstone.check.setup import PreparedEnvironment, is_manifest, prepare_environment
 from proofstone.check.subject import CheckSubject
+from proofstone.check.suppression_check import SuppressionCheck
 from proofstone.common.models import ChangeKind, Finding, Phase, Verdict
-from proofstone.common.text import pluralize
+from proofstone.common.text import cut_to_tail, pluralize
 from proofstone.git.program import decode_path
 from proofstone.runtime.workflow import wait_for
 
@@ -65,6 +74,11 @@ class CheckOutcome:
     @property
     def report(self) -> TestReport | None:
         return self.after.report
+
+    @property
+    def base_report(self) -> TestReport | None:
+        """The test results on the base, with the test names of the change."""
+        return self.renamed_base.report if self.renamed_base else None
 
     @property
     def output(self) -> str:
@@ -136,6 +150,7 @@ class AllChecks:
             store=self.context.store,
             environment=self.subject.environment,
             state=self.context.home,
+            held_out=self.context.held_out,
             changed=tuple(os.fsdecode(e.path) for e in self.subject.snapshot.entries if e.kind is not absent),
         )
 
@@ -164,7 +179,16 @@ class AllChecks:
         """Run all checks and return their results."""
         self.context.progress.on_step(f"running {pluralize(len(self.subject.specs), 'check')}")
         # Compute these before the threads start: two threads might compute the same cached property twice.
-        _ = (self.runner, self.base, self.tree, self.reruns, self.layers, self.subject.environment.digest)
+        _ = (
+            self.runner,
+            self.base,
+            self.tree,
+            self.derived_runs,
+            self.call_repetition,
+            self.reruns,
+            self.layers,
+            self.subject.environment.digest,
+        )
         _ = (self.subject.empty_submodules, self.subject.renames, self.subject.tree_files, self.held_out_layer)
         done: dict[str, CheckOutcome] = {}
         with ThreadPoolExecutor(_WORKERS) as pool, ThreadPoolExecutor(_WORKERS) as bases:
@@ -192,7 +216,9 @@ class AllChecks:
         base = bases.submit(self._run_on_base, spec, cached_base, keys[0], keep)
         reused = self._find_cached(spec, self.tree, keys[1], keep)
         must_fail_run = self._start_must_fail_early(spec, cached_base, bases) if reused is None else None
-        after = reused or self.runner.run(spec, self.tree, keep=keep)
+        after = reused or self.runner.run(
+            spec, self.tree, keep=keep, observe=self._request_observations(spec, self.tree)
+        )
         self.context.progress.on_end(spec.name, Phase.AFTER, reused=after.reused_from is not None)
         before = base.result()
         if before is None and self.subject.snapshot.change.is_empty:
@@ -245,11 +271,18 @@ class AllChecks:
         if self.request.no_cache or (keep and self._is_output_needed(spec, tree)):
             return None
         cached = self.recorder.cache.lookup(key)
+        wanted = self._request_observations(spec, tree)
+        if cached and wanted and not (cached.observations and cached.observations.request.covers(wanted)):
+            return None
         return (
             cached.model_copy(update={"phase": tree.phase, "required": spec.required, "decides": spec.decides})
             if cached
             else None
         )
+
+    def _request_observations(self, spec: CheckSpec, tree: TreeUnderCheck) -> ObservationRequest | None:
+        """Return what a run on the change, or on the base, is to observe."""
+        return self.call_repetition.request(spec) if tree.phase is Phase.AFTER else None
 
     def _is_output_needed(self, spec: CheckSpec, tree: TreeUnderCheck) -> bool:
         dependents = [other for other in self.subject.specs if spec.name in other.needs]
@@ -286,7 +319,7 @@ class AllChecks:
         renamed_base = apply_renames(before, self.subject.renames) if before else None
         excuses = self.reruns.rerun_failures(spec, renamed_base, after)
         # The layers examine only checks that pass, or that would pass if a person accepted that tests are gone.
-        can_accept = bool(self.accepted) or self.request.ask_acceptance is not None
+        can_accept = bool(self.accepted) or self.request.ask_acceptance is not None or self.request.expectations_only
         hopeful = excuses.model_copy(update={"losses_accepted": can_accept})
         judgement = judge_check(renamed_base, after, hopeful)
         examined = LayerResult()
@@ -395,7 +428,13 @@ class AllChecks:
             recorder=self.recorder,
             builds={spec.name: spec for spec in self.subject.specs},
             unstable=self._unstable,
+            read=self.subject.read,
         )
+
+    @cached_property
+    def call_repetition(self) -> CallRepetition:
+        files = self.subject.files
+        return CallRepetition(self.derived_runs, find_changed_functions(files), files, self._sabotage_seconds)
 
     @property
     def _sabotage_seconds(self) -> float:
@@ -411,21 +450,32 @@ class AllChecks:
         }
         files, required = self.subject.files, self.request.must_pass
         reruns = self.context.settings.check.flaky_reruns
+        oracle = frozenset(self.subject.oracle.find())
+        sensitivity = SensitivityLayer(self.derived_runs, files, oracle, required, self._sabotage_seconds)
+        level = StrengthLevel(self.request.strength or self.context.settings.check.strength)
         return LayerExaminer(
-            old_tests=OldTests(self.derived_runs, files, self.subject.renames, base_specs, reruns),
+            old_tests=OldTests(
+                self.derived_runs,
+                self.subject.oracle,
+                files,
+                self.subject.renames,
+                frozenset(map(decode_path, self.subject.tree_files[1])),
+                base_specs,
+                reruns,
+            ),
             must_fail=MustFailLayer(
                 self.derived_runs, self.subject.read, frozenset(file.path for file in files), required
             ),
-            sensitivity=SensitivityLayer(self.derived_runs, files, required, self._sabotage_seconds),
+            sensitivity=sensitivity,
+            strength=StrengthLayer(self.derived_runs, sensitivity.source_files, self.subject.read, level),
+            call_repetition=self.call_repetition,
             suppression_check=SuppressionCheck(self.derived_runs, self.subject.files_by_content, base_specs),
             needs_must_fail=self._needs_must_fail,
             recorder=self.recorder,
             accepted=self.accepted,
             fresh=self.request.no_cache,
+            expectations_only=self.request.expectations_only,
         )
-
-
-_HELD_OUT_COMMAND = "(held out)"
 
 
 def build_check_line(
@@ -435,7 +485,9 @@ def build_check_line(
     seq: int,
     examined: LayerResult | None = None,
 ) -> CheckLine:
-    """Build the report line of a check."""
+    """Build the report line of a check. It shows what a verify command printed; a held-out check stays unknown."""
+    result = hide_held_out_output(result)
+    is_shown = result.kind is CheckKind.VERIFY
     return CheckLine(
         name=result.name,
         kind=result.kind,
@@ -447,12 +499,14 @@ def build_check_line(
         required=result.required,
         decides=result.decides,
         reason=judgement.reason,
-        command=_HELD_OUT_COMMAND if result.kind is CheckKind.HELD_OUT else result.command,
+        command=result.command,
         assurance=result.assurance,
         tests=result.report.executed_count if result.report else None,
         seq=seq,
-        artifact=result.artifact,
+        artifact=None if result.kind is CheckKind.HELD_OUT else result.artifact,
         exit_code=result.exit_code,
         remedy=result.remedy,
+        output_tail=cut_to_tail(result.output) if is_shown else "",
+        failures=list_failures(result) if is_shown and result.verdict is not Verdict.PASS else (),
         depends_on_change=bool(judgement.comparison.fixed or (examined and examined.sensitive)),
     )

@@ -41,7 +41,7 @@ from proofstone.ledger import Ledger
 from proofstone.ledger.models import CheckRow
 from proofstone.machine.files import ensure_file_path, ensure_folder, remove_folder, remove_path, seconds_since_use
 
-_FORMAT = 4
+_FORMAT = 5
 """Raise this when the meaning of a result changes, so that old entries are not found."""
 
 

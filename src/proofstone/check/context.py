@@ -78,6 +78,8 @@ class CheckRequest:
     rerun_unsandboxed: bool = False
     use_worktree_config: bool = False
     """Use the settings of the work tree although the base has others."""
+    setup: tuple[str, ...] = ()
+    """Commands that install the dependencies, if the settings name none."""
     accepted: tuple[Acceptance, ...] = ()
     """What a person has accepted already: an approver, or a decision about a task or a dispute."""
     ask_acceptance: AskAcceptance | None = None
@@ -88,6 +90,10 @@ class CheckRequest:
     """The deadline of each verify command; if None, the deadline of every check."""
     flaky_allowed: bool = False
     """If true, a verify command or a test that fails and then passes is a concern and not a failure."""
+    expectations_only: bool = False
+    """If true, only the base's oracle is compared: no linters, and no layer besides the old tests."""
+    strength: str | None = None
+    """How thoroughly the strength of the tests is measured (`StrengthLevel`); if None, as the settings say."""
     heldout: tuple[str, ...] = ()
     """Commands that must exit with 0 and that the author of the change was never shown."""
     heldout_files: Path | None = None
@@ -122,6 +128,8 @@ class RunContext:
     progress: Progress
     accepted: tuple[Acceptance, ...] = ()
     """What the settings of the base accept."""
+    held_out: tuple[Path, ...] = ()
+    """What held-out checks consist of. No sandbox shows it but that of a held-out check."""
     secrets: SecretMask = NO_SECRETS
     """Masks the values of variables that are passed to checks and executors, in everything they print."""
     base_reason: str = ""
@@ -156,6 +164,8 @@ class TreeUnderCheck:
     environment: CheckEnvironment
     state: Path
     """Proofstone's own home folder, which no check may see."""
+    held_out: tuple[Path, ...] = ()
+    """What held-out checks consist of."""
     changed: tuple[str, ...] = ()
     """The changed files that exist in this tree."""
     under: tuple[Path, ...] = ()
@@ -196,7 +206,7 @@ class TreeUnderCheck:
             dependencies=environment.dependencies,
             bytecode=self._bytecode_layers(),
             includes=environment.includes,
-            masked=(self.state, *external_folders(self.state), *environment.masked_paths),
+            masked=(self.state, *external_folders(self.state), *environment.masked_paths, *self.held_out),
             visible=environment.visible_folders,
             sockets=tuple(Path(path) for path in environment.settings.sockets),
             network=environment.settings.network,

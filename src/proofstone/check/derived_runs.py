@@ -2,7 +2,9 @@
 
 `Reruns` reruns single tests before they are judged:
 
-- A test that now fails and passed before is rerun on the same tree. If it passes then, it is flaky and no regression.
+- A test that now fails and passed before is rerun on the same tree. If it passes then, it is flaky and no regression,
+  unless it depends on the tests before it: if it fails again whenever its file runs as a whole (or the suite, if that
+  is short), its failure counts. Selected tests run in the order of the suite.
 - A flaky test is also rerun on the base. If it is flaky there, the change did not cause it.
 - A failure on the base that comes from the cache excuses nothing until it has been reproduced.
 - If the user agreed, tests that fail in the sandbox on both trees are run once outside. Those that pass there cannot be
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from posixpath import basename
@@ -24,9 +26,10 @@ from posixpath import basename
 from proofstone.check.context import TreeUnderCheck
 from proofstone.check.execution import CheckDeadline, CheckRunner, build_unverifiable_result
 from proofstone.check.models import CheckKind, CheckResult, CheckSpec, DeathCause, ReportFormat, TestReport
+from proofstone.check.observation import ObservationRequest
 from proofstone.check.recording import CheckRecorder
 from proofstone.check.reports.rerun import build_rerun_command
-from proofstone.check.rules.compare import compare_reports
+from proofstone.check.rules.compare import compare_reports, order_as_run
 from proofstone.check.rules.result_findings import RerunFindings
 from proofstone.check.rules.unstable_ids import UnstableIds, select_for_rerun
 from proofstone.common.commands import is_compound
@@ -111,7 +114,34 @@ class Reruns:
         for _ in range(self.reruns):
             remaining = [test for test in suspects if test not in passed]
             passed |= set(self._find_passing(self.runner, spec, self.tree, after, remaining, deaths) or ())
-        return tuple(sorted(passed))
+        return tuple(sorted(passed - self._find_order_dependent(spec, after, sorted(passed), deaths)))
+
+    def _find_order_dependent(
+        self, spec: CheckSpec, after: CheckResult, tests: Sequence[str], deaths: list[str]
+    ) -> set[str]:
+        """Return those of the tests, which pass when they run alone, that fail again each time that their suite or
+        their file runs as a whole."""
+        failing = set(tests)
+        for _ in range(self.reruns + 1):  # one more than shows that a test is flaky
+            if not failing or after.report is None:
+                break
+            again = self._rerun_whole(spec, after, failing, deaths)
+            results = again.report.by_id if again is not None and again.report is not None else {}
+            failing = {test for test in failing if test in results and results[test].status.is_failure}
+        return failing
+
+    def _rerun_whole(
+        self, spec: CheckSpec, after: CheckResult, tests: Collection[str], deaths: list[str]
+    ) -> CheckResult | None:
+        """Rerun the suite if it is short, else the files of these tests; None if their files are unknown."""
+        if after.duration_ms <= WHOLE_SUITE_MS:
+            return self._run_again(self.runner, spec, self.tree, None, deaths)
+        results = after.report.by_id if after.report else {}
+        files = {results[test].path for test in tests if test in results}
+        selected = [path for path in files if path is not None]
+        if len(selected) < len(files):
+            return None
+        return self._rerun_tests(self.runner, spec, self.tree, after, selected, deaths)
 
     def _find_flaky_on_base(
         self, spec: CheckSpec, before: CheckResult, flaky: Sequence[str], deaths: list[str]
@@ -175,12 +205,24 @@ class Reruns:
         if not tests or len(tests) > _MAX_RERUN_TESTS or result.report is None:
             return None
         argv = split_command(spec)
-        selected = select_for_rerun(result.report.runner, tests)
+        selected = order_as_run(result.report, select_for_rerun(result.report.runner, tests))
         command = (
             build_rerun_command(ReportFormat(result.report.runner), argv, selected, cwd=spec.cwd) if argv else None
         )
         if command is None:
             return None
+        return self._run_again(runner, spec, tree, command, deaths)
+
+    def _run_again(
+        self,
+        runner: CheckRunner,
+        spec: CheckSpec,
+        tree: TreeUnderCheck,
+        command: Sequence[str] | None,
+        deaths: list[str],
+    ) -> CheckResult:
+        """Run the check once more, with its own command if there is none. If the run died, add a message to
+        `deaths`."""
         suffix = "bare" if runner is self.bare else "rerun"
         again = self.recorder.record_extra_run(runner.run(spec, tree, argv=command), suffix)
         again = number_unstable_cases(again, self.unstable.get(spec.name))
@@ -193,7 +235,12 @@ def number_unstable_cases(result: CheckResult, unstable: UnstableIds | None) -> 
     """Return the result with unstable test ids replaced by positions."""
     if unstable is None or result.report is None:
         return result
-    return result.model_copy(update={"report": unstable.number_cases(result.report)})
+    numbered = unstable.number_cases(result.report)
+    observations = result.observations
+    if observations is not None:
+        ids = {old.id: new.id for old, new in zip(result.report.results, numbered.results, strict=True)}
+        observations = observations.rename_tests(ids)
+    return result.model_copy(update={"report": numbered, "observations": observations})
 
 
 def split_command(spec: CheckSpec) -> Sequence[str] | None:
@@ -244,6 +291,8 @@ class DerivedRuns:
     """All checks by name. A derived tree needs the same builds as any other."""
     unstable: Mapping[str, UnstableIds]
     """The unstable test ids of each check."""
+    read: Callable[[Iterable[str]], Mapping[str, bytes]]
+    """Reads files of the tree under check that exist and are not too large."""
 
     def run(
         self,
@@ -256,9 +305,11 @@ class DerivedRuns:
         deadline: CheckDeadline | None = None,
         tolerated: Collection[DeathCause] = (),
         key: str | None = None,
+        observe: ObservationRequest | None = None,
     ) -> CheckResult:
         """Run the check on a derived tree. Raise NotMeasuredError if the run dies, unless the caller tolerates the
-        cause of death. A result that passes is cached under the key, if there is one."""
+        cause of death. A result that passes is cached under the key, if there is one. `observe` asks for
+        observations of the tests."""
         target = self.make_tree(tree, of_base)
         for name in spec.needs:
             built = self.recorder.record_extra_run(self.runner.run(self.builds[name], target, keep=True), what)
@@ -267,13 +318,16 @@ class DerivedRuns:
                 return self.recorder.record_extra_run(
                     build_unverifiable_result(spec, target, f"{name} must pass first"), what
                 )
-        result = self.recorder.record_extra_run(self.runner.run(spec, target, argv=argv, deadline=deadline), what, key)
+        ran = self.runner.run(spec, target, argv=argv, deadline=deadline, observe=observe)
+        result = self.recorder.record_extra_run(ran, what, key)
         _raise_if_dead(result, tolerated)
         return number_unstable_cases(result, self.unstable.get(spec.name))
 
-    def with_base_files(self, paths: set[bytes]) -> str:
-        """Return the tree under check with these paths as they are in the base."""
-        return restore_base_files(self.store, self.snapshot, paths)
+    def with_base_files(self, paths: set[bytes], contents: Mapping[str, bytes] | None = None) -> str:
+        """Return the tree under check with these paths as they are in the base, and with these file contents."""
+        tree = restore_base_files(self.store, self.snapshot, paths)
+        by_path = {os.fsencode(path): content for path, content in (contents or {}).items()}
+        return replace_contents(self.store, tree, by_path) if by_path else tree
 
     def with_contents(self, contents: Mapping[str, bytes], *, of_base: bool = False) -> str:
         """Return the tree under check, or the base, with these file contents."""
@@ -286,7 +340,7 @@ class DerivedRuns:
         argv = split_command(spec)
         if not argv or not tests:
             return None
-        selected = select_for_rerun(report.runner, tests)
+        selected = order_as_run(report, select_for_rerun(report.runner, tests))
         command = build_rerun_command(ReportFormat(report.runner), argv, selected, cwd=spec.cwd)
         return command if command and sum(map(len, command)) < _MAX_SELECTION_CHARS else None
 

@@ -1,4 +1,4 @@
-"""Read the diagnostics of linters, type checkers and compilers from their output."""
+"""Read the diagnostics of linters, type checkers and compilers from their output, and what failed in a command."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from posixpath import normpath
 from typing import Final
 
+from proofstone.check.models import CheckResult
+from proofstone.check.rules.failure_text import find_failed_tests, find_run_error
 from proofstone.common.models import Diagnostic
 
 _PATH_AND_LINE = r"^(?P<path>[^\s:(][^:\n(]*?):(?P<line>\d+):(?:\d+:)?\s*"
@@ -102,3 +104,26 @@ def _read_json_lists(output: str) -> Iterator[list[object]]:
 def _make_relative(path: str, root: str) -> str:
     inside = root.rstrip("/") + "/"
     return normpath(path[len(inside) :] if root and path.startswith(inside) else path)
+
+
+_MAX_FAILURES: Final = 20
+
+
+def list_failures(result: CheckResult) -> tuple[str, ...]:
+    """Return what could be read about a command that did not pass: its failing tests with their causes, else those that
+    its output names, else the diagnostics in its output, and the error with which it ended.
+    """
+    results = result.report.results if result.report else ()
+    lines = [test.describe_failure(test.id) for test in results if test.status.is_failure]
+    if not lines:
+        diagnostics = (_format_diagnostic(diagnostic) for diagnostic in parse_diagnostics("", result.output))
+        named = find_failed_tests(result.output) or tuple(diagnostics)
+        lines = list(dict.fromkeys((*named, *find_run_error(result.output)[:1])))
+    more = len(lines) - _MAX_FAILURES
+    return (*lines[:_MAX_FAILURES], *((f"and {more} more",) if more > 0 else ()))
+
+
+def _format_diagnostic(diagnostic: Diagnostic) -> str:
+    line = f":{diagnostic.line}" if diagnostic.line else ""
+    code = f" [{diagnostic.code}]" if diagnostic.code else ""
+    return f"{diagnostic.path}{line}: {diagnostic.message}{code}"

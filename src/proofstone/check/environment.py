@@ -232,12 +232,19 @@ class CheckEnvironment:
         for package in self.packages:
             python = self.python(package)
             if python:
-                real = python.resolve()
-                folders += [real.parent.parent, python.parent.parent]
+                folders += [self._resolve(python).parent.parent, python.parent.parent]
         for part in self.path.split(os.pathsep):
             if part and Path(part).is_dir():
                 folders.append(Path(part))
         return tuple(dict.fromkeys(path for path in folders if not path.is_relative_to(self.root)))
+
+    def _resolve(self, python: Path) -> Path:
+        """Return the program behind an interpreter. That of a set-up is a link in a layer, and not in the work tree."""
+        if python.is_relative_to(self.root):
+            inside = python.relative_to(self.root)
+            made = next((layer / inside for layer in self.prepared if os.path.lexists(layer / inside)), python)
+            return made.resolve()
+        return python.resolve()
 
     @cached_property
     def digest(self) -> str:

@@ -14,16 +14,19 @@ from proofstone.check.context import Progress, TreeUnderCheck
 from proofstone.check.diagnostics import parse_diagnostics
 from proofstone.check.environment import CheckEnvironment
 from proofstone.check.models import CheckKind, CheckResult, CheckSpec, ReportFormat, RunDeath, TestReport
+from proofstone.check.observation import ObservationRequest
 from proofstone.check.reports import read_report
+from proofstone.check.reports.observed_lines import read_observations, write_observation_request
 from proofstone.check.reports.rerun import merge_variables, report_variables
 from proofstone.check.reports.sniff import sniff_formats
+from proofstone.check.reports.source import ReportSource
 from proofstone.check.rules.compare import merge_test_reports
 from proofstone.check.rules.run_end import RunEnd, describe_deaths, find_death, is_worth_repeating
 from proofstone.common.models import Diagnostic, Verdict
 from proofstone.common.secrets import NO_SECRETS, SecretMask
 from proofstone.ledger.artifacts import ArtifactRef, ArtifactStore, ArtifactWriter
 from proofstone.machine.locks import CheckSlots
-from proofstone.sandbox.job import JobLimits, Sandbox, SandboxJob, SandboxPaths, SandboxView
+from proofstone.sandbox.job import BindMount, JobLimits, Sandbox, SandboxJob, SandboxPaths, SandboxView
 
 _EXCERPT_CHARS = 32 * 1024
 """Characters of the head and of the tail that a result carries. The artifact holds all of the output."""
@@ -69,10 +72,11 @@ class CheckRunner:
         keep: bool = False,
         network: bool = False,
         over: tuple[Path, ...] = (),
+        observe: ObservationRequest | None = None,
     ) -> CheckResult:
         """Run one check on one tree. `argv` replaces the check's own for a rerun of single tests. The files of the
-        `over` folders lie over those of the tree. A run that died is repeated once: if it dies again, nothing was
-        measured, and the result states both causes."""
+        `over` folders lie over those of the tree. `observe` asks for observations of the tests. A run that died is
+        repeated once: if it dies again, nothing was measured, and the result states both causes."""
         missing = self.find_missing_tool(spec)
         if missing:
             return build_unverifiable_result(spec, tree, missing, _describe_installation(spec))
@@ -82,12 +86,14 @@ class CheckRunner:
             if network:
                 view = replace(view, network=True)
             view = replace(view, overlays=(*over, *view.overlays))
+            if spec.kind is CheckKind.HELD_OUT:
+                view = _show_held_out(view, tree.held_out)
             deadline = deadline or self.deadline(spec)
-            first = self._run_once(spec, tree, view, deadline, argv, keep)
+            first = self._run_once(spec, tree, view, deadline, argv, keep, observe)
             if first.death is None or not is_worth_repeating(first.death):
                 return first
             self.record_death(first)
-            second = self._run_once(spec, tree, view, deadline, argv, keep)
+            second = self._run_once(spec, tree, view, deadline, argv, keep, observe)
         if second.death is None:
             return second
         death = describe_deaths(first.death, second.death)
@@ -113,10 +119,13 @@ class CheckRunner:
         deadline: CheckDeadline,
         argv: Sequence[str] | None,
         keep: bool,
+        observe: ObservationRequest | None,
     ) -> CheckResult:
         scratch = self.scratch / f"job-{self.numbers()}"
         scratch.mkdir()
         place = self.sandbox.prepare(view, scratch)
+        if observe is not None:
+            write_observation_request(observe, scratch / "report", str(place.root))
         command = self._build_command(spec, tree, place, argv)
         job = SandboxJob(
             argv=tuple(command),
@@ -128,7 +137,9 @@ class CheckRunner:
             limits=replace(self.limits, seconds=deadline.seconds),
             keeps_writes=keep,
             cancel=self.cancel,
-            on_output=lambda data: self.progress.on_output(spec.name, tree.phase, data),
+            on_output=None
+            if spec.kind is CheckKind.HELD_OUT
+            else lambda data: self.progress.on_output(spec.name, tree.phase, data),
             mask=self.mask,
         )
         with self.artifacts.open_writer(self.output_bytes) as writer:
@@ -146,7 +157,11 @@ class CheckRunner:
             limit=execution.limit,
             setup_error=execution.setup_error,
         )
-        return self._build_result(spec, tree, job, end, tee.text(), artifact)
+        result = self._build_result(spec, tree, job, end, tee.text(), artifact)
+        if observe is None or (result.report is None and observe.repeat is None):
+            return result
+        source = self._report_source(spec, job, end.exit_code, artifact)
+        return result.model_copy(update={"observations": read_observations(source, observe)})
 
     def _build_command(
         self, spec: CheckSpec, tree: TreeUnderCheck, place: SandboxPaths, argv: Sequence[str] | None
@@ -224,19 +239,24 @@ class CheckRunner:
             return Verdict.PASS, ""
         return Verdict.FAIL, f"exit code {exit_code}"
 
+    def _report_source(
+        self, spec: CheckSpec, job: SandboxJob, exit_code: int | None, artifact: ArtifactRef
+    ) -> ReportSource:
+        output = self.artifacts.read(artifact.hash)
+        return ReportSource(job.scratch / "report", output, str(job.paths.root), spec.cwd, exit_code, self.mask)
+
     def _read_report(
         self, spec: CheckSpec, job: SandboxJob, exit_code: int, artifact: ArtifactRef
     ) -> TestReport | None:
-        folder, output = job.scratch / "report", self.artifacts.read(artifact.hash)
+        source = self._report_source(spec, job, exit_code, artifact)
         declared = _find_declared_format(spec)
-        report_formats = (declared,) if declared else sniff_formats(folder, output)
-        root = str(job.paths.root)
+        report_formats = (declared,) if declared else sniff_formats(source.directory, source.output)
         reports = [
             read_report(
                 report_format,
-                folder,
-                output,
-                root=root,
+                source.directory,
+                source.output,
+                root=source.root,
                 cwd=spec.cwd,
                 exit_code=exit_code,
                 one_runner=_is_single_runner(spec),
@@ -262,6 +282,13 @@ class CheckRunner:
             f"the tests import the project from {outside[0]}, not from the tree under check; "
             "install it with `pip install -e .`, or not at all"
         )
+
+
+def _show_held_out(view: SandboxView, paths: Sequence[Path]) -> SandboxView:
+    """Return the view of a held-out check: what all others have masked is there, at its own path."""
+    binds = tuple(BindMount(path, path) for path in paths if path.exists())
+    masked = tuple(path for path in view.masked if path not in paths)
+    return replace(view, masked=masked, engine_binds=(*view.engine_binds, *binds))
 
 
 def _describe_missing_tool(spec: CheckSpec) -> str:

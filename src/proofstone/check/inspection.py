@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -302,8 +302,11 @@ def _build_secret_finding(path: str, line: int, severity: Severity, detail: str)
     )
 
 
-def find_weakened_settings(git: Git, snapshot: Snapshot) -> list[Finding]:
-    """Return a finding for each setting that the change weakens."""
+def find_weakened_settings(
+    git: Git, snapshot: Snapshot, list_setup: Callable[[], Collection[str]] = tuple
+) -> list[Finding]:
+    """Return a finding for each setting that the change weakens. `list_setup` returns the set-up commands that the
+    base's own files ask for: a change may name those, if the base names none."""
     touched = [path.path for path in snapshot.change.paths if path.path in SETTINGS_FILES]
     if not touched:
         return []
@@ -317,6 +320,9 @@ def find_weakened_settings(git: Git, snapshot: Snapshot) -> list[Finding]:
         old = load_settings_files(_settings_files(git, snapshot.base))
     except ConfigError:
         old = Settings()  # the base's settings cannot be read, so only the defaults could apply
+    if new.environment.setup and not old.environment.setup and set(new.environment.setup) <= set(list_setup()):
+        environment = old.environment.model_copy(update={"setup": new.environment.setup})
+        old = old.model_copy(update={"environment": environment})
     text = after.get(name, b"").decode("utf-8", "replace")
     prefix = ("tool", "proofstone") if name == PYPROJECT else ()
     return report_weakened_settings(

@@ -10,13 +10,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from proofstone.check.cache import ResultCache
+from proofstone.check.call_repetition import CallRepetition
 from proofstone.check.derived_runs import NotMeasuredError
 from proofstone.check.models import CheckResult, CheckSpec, LayerResult, merge_layer_results
-from proofstone.check.old_tests import OldTests, SuppressionCheck
+from proofstone.check.mutation_runs import StrengthLayer
+from proofstone.check.old_tests import OldTests
 from proofstone.check.recording import CheckRecorder
 from proofstone.check.rules.acceptance import downgrade_accepted, is_serious
 from proofstone.check.rules.compare import ResultComparison
 from proofstone.check.sensitivity import MustFailLayer, MustFailRun, SensitivityLayer
+from proofstone.check.suppression_check import SuppressionCheck
 from proofstone.common.models import Acceptance, Verdict
 
 _NAME = "layers"
@@ -29,13 +32,17 @@ class LayerExaminer:
     old_tests: OldTests
     must_fail: MustFailLayer
     sensitivity: SensitivityLayer
+    strength: StrengthLayer
     suppression_check: SuppressionCheck
+    call_repetition: CallRepetition
     needs_must_fail: Callable[[CheckSpec], bool]
-    """Returns whether tests that must fail are planted for a check."""
+    """Returns whether tests that must fail are planted for a check, and whether its tests meet mutants."""
     recorder: CheckRecorder
     accepted: tuple[Acceptance, ...]
     """What a person accepted before the check. The record of the layers says what still refuses the change."""
     fresh: bool
+    expectations_only: bool = False
+    """Whether only the old tests examine a check."""
 
     def examine(
         self,
@@ -51,7 +58,9 @@ class LayerExaminer:
         `must_fail_run` is the run of tests that must fail, if it was started early. Findings keep their severity: the
         caller applies acceptances."""
         accepted = [acceptance.model_dump(mode="json") for acceptance in self.accepted]
-        key = ResultCache.build_key(layers=keys, required=self.must_fail.required, accepted=accepted)
+        only = {"expectations_only": True} if self.expectations_only else {}
+        required, strength = self.must_fail.required, self.strength.level
+        key = ResultCache.build_key(layers=keys, required=required, accepted=accepted, strength=strength, **only)
         cached = None if self.fresh else self.recorder.cache.lookup(key)
         if cached is not None and cached.examined is not None:
             return cached.examined
@@ -72,8 +81,11 @@ class LayerExaminer:
             return _catch_not_measured(lambda: self.suppression_check.examine(spec, renamed_base, after))
         if not spec.kind.executes_change:
             return LayerResult()
-        with ThreadPoolExecutor(3) as pool:
+        if self.expectations_only:
+            return _catch_not_measured(lambda: self.old_tests.examine(spec, before, after))
+        with ThreadPoolExecutor(5) as pool:
             futures = [
+                pool.submit(_catch_not_measured, lambda: self.call_repetition.examine(spec, after)),
                 pool.submit(_catch_not_measured, lambda: self.old_tests.examine(spec, before, after)),
                 pool.submit(
                     _catch_not_measured, lambda: self.sensitivity.examine(spec, renamed_base, after, comparison)
@@ -85,6 +97,7 @@ class LayerExaminer:
                         _catch_not_measured, lambda: self._examine_must_fail(spec, renamed_base, after, must_fail_run)
                     )
                 )
+                futures.append(pool.submit(_catch_not_measured, lambda: self.strength.examine(spec, after)))
             return merge_layer_results([future.result() for future in futures])
 
     def _examine_must_fail(

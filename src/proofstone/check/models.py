@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
+from proofstone.check.observation import Observations
 from proofstone.common.models import (
     Acceptance,
     Assurance,
@@ -70,6 +71,15 @@ class TestResult(FrozenModel):
         return f"{prefix}: {self.cause}" if self.cause else prefix
 
 
+class ReplacedFunction(FrozenModel):
+    """A function or method of one module that code of another file stands in for."""
+
+    module: str
+    name: str
+    path: str
+    """The file of the code, relative to the repository."""
+
+
 class TestReport(FrozenModel):
     """All results of one run of one runner."""
 
@@ -83,6 +93,11 @@ class TestReport(FrozenModel):
     """False if no runner began a run: none wrote a report, or the runner reported that it could not begin."""
     imported_from: tuple[str, ...] = ()
     """Absolute paths from which the project's own packages were imported, if the runner reports them."""
+    loaded: Mapping[str, str | None] = {}
+    """The project's modules that were loaded before the tests ran, with their files relative to the repository: None
+    for a module without a file in it. Empty if the runner does not report them."""
+    replaced: tuple[ReplacedFunction, ...] = ()
+    """Functions of the project that were replaced before the tests ran."""
     problems: tuple[str, ...] = ()
     """Descriptions of what could not be read."""
     forged: str = ""
@@ -96,6 +111,17 @@ class TestReport(FrozenModel):
     @property
     def executed_count(self) -> int:
         return sum(result.status.is_executed for result in self.results)
+
+
+class TestRun(FrozenModel):
+    """The results of one check by test id, on the base and on the change."""
+
+    __test__ = False
+
+    check: str
+    base: TestReport | None
+    """None if the check was not run on the base, or gave no results there."""
+    now: TestReport | None
 
 
 class ReportFormat(StrEnum):
@@ -115,6 +141,78 @@ class ReportFormat(StrEnum):
     """There are no ids. Only the exit code is known, and the assurance states that."""
 
 
+class StrengthLevel(StrEnum):
+    """How thoroughly the strength of the tests is measured."""
+
+    OFF = "off"
+    QUICK = "quick"
+    FULL = "full"
+
+
+class MutantStatus(StrEnum):
+    """What became of a mutant, the most certain first."""
+
+    KILLED = "killed"
+    SURVIVED = "survived"
+    """All tests that reach it pass."""
+    UNREACHED = "unreached"
+    """No test runs the line."""
+    UNDECIDED = "undecided"
+    """The tests did not end in time, or died of something else."""
+
+
+class MutantResult(FrozenModel):
+    """A small mistake in a changed line, and whether a test noticed it."""
+
+    path: str
+    line: int
+    operator: str
+    """The kind of mistake: `boundary`, `condition negated`."""
+    before: str
+    """The line as it is."""
+    after: str
+    """The line with the mistake."""
+    function: str = ""
+    is_new_function: bool = False
+    status: MutantStatus = MutantStatus.UNDECIDED
+    killed_by: str = ""
+    """The test that failed, or how the run ended."""
+    check: str = ""
+
+
+class TestStrength(FrozenModel):
+    """How many of the mistakes in the changed lines the tests notice."""
+
+    __test__ = False
+
+    mutants: tuple[MutantResult, ...] = ()
+    untried: int = 0
+    """Mutants beyond the bounds of the measurement."""
+
+    @property
+    def killed(self) -> tuple[MutantResult, ...]:
+        return tuple(mutant for mutant in self.mutants if mutant.status is MutantStatus.KILLED)
+
+    @property
+    def survivors(self) -> tuple[MutantResult, ...]:
+        """The mutants that no test noticed."""
+        unnoticed = (MutantStatus.SURVIVED, MutantStatus.UNREACHED)
+        return tuple(mutant for mutant in self.mutants if mutant.status in unnoticed)
+
+    @property
+    def undecided(self) -> tuple[MutantResult, ...]:
+        return tuple(mutant for mutant in self.mutants if mutant.status is MutantStatus.UNDECIDED)
+
+    @property
+    def decided(self) -> int:
+        return len(self.killed) + len(self.survivors)
+
+    @property
+    def score(self) -> int | None:
+        """The share of killed mutants in percent, rounded down; None if none was decided."""
+        return 100 * len(self.killed) // self.decided if self.decided else None
+
+
 class LayerResult(FrozenModel):
     """What the layers of evidence found about one check that passed."""
 
@@ -130,6 +228,10 @@ class LayerResult(FrozenModel):
     test."""
     not_measured: tuple[str, ...] = ()
     """Runs that died although the verdict needs them. The check is then unverifiable."""
+    mutants: tuple[MutantResult, ...] = ()
+    """Mistakes in the changed lines, and whether the tests noticed them."""
+    untried: int = 0
+    """Mutants that were not tried."""
 
 
 def merge_layer_results(results: Iterable[LayerResult]) -> LayerResult:
@@ -142,6 +244,8 @@ def merge_layer_results(results: Iterable[LayerResult]) -> LayerResult:
         reasons=tuple(dict.fromkeys(reason for part in parts for reason in part.reasons)),
         uncovered=tuple(dict.fromkeys(reason for part in parts for reason in part.uncovered)),
         not_measured=tuple(dict.fromkeys(reason for part in parts for reason in part.not_measured)),
+        mutants=tuple(mutant for part in parts for mutant in part.mutants),
+        untried=sum(part.untried for part in parts),
     )
 
 
@@ -258,6 +362,8 @@ class CheckResult(FrozenModel):
     assurance: Assurance | None = None
     """None for checks that run inside the engine and execute nothing of the project."""
     report: TestReport | None = None
+    observations: Observations | None = None
+    """What was observed while the tests ran, if it was asked for."""
     diagnostics: tuple[Diagnostic, ...] = ()
     required: bool = True
     decides: bool = True
@@ -296,6 +402,10 @@ class CheckLine(FrozenModel):
     """None if nothing was run, or if the engine ended the run."""
     remedy: str = ""
     """What would let the check run, if it could not."""
+    output_tail: str = ""
+    """The end of what a verify command printed."""
+    failures: tuple[str, ...] = ()
+    """What could be read of the output of a verify command that did not pass: failing tests, diagnostics, an error."""
     depends_on_change: bool = False
     """Whether a test of this check failed on the base, or failed when the source of the change was removed."""
 
@@ -352,6 +462,8 @@ class CheckReport(FrozenModel):
     """Tests that pass as the change left them and fail as they were on the base."""
     sensitive: tuple[str, ...]
     """Tests that failed when the source of the change was removed."""
+    strength: TestStrength | None = None
+    """How many mistakes in the changed lines the tests notice; None if that was not measured."""
     flaky: tuple[str, ...]
     unverifiable_tests: tuple[str, ...]
     """Tests whose failures may be caused by the sandbox or by a missing service."""

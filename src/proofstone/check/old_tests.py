@@ -1,18 +1,28 @@
-"""Rerun checks with the parts of the base that the change weakened (L2 and L6).
+"""Run the base's oracle on the changed source (L2): its tests, and whatever else decides what they expect.
 
-`OldTests` runs the base's tests on the changed source if the change edited tests or files that decide how tests run. A
-test whose old version still passes is compared with it: it may check less than before.
+`check.oracle` finds the changed files that decide expectations. They are put back as they were on the base, files of
+the tests that the change adds and that may reach beyond themselves are left out, and the tests run once more. A test
+that passes in the change and fails then has an edited expectation. If the old tests still pass, an edited file is
+silent.
 
-`SuppressionCheck` runs linters and type checkers with the base's configuration if the change edits it, and without the
-suppressions that the change adds. A suppression that names its rule is left to the reviewer. A blanket suppression that
-hides a complaint must be accepted by a person, like an edited configuration.
+- Tests in a source file, and examples in docstrings, cannot be put back with their file: the old ones are put into its
+  new version.
+- Tests that did not run on the base count by their text: their marks (skip, xfail) are taken off, and a file that could
+  not be loaded there yields its tests here.
+- A test whose old version still passes is compared with it: it may check less than before.
+
+It also compares where the project's modules come from on base and change, which the reports of both say.
+
+All of it is one run, and only if the change touches such a file. One more run confirms what it shows.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Final
 
 from proofstone.check.derived_runs import DerivedRuns
 from proofstone.check.inspection import ChangedFile
@@ -21,88 +31,140 @@ from proofstone.check.models import (
     CheckResult,
     CheckSpec,
     LayerResult,
+    ReportFormat,
     TestReport,
     TestResult,
     TestStatus,
-    merge_layer_results,
 )
+from proofstone.check.oracle import Oracle
 from proofstone.check.rules.compare import (
+    ExpectationCause,
     apply_renames,
     build_edited_check_finding,
-    build_expectation_findings,
+    build_expectation_finding,
     build_unrunnable_finding,
     diff_test_lines,
     explain_unrunnable,
     find_edited_expectations,
-    find_new_diagnostics,
     is_edited_check,
+    is_within,
+    rename_test,
 )
+from proofstone.check.rules.module_origins import find_foreign_modules
 from proofstone.check.rules.must_fail import strip_test_id
-from proofstone.check.rules.outcome import EvidenceLayer
+from proofstone.check.rules.oracle_files import OracleReason, find_uses
 from proofstone.check.rules.protected import ProtectedRole, find_roles
-from proofstone.check.rules.scan_rules import Suppression, find_suppressions, remove_suppressions
 from proofstone.check.rules.weakened_tests import build_weakened_finding
-from proofstone.check.variants.views import split_views
+from proofstone.check.variants.reach import may_affect_other_tests
+from proofstone.check.variants.skip_marks import remove_skip_marks
+from proofstone.check.variants.transplant import transplant_tests
 from proofstone.check.weakening import find_weakened_tests
-from proofstone.common.models import ChangeKind, ConfidenceReason, Diagnostic, Finding, Severity, Verdict
+from proofstone.common.models import ChangeKind, Finding, Verdict
+from proofstone.common.risk import is_test_path
 from proofstone.git.objects import GITLINK, SYMLINK
 from proofstone.git.program import decode_path
 
 _NAME = "old-tests"
+_NOT_RUN = (TestStatus.SKIPPED, TestStatus.XFAILED)
+
+
+@dataclass(frozen=True)
+class _OldOracle:
+    """The tree with the base's oracle in it, and what was put back."""
+
+    tree: str
+    reasons: Mapping[str, OracleReason]
+    """Edited and deleted files that were put back, and why each is oracle."""
+    added: Set[str]
+    """Files of the tests that the change adds and that were left out."""
+    transplanted: Set[str]
+    """Source files that hold the old tests in their new version."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.reasons or self.added or self.transplanted)
 
 
 @dataclass(frozen=True)
 class OldTests:
-    """The layer that runs the base's tests on the changed source."""
+    """The layer that runs the base's oracle on the changed source."""
 
     derived_runs: DerivedRuns
+    oracle: Oracle
     files: Sequence[ChangedFile]
     renames: Mapping[str, str]
     """Moved files, old path → new path."""
+    present: Set[str]
+    """All files of the change."""
     base_specs: Mapping[str, CheckSpec]
     """The checks as the base's own files name them."""
     reruns: int
 
     def examine(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> LayerResult:
-        """Return the tests that pass only because they were edited. There are none if the change edited no tests."""
+        """Return the tests that pass only because their oracle was edited. There are none if the change edits none."""
         if before is None:
             return LayerResult()
         old_spec = self.base_specs.get(spec.name, spec)
         if before.report is not None and after.report is not None:
-            return self._examine_by_id(old_spec, before, before.report, after.report)
-        if after.report is None and after.kind is CheckKind.TESTS:
+            return self._examine_by_id(old_spec, before.report, after.report)
+        if after.report is None and after.kind.executes_change:
             return self._examine_by_exit_code(old_spec, before)
         return LayerResult()
 
-    def _examine_by_id(
-        self, spec: CheckSpec, before: CheckResult, base_report: TestReport, new_report: TestReport
-    ) -> LayerResult:
+    def _examine_by_id(self, spec: CheckSpec, base_report: TestReport, new_report: TestReport) -> LayerResult:
         test_files = {r.path for r in base_report.results if r.path is not None and not _is_doctest(r)}
-        edited = self._find_edited_files(test_files)
-        if not edited:
-            return LayerResult()
-        # Remove a moved file under its new name: two copies of a test would conflict.
-        restored = edited | {self.renames[path] for path in edited if path in self.renames}
-        tree = self.derived_runs.with_base_files({os.fsencode(path) for path in restored})
-        tests = [r.id for r in base_report.results if r.path in edited]
+        test_files -= {path for path in test_files if _is_in_source(path)}
+        shared = (
+            *find_foreign_modules(base_report, new_report, self.present, self.renames, spec.name),
+            *self.oracle.find_shared(test_files),
+        )
+        old = self._put_back(base_report, new_report, test_files)
+        if old.is_empty:
+            return LayerResult(findings=shared)
+        edited = set(old.reasons)
+        tests = [r.id for r in base_report.results if r.path in edited | old.transplanted]
         # A file without tests of its own (data, conftest) may affect any test: then run all of them.
-        selection = self.derived_runs.select_tests(spec, base_report, tests) if edited <= test_files else None
-        old_result = self.derived_runs.run(spec, tree, _NAME, argv=selection)
-        if why := explain_unrunnable(old_result, base_report, sorted(edited)):
-            return LayerResult(findings=(build_unrunnable_finding(old_result, why),))
-        edited_tests = self._find_edited_expectations(spec, base_report, new_report, old_result, tree)
-        findings = build_expectation_findings(edited_tests, apply_renames(old_result, self.renames))
-        by_test = zip(edited_tests, findings, strict=True)
+        is_local = edited <= test_files and not old.added
+        selection = self.derived_runs.select_tests(spec, base_report, tests) if is_local else None
+        old_result = self.derived_runs.run(spec, old.tree, _NAME, argv=selection)
+        if why := explain_unrunnable(old_result, base_report, new_report, sorted(edited)):
+            return LayerResult(findings=(build_unrunnable_finding(old_result, why), *shared))
+        edited_tests = self._find_edited_expectations(spec, base_report, new_report, old_result, old.tree)
+        renamed = apply_renames(old_result, self.renames)
+        not_run = {result.id for result in base_report.results if result.status in _NOT_RUN}
+        causes = [(test, self._find_cause(test, renamed, old, test in not_run)) for test in edited_tests]
         return LayerResult(
             edited=edited_tests,
             findings=(
-                *(self._add_expectations(test, finding) for test, finding in by_test),
+                *(self._add_lines(test, build_expectation_finding(test, renamed, cause)) for test, cause in causes),
                 *self._find_weakened(spec, base_report, new_report, old_result),
+                *shared,
             ),
         )
 
-    def _find_edited_files(self, test_files: set[str]) -> set[str]:
-        """Return the changed files of the old tests or of what decides them. A link or a submodule in such a place
+    def _put_back(self, base_report: TestReport, new_report: TestReport, test_files: Set[str]) -> _OldOracle:
+        """Derive the tree in which the base's oracle judges the changed source."""
+        reasons = self._find_edited_files(test_files)
+        added = {file.path for file in self.files if _is_reaching(file)}
+        contents = {
+            file.path: content
+            for file in self.files
+            if _holds_tests_in_source(file, base_report)
+            and (content := transplant_tests(file.path, file.old or b"", file.new or b"")) is not None
+        }
+        transplanted = set(contents)
+        contents |= self._remove_skip_marks(base_report, new_report, reasons)
+        # Remove a moved file under its new name: two copies of a test would conflict.
+        restored = {*reasons, *added, *(self.renames[path] for path in reasons if path in self.renames)}
+        tree = (
+            self.derived_runs.with_base_files({os.fsencode(path) for path in restored}, contents)
+            if restored or contents
+            else ""
+        )
+        return _OldOracle(tree, reasons, added, transplanted)
+
+    def _find_edited_files(self, test_files: Set[str]) -> dict[str, OracleReason]:
+        """Return the changed files that decide what the base's tests expect. A link or a submodule in such a place
         counts as changed; a file that only moved does not."""
         content = {file.path: (file.old, file.new) for file in self.files}
         moved = {
@@ -110,21 +172,39 @@ class OldTests:
             for old, new in self.renames.items()
             if old in content and content.get(new, (None, None))[1] == content[old][0]
         }
-        edited = {file.path for file in self.files if file.path not in moved and _decides_tests(file, test_files)}
+        reasons = {path: why for path, why in self.oracle.find(test_files).items() if path not in moved}
         special = [
             entry for entry in self.derived_runs.snapshot.entries if {entry.mode, entry.old_mode} & {GITLINK, SYMLINK}
         ]
         paths = {decode_path(entry.path) for entry in special}
-        return edited | {
-            path
+        return reasons | {
+            path: OracleReason.PLACE
             for path in paths
             if path in test_files or find_roles(path) & {ProtectedRole.TESTS, ProtectedRole.RUNNER}
         }
 
+    def _remove_skip_marks(
+        self, base_report: TestReport, new_report: TestReport, edited: Mapping[str, OracleReason]
+    ) -> dict[str, bytes]:
+        """Return the base's test files without the marks of tests that did not run there and pass now."""
+        new_results = new_report.by_id
+        contents = {file.path: file.old for file in self.files if file.old is not None and file.path in edited}
+        unmarked: dict[str, bytes] = {}
+        for path, content in contents.items():
+            names = set()
+            for result in apply_renames_to_results(base_report, self.renames):
+                new = new_results.get(result.id)
+                was_not_run = result.status in _NOT_RUN and result.path in (path, self.renames.get(path))
+                if was_not_run and new is not None and new.status in (TestStatus.PASSED, TestStatus.XPASSED):
+                    names.add(strip_test_id(result.id, result.path))
+            if (without := remove_skip_marks(path, content, names)) is not None:
+                unmarked[path] = without
+        return unmarked
+
     def _find_edited_expectations(
         self, spec: CheckSpec, base_report: TestReport, new_report: TestReport, old_result: CheckResult, tree: str
     ) -> tuple[str, ...]:
-        """Return the tests that fail only in their old form, under their names in the change. They run under their
+        """Return the tests that fail only with the base's oracle, under their names in the change. They run under their
         names in the base, because that is where they exist."""
         if old_result.report is None:
             return ()
@@ -136,12 +216,36 @@ class OldTests:
                 strict=True,
             )
         )
+        broken = [result.id for result in base_report.results if result.status is TestStatus.ERROR]
         base = {new_names.get(r.id, r.id) for r in base_report.results}
+        base |= {new for old, new in new_names.items() if any(is_within(old, container) for container in broken)}
         accused = set(find_edited_expectations(renamed or old_result.report, new_report, base))
         confirmed = self._confirm_failures(
-            spec, base_report, tree, tuple(id for id, new in new_names.items() if new in accused)
+            spec, old_result.report, tree, tuple(id for id, new in new_names.items() if new in accused)
         )
         return tuple(sorted(new_names[id] for id in confirmed))
+
+    def _find_cause(self, test: str, result: CheckResult, old: _OldOracle, was_not_run: bool) -> ExpectationCause:
+        """Return which file the change edited so that the test passes: its own, else the one that its own names."""
+        path = result.report.by_id[test].path if result.report else None
+        old_path = next((before for before, now in self.renames.items() if now == path), path)
+        if path is not None and {path, old_path} & {*old.reasons, *old.transplanted}:
+            return ExpectationCause(path=path, was_skipped=was_not_run)
+        own = next((file for file in self.derived_runs.read([path or ""]).values()), b"").decode("utf-8", "replace")
+        others = [*(file for file in old.reasons if file not in self._list_test_files(result)), *sorted(old.added)]
+        named = [file for file in others if find_uses(own, file, path or "")]
+        runner = [file for file in others if ProtectedRole.RUNNER in find_roles(file)]
+        cause = next(iter((*named, *runner, *others, *old.reasons)), path or "")
+        return ExpectationCause(
+            path=cause, reason=old.reasons.get(cause, OracleReason.PLACE).value, is_added=self._is_added(cause)
+        )
+
+    def _is_added(self, path: str) -> bool:
+        return any(file.path == path and file.kind is ChangeKind.ADDED for file in self.files)
+
+    @staticmethod
+    def _list_test_files(result: CheckResult) -> set[str]:
+        return {test.path for test in result.report.results if test.path} if result.report else set()
 
     def _find_weakened(
         self, spec: CheckSpec, base_report: TestReport, new_report: TestReport, old_result: CheckResult
@@ -161,35 +265,39 @@ class OldTests:
                 test = own[0].id.partition("[")[0] if own else weakened.id
                 yield build_weakened_finding(weakened.path, test, weakenings, spec.name)
 
-    def _add_expectations(self, test: str, finding: Finding) -> Finding:
-        """Return the finding with the old and the new expectation of the test."""
-        file = next(
-            (
-                candidate
-                for candidate in self.files
-                if candidate.path == finding.path and candidate.old and candidate.new
-            ),
-            None,
-        )
-        if file is None or file.old is None or file.new is None:
+    def _add_lines(self, test: str, finding: Finding) -> Finding:
+        """Return the finding with the lines of the oracle file that differ, old and new."""
+        file = next((candidate for candidate in self.files if candidate.path == finding.path), None)
+        if file is None or b"\0" in (file.old or b"")[:8192] + (file.new or b"")[:8192]:
             return finding
-        old, new = file.old.decode("utf-8", "replace"), file.new.decode("utf-8", "replace")
+        old, new = ((content or b"").decode("utf-8", "replace") for content in (file.old, file.new))
         before, after = diff_test_lines(old, new, strip_test_id(test, file.path))
         return finding.model_copy(update={"before": before, "after": after})
 
     def _examine_by_exit_code(self, spec: CheckSpec, before: CheckResult) -> LayerResult:
-        edited = self._find_edited_files(set()) | {file.path for file in self.files if _names_command(file, spec.cwd)}
+        reasons = self._find_edited_files(set())
+        # A command that fails on the base may need tests of the change: then only the command itself is put back.
+        is_own = {path for path, why in reasons.items() if why is OracleReason.COMMAND}
+        edited = is_own if before.verdict is Verdict.FAIL and spec.kind is CheckKind.VERIFY else set(reasons)
+        if spec.kind is CheckKind.VERIFY and any(other.kind is CheckKind.TESTS for other in self.base_specs.values()):
+            # The project's own suite compares its test files by test id, which says more than an exit code.
+            is_own, edited = ({path for path in paths if not _is_suite_file(path)} for paths in (is_own, edited))
+        if spec.kind is CheckKind.TESTS or is_own:
+            edited |= {file.path for file in self.files if _names_command(file, spec.cwd)}
         if not edited:
             return LayerResult()
         tree = self.derived_runs.with_base_files({os.fsencode(path) for path in edited})
         old_result = self.derived_runs.run(spec, tree, _NAME)
         if is_edited_check(old_result):
-            return LayerResult(findings=(build_edited_check_finding(old_result),))
+            finding = build_edited_check_finding(old_result, sorted(is_own) or sorted(edited))
+            return LayerResult(findings=(self._add_lines("", finding),))
         return LayerResult(
             findings=tuple(
                 build_weakened_finding(weakened.path, weakened.id, weakened.weakenings, spec.name)
                 for weakened in find_weakened_tests(self.files, self.renames)
             )
+            if spec.kind is CheckKind.TESTS
+            else ()
         )
 
     def _confirm_failures(
@@ -207,14 +315,27 @@ class OldTests:
         return accused
 
 
-def _decides_tests(file: ChangedFile, test_files: set[str]) -> bool:
-    """Return whether a file is a test that the change edited or deleted, or decides how tests run.
+def apply_renames_to_results(report: TestReport, renames: Mapping[str, str]) -> Sequence[TestResult]:
+    """Return the results under the names that moved files have in the change."""
+    return [rename_test(result, renames) for result in report.results]
 
-    A new test file is not an old test. A new conftest is removed when the old tests run.
-    """
-    if file.kind is ChangeKind.ADDED:
-        return ProtectedRole.RUNNER in file.roles
-    return file.path in test_files or bool(file.roles & {ProtectedRole.TESTS, ProtectedRole.RUNNER})
+
+def _is_reaching(file: ChangedFile) -> bool:
+    """Return whether a file that the change adds to the tests may change what other tests see."""
+    is_new_test = file.kind is ChangeKind.ADDED and ProtectedRole.TESTS in file.roles and file.new is not None
+    return is_new_test and may_affect_other_tests(file.path, file.new or b"")
+
+
+def _is_in_source(path: str) -> bool:
+    """Return whether a file that holds tests is a source file of the product too."""
+    return path.endswith((".py", ".rs")) and not is_test_path(path) and not find_roles(path)
+
+
+def _holds_tests_in_source(file: ChangedFile, report: TestReport) -> bool:
+    """Return whether a changed source file holds tests: cargo's report does not say where its tests are."""
+    if file.old is None or file.new is None or not _is_in_source(file.path):
+        return False
+    return report.runner == ReportFormat.CARGO or any(result.path == file.path for result in report.results)
 
 
 def _names_command(file: ChangedFile, cwd: str) -> bool:
@@ -224,129 +345,16 @@ def _names_command(file: ChangedFile, cwd: str) -> bool:
     return folder == cwd and ProtectedRole.BUILD in file.roles
 
 
+_SUITE_FILE: Final = re.compile(r"(?:^|/)(?:test_[^/]*\.py|[^/]*_test\.(?:py|go)|[^/]*\.(?:test|spec)\.[cm]?[jt]sx?)$")
+
+
+def _is_suite_file(path: str) -> bool:
+    """Return whether runners collect a file because of its name."""
+    return _SUITE_FILE.search(path) is not None
+
+
 def _is_doctest(test: TestResult) -> bool:
     """Return whether the test is a doctest of a module. Its file is the source, and restoring that would undo the
     change."""
     name = test.id.partition("::")[2].partition("[")[0]
     return "." in name and (test.path or "").endswith(".py")
-
-
-_MAX_FINDINGS = 20
-
-
-@dataclass(frozen=True)
-class SuppressionCheck:
-    """The layer that reruns linters without what the change suppressed."""
-
-    derived_runs: DerivedRuns
-    files: Sequence[ChangedFile]
-    base_specs: Mapping[str, CheckSpec]
-    """The checks as the base's own files name them."""
-
-    def examine(self, spec: CheckSpec, before: CheckResult | None, after: CheckResult) -> LayerResult:
-        """Return the complaints that the change hides by configuration or by comments."""
-        base_diagnostics = before.diagnostics if before else ()
-        return merge_layer_results(
-            (
-                self._examine_configuration(spec, base_diagnostics, after),
-                self._examine_comments(spec, base_diagnostics, after),
-            )
-        )
-
-    def _examine_configuration(
-        self, spec: CheckSpec, base_diagnostics: Sequence[Diagnostic], after: CheckResult
-    ) -> LayerResult:
-        edited = [file for file in self.files if ProtectedRole.LINT in file.roles]
-        if not edited:
-            return LayerResult()
-        tree = self.derived_runs.with_base_files({os.fsencode(file.path) for file in edited})
-        run = self.derived_runs.run(self.base_specs.get(spec.name, spec), tree, "old-configuration")
-        findings = tuple(
-            self._build_finding(
-                spec,
-                run,
-                complaint,
-                EvidenceLayer.PROTECTED_FILES,
-                "weakened-configuration",
-                f"with the base's configuration ({edited[0].path}) {run.tool} complains: {complaint.message}",
-                "fix the complaint and restore the configuration",
-            )
-            for complaint in find_new_diagnostics((*base_diagnostics, *after.diagnostics), run.diagnostics)[
-                :_MAX_FINDINGS
-            ]
-        )
-        return LayerResult(findings=findings, reasons=_describe_gap(spec, run))
-
-    def _examine_comments(
-        self, spec: CheckSpec, base_diagnostics: Sequence[Diagnostic], after: CheckResult
-    ) -> LayerResult:
-        contents: dict[str, bytes] = {}
-        added: dict[str, Sequence[Suppression]] = {}
-        for file in self.files:
-            lines = split_views(file.path, file.new) if file.new is not None else None
-            if file.new is None or lines is None:
-                continue
-            old = split_views(file.path, file.old) if file.old is not None else None
-            if new_suppressions := find_suppressions(lines, {number for number, _ in file.added_lines}, old or ()):
-                contents[file.path] = remove_suppressions(file.new, new_suppressions, lines)
-                added[file.path] = new_suppressions
-        if not any(suppression.blanket for new_suppressions in added.values() for suppression in new_suppressions):
-            return LayerResult()  # a suppression that names its rule is left to the reviewer
-        run = self.derived_runs.run(spec, self.derived_runs.with_contents(contents), "without-suppressions")
-        hidden = find_new_diagnostics((*base_diagnostics, *after.diagnostics), run.diagnostics)
-        findings = tuple(
-            self._build_finding(
-                spec,
-                run,
-                diagnostic,
-                EvidenceLayer.STATIC_SCAN,
-                "blanket-suppression",
-                f"a suppression that names no rule hides what {run.tool} says here: {diagnostic.message}",
-                "fix the complaint, or name the rule that does not apply here",
-            )
-            for diagnostic in hidden[:_MAX_FINDINGS]
-            if _is_hidden_by_blanket(diagnostic, added.get(diagnostic.path, ()))
-        )
-        return LayerResult(findings=findings, reasons=_describe_gap(spec, run))
-
-    def _build_finding(
-        self,
-        spec: CheckSpec,
-        run: CheckResult,
-        diagnostic: Diagnostic,
-        layer: EvidenceLayer,
-        rule: str,
-        detail: str,
-        fix: str,
-    ) -> Finding:
-        return Finding(
-            layer=layer,
-            rule=rule,
-            severity=Severity.MAJOR,
-            path=diagnostic.path,
-            line=diagnostic.line,
-            detail=detail,
-            fix=fix,
-            check=spec.name,
-            artifact=run.artifact,
-        )
-
-
-def _describe_gap(spec: CheckSpec, run: CheckResult) -> tuple[ConfidenceReason, ...]:
-    """Return what is unknown if the run gave no readable complaints."""
-    if run.verdict is not Verdict.UNVERIFIABLE:
-        return ()
-    reason = f"{spec.name}: unknown what it reports without the suppressions of the change: {run.reason}"
-    return (ConfidenceReason(reason=reason, remedy=f"let {spec.name} run on files without these suppressions"),)
-
-
-def _is_hidden_by_blanket(diagnostic: Diagnostic, added: Sequence[Suppression]) -> bool:
-    """Return whether only a blanket suppression hides the complaint. It does not if a suppression that names a rule is
-    on its line, on the line before, or names its rule."""
-    named = [suppression for suppression in added if not suppression.blanket]
-    covered = any(
-        suppression.line in (diagnostic.line, (diagnostic.line or 0) - 1)
-        or (diagnostic.code and diagnostic.code in suppression.text)
-        for suppression in named
-    )
-    return not covered and any(suppression.blanket for suppression in added)

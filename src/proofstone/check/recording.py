@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from proofstone.check.cache import ResultCache, digest_result
+from proofstone.check.held_out import hide_held_out_output
 from proofstone.check.models import CheckResult
 from proofstone.check.rules.commit_evidence import AcceptedFinding, RecordedCheck
 from proofstone.check.rules.judge import CheckJudgement
@@ -100,6 +101,7 @@ class CheckRecorder:
 
     def _build_row(self, result: CheckResult, cacheable: CheckResult) -> CheckRow:
         """Build the row of a result. `cacheable` is the result before it was compared with the base."""
+        result = hide_held_out_output(result)
         text = f"{result.reason}\n{result.output}" if result.reason else result.output
         return CheckRow(
             run_id=self.run_id,

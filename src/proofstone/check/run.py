@@ -26,7 +26,7 @@ from proofstone.check.inspection import (
     is_large,
 )
 from proofstone.check.integrity import find_environment_tampering
-from proofstone.check.models import CheckKind, CheckLine, CheckReport, CheckResult, CheckRunConfig
+from proofstone.check.models import CheckKind, CheckLine, CheckReport, CheckResult, CheckRunConfig, TestRun
 from proofstone.check.recording import CheckRecorder
 from proofstone.check.rules import outcome as outcome_rules
 from proofstone.check.rules.acceptance import (
@@ -45,7 +45,15 @@ from proofstone.check.rules.outcome import (
 )
 from proofstone.check.rules.protected import find_roles
 from proofstone.check.rules.result_findings import merge_syntax_errors
-from proofstone.check.static_scan import build_include_note, find_ignored_modules, scan_changes
+from proofstone.check.rules.strength import hide_secrets, measure_strength
+from proofstone.check.static_scan import (
+    SPECIAL_CASING,
+    build_include_note,
+    find_ignored_modules,
+    find_loosened,
+    find_special_casing,
+    scan_changes,
+)
 from proofstone.check.subject import CheckSubject
 from proofstone.common.globs import find_undeclared
 from proofstone.common.models import Acceptance, Finding, Outcome, Phase, Severity, Verdict, VerdictDispute
@@ -71,6 +79,8 @@ class CheckRun:
         self.subject = CheckSubject(context, request)
         self.all_checks = AllChecks(context, request, self.subject, self.recorder)
         self.subject.notes += context.notes
+        self.test_runs: tuple[TestRun, ...] = ()
+        """The test results of all checks, after the run."""
 
     def run(self) -> CheckReport:
         """Check the change, record the run in the ledger and return the report."""
@@ -170,7 +180,13 @@ class CheckRun:
         accepted = self.all_checks.accepted
         used = select_used(accepted, [*findings, *(finding for result in judged for finding in result.all_findings)])
         findings = downgrade_accepted(findings, accepted)
-        findings += [finding for result in judged for finding in result.judgement.findings]
+        special = {(finding.path, finding.line) for finding in findings if finding.rule == SPECIAL_CASING}
+        findings += [
+            finding
+            for result in judged
+            for finding in result.judgement.findings
+            if finding.rule != SPECIAL_CASING or (finding.path, finding.line) not in special
+        ]
         lines += [result.line for result in judged]
         findings = merge_syntax_errors(findings)
         outcome, reason = decide_outcome(
@@ -178,6 +194,11 @@ class CheckRun:
         )
         outcome, reason = apply_disputes(outcome, reason, lines, findings, self._open_disputes)
         self._note_ignored_modules(judged)
+        self.test_runs = tuple(
+            TestRun(check=result.line.name, base=result.base_report, now=result.report)
+            for result in judged
+            if result.base_report or result.report
+        )
         if outcome is Outcome.PASSED and self.all_checks.prepared:
             self.all_checks.prepared.promote()
         return self._report(lines, findings, judged, outcome, reason, used)
@@ -253,9 +274,15 @@ class CheckRun:
             *self.subject.snapshot.findings,
             *self._find_out_of_scope(),
             *self._find_removed_linters(),
-            *find_weakened_settings(self.context.store.git(), self.subject.snapshot),
+            *find_weakened_settings(self.context.store.git(), self.subject.snapshot, self.subject.list_base_setup),
             *self._secret_findings,
+            *find_loosened(
+                self.subject.files_by_content, map(decode_path, self.subject.tree_files[1]), self.subject.read
+            ),
             *scan_changes(self.subject.files),
+            *find_special_casing(
+                self.subject.files_by_content, map(decode_path, self.subject.tree_files[1]), self.subject.read
+            ),
             *find_environment_tampering(self.subject.environment.dependencies, self.context.repository.root),
         ]
 
@@ -321,6 +348,11 @@ class CheckRun:
         sensitive = ids(lambda result: result.examined.sensitive)
         assurance = find_weakest_level([line.assurance for line in lines])
         fixed = ids(lambda result: result.judgement.comparison.fixed)
+        measured = measure_strength(
+            [mutant for result in judged for mutant in result.examined.mutants],
+            max((result.examined.untried for result in judged), default=0),
+        )
+        strength = hide_secrets(measured, findings)
         rating = rate_check(
             CheckGrounds(
                 outcome=outcome,
@@ -333,6 +365,8 @@ class CheckRun:
                 accepted=accepted,
                 documentation_only=is_documentation_only(self.subject.snapshot),
                 source_changed=bool(self.all_checks.layers.sensitivity.source_files),
+                strength=strength,
+                strength_threshold=self.context.settings.check.strength_threshold,
             )
         )
         return CheckReport(
@@ -354,6 +388,7 @@ class CheckRun:
             standing=ids(lambda result: result.judgement.comparison.standing),
             edited=ids(lambda result: result.examined.edited),
             sensitive=sensitive,
+            strength=strength,
             flaky=ids(lambda result: result.excuses.flaky),
             unverifiable_tests=ids(lambda result: result.excuses.sandbox_only),
             changed=tuple(path.path for path in self.subject.snapshot.change.paths),

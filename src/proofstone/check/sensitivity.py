@@ -135,7 +135,7 @@ class MustFailLayer:
         format = ReportFormat(report.runner)
         files = group_by_path(report.results)
         contents = dict(self.read(_sample_paths([*files], _MAX_FILES, first=self.changed)))
-        near = sorted(contents, key=lambda path: not self._is_near_change(path, contents[path]))
+        near = sorted(contents, key=lambda path: not is_near_change(path, contents[path], self.changed))
         relied_on = {result.id for name in self.required for result in find_matching_tests(name, report.results)}
         relied_on |= {result.id for result in base.results if result.status.is_failure} if base else set()
         planted: list[PlantedTest] = []
@@ -163,11 +163,6 @@ class MustFailLayer:
         touched = {test.path for test in planted}
         return MustFailPlan(tuple(planted), {path: contents[path] for path in touched}, format) if planted else None
 
-    def _is_near_change(self, path: str, content: bytes) -> bool:
-        """Return whether a test file is related to the change: the change includes it, or it names a changed file."""
-        stems = {basename(file).partition(".")[0] for file in self.changed} - {"__init__", "index", ""}
-        return path in self.changed or any(stem.encode() in content for stem in stems)
-
     def _run_planted(
         self, spec: CheckSpec, report: TestReport, plan: MustFailPlan, like: CheckResult, suffix: str
     ) -> CheckResult:
@@ -187,6 +182,12 @@ class MustFailLayer:
             return selected
         argv = split_command(spec)
         return disable_bail(plan.format, argv) if argv else None
+
+
+def is_near_change(path: str, content: bytes, changed: frozenset[str]) -> bool:
+    """Return whether a test file is related to the change: the change includes it, or it names a changed file."""
+    stems = {basename(file).partition(".")[0] for file in changed} - {"__init__", "index", ""}
+    return path in changed or any(stem.encode() in content for stem in stems)
 
 
 def _sample_paths(paths: Sequence[str], most: int, *, first: frozenset[str]) -> list[str]:
@@ -212,6 +213,8 @@ class SensitivityLayer:
 
     derived_runs: DerivedRuns
     files: Sequence[ChangedFile]
+    oracle: frozenset[str]
+    """Changed files that decide what the base's tests expect."""
     required: tuple[str, ...]
     sabotage_seconds: float
 
@@ -221,7 +224,10 @@ class SensitivityLayer:
         return [
             file
             for file in self.files
-            if not file.roles and not is_docs_only([file.path]) and not is_manifest(file.path)
+            if not file.roles
+            and file.path not in self.oracle
+            and not is_docs_only([file.path])
+            and not is_manifest(file.path)
         ]
 
     def examine(
@@ -235,7 +241,9 @@ class SensitivityLayer:
         required = {result.id for name in self.required for result in find_matching_tests(name, after.report.results)}
         candidates = {*comparison.fixed, *comparison.added}
         # If tests were edited too, their old results mean nothing: rely only on tests that the task names.
-        tests_edited = any(file.roles & {ProtectedRole.TESTS, ProtectedRole.RUNNER} for file in self.files)
+        tests_edited = self.oracle or any(
+            file.roles & {ProtectedRole.TESTS, ProtectedRole.RUNNER} for file in self.files
+        )
         relied_on = sorted((set() if tests_edited else {*comparison.fixed}) | (required & candidates))
         tests = [*relied_on, *sorted(candidates - set(relied_on))][:_MAX_TESTS]
         if not tests:

@@ -1,13 +1,10 @@
-"""Set up the environment of the checks, and prepare held-out checks (L9).
+"""Set up the environment of the checks.
 
 `environment.setup` names commands such as `npm ci` that install the dependencies. They run once, and the result is
 kept. They run on the base's files. If the change touches a manifest, they run on the change's files instead, with
 install scripts off unless `environment.setup_scripts` is set, and the result belongs to that tree alone. Their output
 is a layer below the tree, so it never hides a file of the tree. Only a complete layer is kept, and the layer of a
 change is kept only if the change passed.
-
-Held-out checks are commands that the author of the change was never shown; they run with files of their own. The
-commands and their output go only into the ledger, because the author may read findings and reports.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from posixpath import basename
@@ -25,7 +22,7 @@ from proofstone.check.context import TreeUnderCheck
 from proofstone.check.execution import CheckRunner
 from proofstone.check.models import CheckKind, CheckSpec
 from proofstone.common.models import Verdict
-from proofstone.errors import InputError, MachineError
+from proofstone.errors import MachineError
 from proofstone.machine.files import ensure_file_path, ensure_folder, remove_folder
 
 MANIFESTS = frozenset(
@@ -38,6 +35,8 @@ MANIFESTS = frozenset(
     )
 )  # fmt: skip
 
+_ONLINE = {"UV_OFFLINE": "0", "UV_NO_SYNC": "0", "GOPROXY": "https://proxy.golang.org,direct"}
+"""Undoes what keeps the tools of checks from downloading. The user's own GOPROXY counts, if there is one."""
 _NO_SCRIPTS = {"npm_config_ignore_scripts": "true", "YARN_ENABLE_SCRIPTS": "false", "PIP_ONLY_BINARY": ":all:"}
 
 
@@ -114,7 +113,7 @@ def _run_commands(runner: CheckRunner, tree: TreeUnderCheck, commands: Iterable[
         tier=2,
         tool="sh",
         shell=" && ".join(f"{{ {command}\n}}" for command in commands),
-        env={} if scripts else _NO_SCRIPTS,
+        env=_ONLINE | runner.environment.select_variables(("GOPROXY",)) | ({} if scripts else _NO_SCRIPTS),
     )
     result = runner.run(spec, tree, keep=True, network=True)
     if result.verdict is not Verdict.PASS:
@@ -123,48 +122,3 @@ def _run_commands(runner: CheckRunner, tree: TreeUnderCheck, commands: Iterable[
             hint="make it work in a fresh clone; set environment.setup_scripts if it needs install scripts",
         )
     return tree.built.pop("setup")
-
-
-_MAX_BYTES = 64 << 20
-
-
-def build_held_out_specs(commands: Sequence[str]) -> tuple[CheckSpec, ...]:
-    """Return one check for each held-out command."""
-    return tuple(
-        CheckSpec(
-            name="held-out" if len(commands) == 1 else f"held-out-{number}",
-            kind=CheckKind.HELD_OUT,
-            tier=2,
-            tool="sh",
-            shell=command,
-        )
-        for number, command in enumerate(commands, start=1)
-    )
-
-
-def read_held_out_files(folder: Path | None) -> dict[str, bytes]:
-    """Read the files of the folder; the keys are their paths in the tree."""
-    if folder is None:
-        return {}
-    if not folder.is_dir():
-        raise InputError(f"--heldout-files {folder}: not a directory", hint="name a folder with the files they need")
-    files: dict[str, bytes] = {}
-    size = 0
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink() or not path.is_file():
-            continue
-        content = path.read_bytes()
-        size += len(content)
-        if size > _MAX_BYTES:
-            raise InputError(f"--heldout-files {folder}: more than {_MAX_BYTES >> 20} MiB")
-        files[os.fspath(path.relative_to(folder))] = content
-    return files
-
-
-def write_layer(files: Mapping[str, bytes], folder: Path) -> Path:
-    """Write the files into a folder and return it."""
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    return folder

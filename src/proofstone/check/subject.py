@@ -10,13 +10,16 @@ from functools import cached_property
 
 from proofstone.check.context import CheckRequest, RunContext
 from proofstone.check.discovery import Discovery, build_load_checks, discover
+from proofstone.check.ecosystems.setup_commands import find_setup_commands
 from proofstone.check.environment import CheckEnvironment, list_package_folders
 from proofstone.check.execution import select_changed_files
+from proofstone.check.held_out import build_held_out_specs
 from proofstone.check.inspection import ChangedFile, read_changed_files
-from proofstone.check.models import CheckSpec
+from proofstone.check.models import CheckKind, CheckSpec
+from proofstone.check.oracle import Oracle
 from proofstone.check.rules import outcome as outcome_rules
 from proofstone.check.rules.protected import find_roles
-from proofstone.check.setup import build_held_out_specs, is_manifest
+from proofstone.check.setup import is_manifest
 from proofstone.common.globs import find_undeclared
 from proofstone.common.models import ChangeKind
 from proofstone.git.checkout import restore_paths
@@ -84,6 +87,20 @@ class CheckSubject:
             contents = {path: blobs.read(names[path]) for path in paths if path in names}
         return {path: content for path, content in contents.items() if content is not None}
 
+    def read_base(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Read files of the base that exist and are not too large."""
+        names = {decode_path(path): blob for path, blob in self.tree_files[0].items()}
+        with open_blob_reader(self.context.store.git()) as blobs:
+            contents = {path: blobs.read(names[path]) for path in paths if path in names}
+        return {path: content for path, content in contents.items() if content is not None}
+
+    @cached_property
+    def oracle(self) -> Oracle:
+        """What decides the expectations of the base's tests, among the files that the change touches."""
+        commands = (*self.context.settings.check.verify, *self.request.verify)
+        paths = frozenset(map(decode_path, self.tree_files[0]))
+        return Oracle(self.files, paths, self.read_base, commands)
+
     @cached_property
     def tree_files(self) -> tuple[dict[bytes, str], dict[bytes, str]]:
         """All files of the base and of the change, as path → blob."""
@@ -98,6 +115,15 @@ class CheckSubject:
         with open_blob_reader(self.context.store.git()) as blobs:
             now = _discover_checks(after, blobs)
             return (now if self.snapshot.change.is_empty else _discover_checks(before, blobs)), now
+
+    def list_base_setup(self) -> list[str]:
+        """Return the set-up commands that the base's own files ask for."""
+        files = {decode_path(path): blob for path, blob in self.tree_files[0].items()}
+        with open_blob_reader(self.context.store.git()) as blobs:
+            commands = find_setup_commands(
+                list(files), lambda path: blobs.read(files[path]) if path in files else None, self.discoveries[0].specs
+            )
+        return [command.command for command in commands]
 
     @property
     def dropped_specs(self) -> list[CheckSpec]:
@@ -117,6 +143,8 @@ class CheckSubject:
             disable=check.disable,
             optional=check.optional,
         )
+        if self.request.expectations_only:
+            specs = tuple(spec for spec in specs if spec.kind.executes_change or spec.kind is CheckKind.BUILD)
         present = [os.fsdecode(entry.path) for entry in self.snapshot.entries if entry.kind is not ChangeKind.DELETED]
         specs = tuple(spec for spec in specs if "{changed}" not in spec.argv or select_changed_files(spec, present))
         if not outcome_rules.has_runtime_check(specs):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from proofstone.cli.output import LineReader, read_typed_line
-from proofstone.cli.render.pipeline import format_option
+from proofstone.cli.render.pipeline import format_approval_facts, format_option
 from proofstone.cli.task_commands import require_text
 from proofstone.common.text import escape_control
 from proofstone.errors import InputError
@@ -28,6 +28,7 @@ class ApprovalQuestions:
         """Return the chosen option and the person's note; None if they do not answer."""
         self._print(f"\n{request.question}", "bold yellow")
         self._print(request.context)
+        self._print(format_approval_facts(request), "dim")
         for number, option in enumerate(request.options, start=1):
             self._print(f"  {number}. {option.id}: {format_option(option)}")
         while True:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from proofstone import __version__
 from proofstone.app.caller import demand_acceptance, find_login_name, gather_facts
 from proofstone.app.check import (
     parse_accept,
@@ -22,21 +24,33 @@ from proofstone.app.check import (
 )
 from proofstone.app.report_pages import load_check_page
 from proofstone.check.context import CheckRequest
-from proofstone.check.models import CheckReport
+from proofstone.check.models import CheckReport, StrengthLevel, TestRun
 from proofstone.check.rules.acceptance import build_acceptances, expand_test_changes, rule_on_acceptance
 from proofstone.check.rules.report_page import find_page_tone
 from proofstone.cli.acceptance_questions import AcceptanceQuestions
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, VerboseOption
 from proofstone.cli.render.check import LiveChecks, Reader, print_check_report
-from proofstone.cli.report_files import HtmlOption, MarkdownOption, ReportFiles
+from proofstone.cli.report_files import (
+    HTML,
+    JUNIT,
+    MARKDOWN,
+    SARIF,
+    HtmlOption,
+    JunitOption,
+    MarkdownOption,
+    ReportFiles,
+    SarifOption,
+)
 from proofstone.common.models import Acceptance, AcceptanceMethod, Outcome
 from proofstone.common.text import escape_control
+from proofstone.documents.html import write_html
+from proofstone.documents.markdown_page import write_markdown
 from proofstone.errors import InputError
 from proofstone.git.program import decode_path
 
 app = typer.Typer(add_completion=False)
 
-_EXIT_CODES = {
+EXIT_CODES = {
     Outcome.PASSED: 0,
     Outcome.NOTHING_TO_CHECK: 0,
     Outcome.FAILED: 1,
@@ -125,8 +139,19 @@ def check(
             help="Files that are copied over the tree for the --heldout commands only.",
         ),
     ] = None,
+    strength: Annotated[
+        StrengthLevel | None,
+        typer.Option(
+            "--strength",
+            help="How thoroughly to measure whether the tests notice mistakes in the changed lines; by default "
+            "check.strength.",
+            show_default=False,
+        ),
+    ] = None,
     html_file: HtmlOption = None,
     md_file: MarkdownOption = None,
+    sarif_file: SarifOption = None,
+    junit_file: JunitOption = None,
     repo: RepoOption = Path(),
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -150,7 +175,8 @@ def check(
     Exit code: 0 passed, or nothing to check; 1 failed or unverifiable; 2 bad input; 3 a dispute needs a decision.
     """
     output = Output(json=as_json, quiet=quiet, no_color=no_color, verbose=verbose)
-    pages = ReportFiles.check(html_file, md_file, repo, as_json=as_json)
+    files_by_option = {HTML: html_file, MARKDOWN: md_file, SARIF: sarif_file, JUNIT: junit_file}
+    report_files = ReportFiles.check(files_by_option, repo, as_json=as_json)
     reasons = {
         **expand_test_changes(require_reason("--accept-test-changes", accept_test_changes)),
         **dict(parse_accept(option) for option in accept or ()),
@@ -168,27 +194,53 @@ def check(
         rerun_unsandboxed=compare_bare,
         use_worktree_config=own_settings,
         accepted=accepted,
+        strength=strength,
         heldout=tuple(validate_commands("--heldout", heldout or [])),
         heldout_files=resolve_heldout_files(heldout_files, heldout or []),
     )
-    report = _run_check(repo, request, output, reasons if can_ask else None, require_sandbox=require_sandbox)
+    runs: list[TestRun] = []
+    report = _run_check(repo, request, output, reasons if can_ask else None, runs, require_sandbox=require_sandbox)
     if as_json:
         output.print_document(report.model_dump(mode="json"))
-    elif not pages.uses_stdout:
+    elif not report_files.uses_stdout:
         sys.stderr.flush()
         reader = Reader.PERSON if is_person else Reader.UNKNOWN
         print_check_report(output.result_console(), report, reader, verbose=verbose)
-    write_check_page(output, pages, report, repo)
-    return _EXIT_CODES[report.outcome]
+    write_check_files(output, report_files, report, repo, runs)
+    return EXIT_CODES[report.outcome]
 
 
-def write_check_page(output: Output, files: ReportFiles, report: CheckReport, repo: Path) -> None:
-    """Write the page about a check to the files that were asked for, and name them on stderr."""
-    if files.is_empty:
-        return
-    written = files.write(load_check_page(report, repo), find_page_tone(report))
+def write_check_files(
+    output: Output, files: ReportFiles, report: CheckReport, repo: Path, runs: Sequence[TestRun] = ()
+) -> None:
+    """Write the report of a check to the files that were asked for, and name them on stderr. `runs` are its test
+    results."""
+    written = files.write(render_report_files(report, repo, runs))
     for file in written:
         output.progress_console().print(escape_control(f"wrote {file}"), soft_wrap=True)
+
+
+def render_report_files(report: CheckReport, repo: Path, runs: Sequence[TestRun]) -> Mapping[str, Callable[[], str]]:
+    """Return for each option of a report what writes its text."""
+    page = cache(lambda: load_check_page(report, repo))
+    return {
+        HTML: lambda: write_html(page(), find_page_tone(report)),
+        MARKDOWN: lambda: write_markdown(page()),
+        SARIF: lambda: _write_sarif(report),
+        JUNIT: lambda: _write_junit(runs),
+    }
+
+
+def _write_sarif(report: CheckReport) -> str:
+    from proofstone.check.rules.sarif import build_sarif
+
+    return build_sarif(report, __version__)
+
+
+def _write_junit(runs: Sequence[TestRun]) -> str:
+    from proofstone.check.rules.junit import build_junit
+
+    return build_junit(runs)
 
 
 def _rule_on_options(
@@ -210,15 +262,20 @@ def _rule_on_options(
 
 
 def _run_check(
-    repo: Path, request: CheckRequest, output: Output, reasons: Mapping[str, str] | None, *, require_sandbox: bool
+    repo: Path,
+    request: CheckRequest,
+    output: Output,
+    reasons: Mapping[str, str] | None,
+    runs: list[TestRun],
+    *,
+    require_sandbox: bool,
 ) -> CheckReport:
-    """Run the check, with its progress on stderr unless the output is quiet. `reasons` are those that the person gave
-    on the command line, by rule; None if nobody is asked about findings."""
+    """Run the check, with its progress on stderr unless the output is quiet, and add its test results to `runs`.
+    `reasons` are those that the person gave on the command line, by rule; None if nobody is asked about findings."""
     console = Output(no_color=output.no_color).progress_console()
     live = LiveChecks(console, interactive=console.is_terminal, verbose=output.verbose)
     if reasons is not None:
         questions = AcceptanceQuestions(console, find_login_name(), reasons, pause=live.pause)
         request = replace(request, ask_acceptance=questions.ask)
-    if output.quiet:
-        return run_check(repo, request, require_sandbox=require_sandbox)
-    return run_check(repo, request, live, live.show_live(), require_sandbox=require_sandbox)
+    progress, display = (None, None) if output.quiet else (live, live.show_live())
+    return run_check(repo, request, progress, display, require_sandbox=require_sandbox, test_runs=runs)

@@ -29,6 +29,7 @@ from proofstone.common.text import escape_control
 from proofstone.errors import InputError
 from proofstone.gate.models import GateReport, OverrideAction, RunOutcome, RunView, TaskView
 from proofstone.gate.request import GateObserver, ResumeRequest, UserCommand, UserCommandKind
+from proofstone.gate.rules.deadlines import parse_duration
 from proofstone.gate.rules.pass_rule import OVERRIDE_CATEGORIES
 from proofstone.gate.rules.questions import QuestionKind, find_question_kind, format_resume_command, list_waiting_tasks
 
@@ -40,7 +41,8 @@ _ANSWERS: Final = {
     QuestionKind.CHECKPOINT: "`done`, or `done: what you decided`",
     QuestionKind.WORK: "`done`",
     QuestionKind.REVIEW: "`approve`, or `reject: why`",
-    QuestionKind.FAILURE: "`retry`, `fix: what to do differently`, `skip`, or `investigate`",
+    QuestionKind.FAILURE: "`retry`, `extend: 20m` (retry with this deadline), `fix: what to do differently`, `skip`, "
+    "or `investigate`",
     QuestionKind.ACCEPTANCE: "`accept: why`, `retry`, `fix: what to do differently`, `skip`, or `investigate`",
     QuestionKind.DISPUTE: "`accept: why`, `reject: why`, or `amend: what applies instead`",
     QuestionKind.COMMIT: "`done`, when you have committed it",
@@ -124,6 +126,8 @@ class TaskQuestions:
                 return UserCommand(UserCommandKind.RETRY, login_name(), text)
             case ((QuestionKind.FAILURE | QuestionKind.ACCEPTANCE), "fix") if text:
                 return UserCommand(UserCommandKind.RETRY, login_name(), text)
+            case ((QuestionKind.FAILURE | QuestionKind.ACCEPTANCE), "extend") if text:
+                return UserCommand(UserCommandKind.RETRY, login_name(), seconds=check_timeout("extend", text))
             case ((QuestionKind.FAILURE | QuestionKind.ACCEPTANCE), "skip"):
                 return self._skip(task)
             case QuestionKind.ACCEPTANCE, "accept":
@@ -136,7 +140,8 @@ class TaskQuestions:
     def _skip(self, task: TaskView) -> UserCommand | None:
         self._print(f"why can it not be verified? {', '.join(OVERRIDE_CATEGORIES)}")
         category = self.read_line()
-        self._print("the reason, in your own words; it is recorded with your name")
+        wanted = OVERRIDE_CATEGORIES.get(category or "", "the reason")
+        self._print(f"say {wanted}, in your own words; it is recorded with your name")
         reason = self.read_line()
         if not category or not reason:
             return None
@@ -267,3 +272,11 @@ def check_minutes(value: float | None) -> float | None:
     if value is not None and not (math.isfinite(value) and value > 0):
         raise InputError(f"--budget-minutes {value:g}: must be more than 0", hint="for instance --budget-minutes 90")
     return value
+
+
+def check_timeout(option: str, value: str | None) -> float | None:
+    """Check a deadline that a person gives to the steps of a task, and return it in seconds."""
+    seconds = parse_duration(value) if value is not None else None
+    if value is not None and seconds is None:
+        raise InputError(f"{option} {value!r}: must be from 1s to 24h", hint="for instance 20m, 90s or 1h")
+    return seconds

@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from proofstone.app.agent_stop import AgentStop, answer_agent_stop, record_session_start
 from proofstone.app.hooks import (
-    AgentStop,
     PendingEvidence,
-    answer_agent_stop,
     check_pending,
     describe_base,
     describe_ruling,
     find_evidence,
     install_hooks,
     read_hooks_status,
-    record_session_start,
     uninstall_hooks,
 )
 from proofstone.check.rules.commit_evidence import AcceptedFinding, CommitEvidence, RecordedCheck
@@ -66,9 +64,9 @@ def install(
 ) -> int:
     """Make git refuse commits whose tree has no passing evidence.
 
-    A commit is accepted if the ledger holds a passing `proofstone check` of exactly its tree, against its parent or an
-    ancestor. Otherwise it is refused, and you are told which command would produce the evidence. The newest check of
-    a tree decides.
+    A commit is accepted if the ledger holds a passing `proofstone check` of exactly its tree, against its parent or the
+    base of its branch. Otherwise it is refused, and you are told which command would produce the evidence. The newest
+    check of a tree decides.
 
     An existing hook is kept and runs first. core.hooksPath is respected: if it is set for all your repositories, or
     names a committed folder, nothing is written, and you are told which line to add.
@@ -177,21 +175,21 @@ def run(
         return _run_agent_stop(agent)
     if agent:
         raise InputError(f"--agent {agent}: only {HookEvent.AGENT_START} and {HookEvent.AGENT_STOP} take this option")
-    return _run_commit_hook(merging=event is HookEvent.PRE_MERGE_COMMIT, check=check)
+    return _run_commit_hook(check=check)
 
 
-def _run_commit_hook(*, merging: bool, check: bool) -> int:
-    evidence = find_evidence(Path.cwd(), os.environ, merging=merging)
+def _run_commit_hook(*, check: bool) -> int:
+    evidence = find_evidence(Path.cwd(), os.environ)
     if evidence.ruling.is_accepted:
         _print_remarks(evidence)
         return 0
-    if check and _check_now(merging=merging, needed_base=evidence.ruling.required_base):
+    if check and _check_now(needed_base=evidence.ruling.required_base):
         return 0
     _print_lines(*_refusal_lines(evidence, checked=check))
     return 1
 
 
-def _check_now(*, merging: bool, needed_base: str) -> bool:
+def _check_now(*, needed_base: str) -> bool:
     """Check what is to be committed, and print the report on stderr, where git shows it."""
     from proofstone.cli.render.check import LiveChecks, print_check_report
     from proofstone.common.models import Outcome
@@ -200,7 +198,7 @@ def _check_now(*, merging: bool, needed_base: str) -> bool:
     console = Output().progress_console()
     live = LiveChecks(console, interactive=console.is_terminal, verbose=False)
     with live.show_live():
-        report = check_pending(Path.cwd(), os.environ, live, merging=merging, needed_base=needed_base)
+        report = check_pending(Path.cwd(), os.environ, live, needed_base=needed_base)
     if report.outcome is not Outcome.PASSED:
         print_check_report(console, report, verbose=False)
     return report.outcome is Outcome.PASSED
@@ -250,7 +248,7 @@ def _refusal_lines(evidence: PendingEvidence, *, checked: bool) -> list[str]:
             if evidence.ruling.outranked is not None:
                 newer = evidence.ruling.outranked
                 lines.append(
-                    f"  it passed {_describe_time(newer)}, against {newer.base_commit[:12]}, which is not a parent:"
+                    f"  it passed {_describe_time(newer)}, against {newer.base_commit[:12]}, which is not the parent:"
                 )
                 lines.append("  only a pass against the parent takes the failure back")
         case CommitEvidence.OWN_SETTINGS if check is not None:
@@ -271,9 +269,9 @@ def _refusal_lines(evidence: PendingEvidence, *, checked: bool) -> list[str]:
             )
             lines.append("  in a terminal, where they are asked about the finding")
         case CommitEvidence.OTHER_BASE if check is not None:
-            lines.append(
-                f"  this tree: {check.outcome} {_describe_time(check)}, against {check.base_commit[:12]}, no ancestor"
-            )
+            against = f"against {check.base_commit[:12]}, which is neither"
+            lines.append(f"  this tree: {check.outcome} {_describe_time(check)}, {against}")
+            lines.append("  the parent nor the base of the branch, so it does not say what this commit breaks")
         case CommitEvidence.UNFINISHED if check is not None:
             lines.append(f"  this tree: a check was begun {_describe_time(check)}, and has come to no verdict")
     if evidence.other_check is not None:
@@ -314,7 +312,7 @@ def _run_agent_stop(agent: str) -> int:
     dialect = _find_dialect(agent)
     if _TASK_VARIABLE in os.environ:
         return 0  # a task of the gate, which runs the checks itself
-    response = answer_agent_stop(_parse_stop(agent, _read_event()))
+    response = answer_agent_stop(_parse_stop(dialect, _read_event()))
     text = format_answer(dialect, response.send_back, response.remark)
     if text:
         sys.stdout.write(text + "\n")
@@ -360,12 +358,14 @@ def _parse_directory(event: dict[str, Any]) -> Path:
     return Path(directory) if isinstance(directory, str) and directory else Path.cwd()
 
 
-def _parse_stop(agent: str, event: dict[str, Any]) -> AgentStop:
-    session = _parse_session(agent, event)
+def _parse_stop(dialect: Dialect, event: dict[str, Any]) -> AgentStop:
+    session = _parse_session(dialect.name, event)
     again = event.get("stop_hook_active")
+    project = os.environ.get(dialect.project_variable, "") if dialect.project_variable else ""
     return AgentStop(
         session=session,
         directory=_parse_directory(event),
+        project=Path(project) if project else None,
         conversation=f"{session.id} {event.get('agent_id', '')}",
         is_continuation=again if isinstance(again, bool) else None,
     )

@@ -21,6 +21,7 @@ from proofstone.cli.process import find_output_error
 from proofstone.common.models import FrozenModel
 from proofstone.common.text import escape_control
 from proofstone.config.home import find_proofstone_home
+from proofstone.config.rules import detect_coding_agent
 from proofstone.errors import InputError, LedgerCorruptError
 from proofstone.git.repository import find_repository_root
 from proofstone.ledger import Verification, read_all_rows
@@ -47,6 +48,7 @@ HomeOption = Annotated[
     ),
 ]
 _ACCOUNT = "proofstone-ledger"
+_HELD_OUT = "SELECT 1 FROM checks WHERE artifact = ? AND check_name LIKE 'held-out%'"
 LimitOption = Annotated[int, typer.Option("--limit", min=1, help="The most rows to show.")]
 
 _RUNS = """
@@ -263,10 +265,20 @@ def artifact(
     start: Annotated[str, typer.Argument(metavar="HASH", help="The hash, or its first digits.")],
     home: HomeOption = None,
 ) -> None:
-    """Print an artifact, such as the output of a check, byte for byte, after verifying that it is unchanged."""
-    store = ArtifactStore(artifacts_path(home or find_proofstone_home()))
+    """Print an artifact, such as the output of a check, byte for byte, after verifying that it is unchanged.
+
+    What a held-out check has printed is for people: in the shell of a coding agent it is refused.
+    """
+    folder = home or find_proofstone_home()
+    store = ArtifactStore(artifacts_path(folder))
+    digest = store.find(start)
+    if (agent := detect_coding_agent(os.environ)) and run_query(ledger_path(folder), _HELD_OUT, (digest,)).rows:
+        raise InputError(
+            f"{start}: what a held-out check has printed is for people, and this is a shell of {agent}",
+            hint="make the code correct for every input; a person can read the output in a terminal of their own",
+        )
     sys.stdout.flush()
-    sys.stdout.buffer.write(store.read(store.find(start)))
+    sys.stdout.buffer.write(store.read(digest))
 
 
 @app.command("query")

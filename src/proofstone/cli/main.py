@@ -44,50 +44,141 @@ class Command(NamedTuple):
     module: str
     summary: str
     group: str
+    is_run: bool = False
+    """Whether the output of the command is the result of a run, so that losing it must be reported."""
 
 
 COMMANDS: Final[tuple[Command, ...]] = (
-    Command("check", "proofstone.cli.check", "Verify the changes in this repository", "Prove"),
-    Command("run", "proofstone.cli.run", "Build a feature, from a request to one verified commit", "Prove"),
-    Command("gate", "proofstone.cli.gate", "Run the tasks of a plan, and commit only what passes", "Prove"),
-    Command("plan", "proofstone.cli.plan", "Find the mistakes in a plan without running anything", "Prove"),
-    Command("verify-plan", "proofstone.cli.verify_plan", "Challenge a plan before work starts", "Prove"),
-    Command("solve", "proofstone.cli.solve", "Pursue a goal in rounds; each plan learns from the last", "Prove"),
-    Command("ask", "proofstone.cli.ask", "Ask one agent one question, to try a role, a model or a prompt", "Prove"),
-    Command("demo", "proofstone.cli.demo", "Watch the whole pipeline with scripted agents", "Prove"),
-    Command("prove", "proofstone.cli.prove", "Try every known trick against the checks on this machine", "Prove"),
-    Command("runs", "proofstone.cli.runs", "List all runs and their outcomes", "Follow a run"),
-    Command("status", "proofstone.cli.status", "Show the state of a run and what it needs from you", "Follow a run"),
-    Command("resume", "proofstone.cli.resume", "Resume a run that stopped", "Follow a run"),
-    Command("answer", "proofstone.cli.answer", "Answer the questions of a run", "Follow a run"),
+    Command("check", "proofstone.cli.check", "Verify the changes in this repository", "Start here", is_run=True),
+    Command("hook", "proofstone.cli.hook", "Make git refuse commits without passing evidence", "Start here"),
+    Command("init", "proofstone.cli.init", "Set this repository up, and run a first check", "Start here"),
     Command(
-        "dispute", "proofstone.cli.dispute", "Say that a test or requirement is wrong; a person decides", "Follow a run"
+        "explain", "proofstone.cli.explain", "Explain the rule of a finding, and what to do about it", "Start here"
     ),
-    Command("cancel", "proofstone.cli.cancel", "Stop a run for good", "Follow a run"),
-    Command("done", "proofstone.cli.done", "Tell a run that you finished what it waits for", "Follow a run"),
-    Command("approve", "proofstone.cli.approve", "Approve or reject what waits for you", "Follow a run"),
-    Command("amend", "proofstone.cli.amend", "Add a requirement to a run that is under way", "Follow a run"),
-    Command("skip", "proofstone.cli.skip", "Accept a task yourself, unverified and uncommitted", "Follow a run"),
-    Command("force", "proofstone.cli.force", "Skip every check of a task, in an emergency", "Follow a run"),
-    Command("explain", "proofstone.cli.explain", "Explain the rule of a finding, and what to do about it", "Look back"),
-    Command("bundle", "proofstone.cli.bundle", "Show the result of a run and its evidence on one page", "Look back"),
-    Command("ledger", "proofstone.cli.ledger", "Verify, show, query and export the evidence", "Look back"),
-    Command("record", "proofstone.cli.record", "Write a run as a script that repeats it", "Look back"),
-    Command("audit", "proofstone.cli.audit", "Show boundary violations and other findings of the auditor", "Look back"),
-    Command("memory", "proofstone.cli.memory", "List, search and forget what earlier tasks taught", "Look back"),
-    Command("simulate", "proofstone.cli.simulate", "Compare the policies of the control loop", "Look back"),
-    Command("hook", "proofstone.cli.hook", "Make git refuse commits without passing evidence", "Set up"),
+    Command(
+        "run",
+        "proofstone.cli.run",
+        "Build a feature, from a request to one verified commit",
+        "Plans and runs",
+        is_run=True,
+    ),
+    Command(
+        "gate",
+        "proofstone.cli.gate",
+        "Run the tasks of a plan, and commit only what passes",
+        "Plans and runs",
+        is_run=True,
+    ),
+    Command(
+        "solve",
+        "proofstone.cli.solve",
+        "Pursue a goal in rounds; each plan learns from the last",
+        "Plans and runs",
+        is_run=True,
+    ),
+    Command(
+        "verify-plan",
+        "proofstone.cli.verify_plan",
+        "Challenge a plan before work starts",
+        "Plans and runs",
+        is_run=True,
+    ),
+    Command(
+        "plan",
+        "proofstone.cli.plan",
+        "Find the mistakes in a plan without running anything",
+        "Plans and runs",
+        is_run=True,
+    ),
+    Command("runs", "proofstone.cli.runs", "List all runs and their outcomes", "Plans and runs"),
+    Command("status", "proofstone.cli.status", "Show the state of a run and what it needs from you", "Plans and runs"),
+    Command("resume", "proofstone.cli.resume", "Resume a run that stopped", "Plans and runs"),
+    Command("cancel", "proofstone.cli.cancel", "Stop a run for good", "Plans and runs"),
+    Command("answer", "proofstone.cli.answer", "Answer the questions of a run", "People and evidence"),
+    Command("approve", "proofstone.cli.approve", "Approve or reject what waits for you", "People and evidence"),
+    Command(
+        "dispute",
+        "proofstone.cli.dispute",
+        "Say that a test or requirement is wrong; a person decides",
+        "People and evidence",
+    ),
+    Command("amend", "proofstone.cli.amend", "Add a requirement to a run that is under way", "People and evidence"),
+    Command("done", "proofstone.cli.done", "Tell a run that you finished what it waits for", "People and evidence"),
+    Command("skip", "proofstone.cli.skip", "Accept a task yourself, unverified and uncommitted", "People and evidence"),
+    Command("force", "proofstone.cli.force", "Skip every check of a task, in an emergency", "People and evidence"),
+    Command(
+        "bundle",
+        "proofstone.cli.bundle",
+        "Show the result of a run and its evidence on one page",
+        "People and evidence",
+    ),
+    Command("ledger", "proofstone.cli.ledger", "Verify, show, query and export the evidence", "People and evidence"),
+    Command(
+        "audit",
+        "proofstone.cli.audit",
+        "Show boundary violations and other findings of the auditor",
+        "People and evidence",
+    ),
+    Command(
+        "memory", "proofstone.cli.memory", "List, search and forget what earlier tasks taught", "People and evidence"
+    ),
+    Command(
+        "ci", "proofstone.cli.ci", "Check a pull request in CI, and report to the code host", "Set up and maintain"
+    ),
     Command(
         "export",
         "proofstone.cli.export",
         "Make your coding agent check its work with Proofstone",
-        "Set up",
+        "Set up and maintain",
     ),
-    Command("backends", "proofstone.cli.backends", "Show the backend of each role, and whether it is ready", "Set up"),
-    Command("agents", "proofstone.cli.agents", "Write the agents as files for your coding agent", "Set up"),
-    Command("doctor", "proofstone.cli.doctor", "Show what this machine has and what it lacks", "Set up"),
-    Command("trust", "proofstone.cli.trust", "Grant what the settings of a repository need", "Set up"),
-    Command("config", "proofstone.cli.config", "Show the settings in force, and their schema", "Set up"),
+    Command(
+        "replay",
+        "proofstone.cli.replay",
+        "See what the checks would have said about merged commits",
+        "Set up and maintain",
+        is_run=True,
+    ),
+    Command("doctor", "proofstone.cli.doctor", "Show what this machine has and what it lacks", "Set up and maintain"),
+    Command("config", "proofstone.cli.config", "Show the settings in force, and their schema", "Set up and maintain"),
+    Command("trust", "proofstone.cli.trust", "Grant what the settings of a repository need", "Set up and maintain"),
+    Command(
+        "completion",
+        "proofstone.cli.completion",
+        "Print a script that completes commands in your shell",
+        "Set up and maintain",
+    ),
+    Command(
+        "backends",
+        "proofstone.cli.backends",
+        "Show the backend of each role, and whether it is ready",
+        "Set up and maintain",
+    ),
+    Command(
+        "agents", "proofstone.cli.agents", "Write the agents as files for your coding agent", "Set up and maintain"
+    ),
+    Command(
+        "ask",
+        "proofstone.cli.ask",
+        "Ask one agent one question, to try a role, a model or a prompt",
+        "Set up and maintain",
+        is_run=True,
+    ),
+    Command("record", "proofstone.cli.record", "Write a run as a script that repeats it", "Set up and maintain"),
+    Command(
+        "prove",
+        "proofstone.cli.prove",
+        "Try every known trick against the checks on this machine",
+        "Set up and maintain",
+        is_run=True,
+    ),
+    Command("simulate", "proofstone.cli.simulate", "Compare the policies of the control loop", "Set up and maintain"),
+    Command(
+        "demo",
+        "proofstone.cli.demo",
+        "Watch the whole pipeline with scripted agents",
+        "Set up and maintain",
+        is_run=True,
+    ),
 )
 
 
@@ -124,7 +215,7 @@ def _report_lost_output(args: list[str], error: OSError, code: int) -> int:
     one must not look as if it had delivered its result."""
     hint = f"the command itself ended with exit code {code}; only its output was lost"
     if error.errno == errno.EPIPE:
-        if any(command.name in args[:1] and command.group == "Prove" for command in COMMANDS):
+        if any(command.name in args[:1] and command.is_run for command in COMMANDS):
             _print_message("the reader of standard output went away before everything was written", hint)
         return code or EXIT_READER_GONE
     why = "it is closed" if error.errno == errno.EBADF else error.strerror

@@ -17,7 +17,8 @@ from proofstone.cli.doctor import read_machine_facts, suggest_fixes
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption
 from proofstone.errors import InputError
 from proofstone.machine.files import scratch_folder
-from proofstone.prove.catalogue import CATALOGUE_FOLDER, Catalogue, Trick, load_catalogue, select_tricks
+from proofstone.prove.catalogue import CATALOGUE_FOLDER, Catalogue, Trick, draw_sample, select_tricks
+from proofstone.prove.compose import load_whole_catalogue
 from proofstone.prove.processes import find_search_path
 from proofstone.prove.results import Proof, Wall, print_proof, render_catalogue
 from proofstone.prove.runner import LiveTrials, TrialPlan, try_all
@@ -40,6 +41,11 @@ def prove(
         list[str] | None,
         typer.Option("--family", metavar="NAME", help="Try only this family of tricks, and no walls. Can be repeated."),
     ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option("--sample", metavar="N", min=1, help="Try only N of the chosen tricks, drawn by --seed."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="S", help="What --sample draws by.")] = 1,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -69,15 +75,20 @@ def prove(
     change in the same place must pass. For comparison, the report shows what a gate would say that looks only at the
     exit code of the tests. Then the walls of the sandbox are tested. Nothing outside a temporary folder is touched.
 
+    The family `composed` is made of everything that can be faked, the places where it can live, the moments at which it
+    can act and the ways to hide it. It is tried only where you name it: it takes an hour, or `--sample` draws a part.
+
     Exit code: 0 every trick was stopped, every honest change passed, and every wall held that the level of your
     sandbox promises; 1 otherwise; 2 bad input.
     """
     if markdown and as_json:
         raise InputError("--markdown and --json: choose one")
-    loaded = load_catalogue(catalogue)
+    loaded = load_whole_catalogue(catalogue)
     selected = select_tricks(loaded, names=tricks or (), families=families or (), quick=quick)
     if not selected:
         raise InputError("none of these tricks is a quick one", hint="leave out --quick")
+    if sample is not None:
+        selected = draw_sample(selected, sample, seed)
     output = Output(json=as_json or markdown, quiet=quiet, no_color=no_color)
     with _open_folder(directory) as place:
         search = find_search_path(

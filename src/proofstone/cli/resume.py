@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from proofstone.cli.gate_session import GateMode, MinutesOption, ModeOption, NoWaitOption, check_minutes
+from proofstone.cli.gate_session import GateMode, MinutesOption, ModeOption, NoWaitOption, check_minutes, check_timeout
 from proofstone.cli.options import BudgetOption, TokensOption, UsdOption, collect_budget_limits
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, VerboseOption
 from proofstone.cli.run_kinds import ResumeOptions, match_run, match_whole_run
@@ -23,8 +23,18 @@ def resume(
         list[str] | None,
         typer.Option(
             "--retry",
+            "--task",
             metavar="TASK",
             help="Retry this task even if it has no attempts left, or `all` failed tasks. Can be repeated.",
+        ),
+    ] = None,
+    timeout: Annotated[
+        str | None,
+        typer.Option(
+            "--timeout",
+            metavar="TIME",
+            help="With --retry: the deadline of the task's steps from now on, as 20m, 90s or 1h.",
+            show_default=False,
         ),
     ] = None,
     note: Annotated[
@@ -54,7 +64,7 @@ def resume(
     """
     output = Output(json=as_json, quiet=quiet, no_color=no_color, verbose=verbose)
     match = match_run(run) if retry else match_whole_run(run)
-    if (retry or note) and match.kind.no_retry_reason:
+    if (retry or note or timeout) and match.kind.no_retry_reason:
         raise InputError(
             f"{match.run_id} is a run of `proofstone {match.kind.command}`, {match.kind.no_retry_reason}",
             hint=f"proofstone resume {match.run_id}",
@@ -64,6 +74,7 @@ def resume(
         minutes=check_minutes(budget_minutes),
         retry=tuple(retry or ()),
         note=note,
+        seconds=check_timeout("--timeout", timeout),
         waits=not no_wait,
         mode=mode,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Final
@@ -25,6 +25,7 @@ from proofstone.cli.options import (
     refuse_unquoted_words,
 )
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, VerboseOption
+from proofstone.cli.plan_questions import ask_plan_questions
 from proofstone.cli.render.live_pipeline import LivePipeline
 from proofstone.cli.render.pipeline import print_pipeline_report
 from proofstone.cli.session import AgentRunSession
@@ -38,6 +39,8 @@ from proofstone.pipeline.journal import PipelineObserver
 from proofstone.pipeline.models.run import ApprovalRequest, RunMode, RunReport
 from proofstone.pipeline.rules.bundle_page import render_bundle_html
 from proofstone.pipeline.run import AskApproval, PipelineRun
+from proofstone.plan_gate.models import OpenQuestion
+from proofstone.plan_gate.run import AskPlanUser
 
 app = typer.Typer(add_completion=False)
 
@@ -45,7 +48,9 @@ _METAVAR: Final = "REQUEST"
 _ENDED: Final = (RunOutcome.PASSED, RunOutcome.FAILED, RunOutcome.HALTED)
 """The final outcomes: nothing that a person says can change them."""
 
-PipelineRunFactory = Callable[[PipelineObserver, AskApproval, ReadLine | None], AbstractContextManager[PipelineRun]]
+PipelineRunFactory = Callable[
+    [PipelineObserver, AskApproval, AskPlanUser | None, ReadLine | None], AbstractContextManager[PipelineRun]
+]
 
 
 @app.command("run", context_settings={"allow_extra_args": True})
@@ -193,16 +198,24 @@ def run(
     text = read_goal(request, request_file, _METAVAR)
     output = Output(json=as_json, quiet=quiet, no_color=no_color, verbose=verbose)
     return _follow(
-        output, lambda live, ask, listen: build_pipeline_run(repo, text, run_request, live, ask, listen=listen)
+        output,
+        lambda live, ask, ask_plan, listen: build_pipeline_run(
+            repo, text, run_request, live, ask, ask_plan=ask_plan, listen=listen
+        ),
     )
 
 
 def resume_pipeline_run(output: Output, run_id: str, request: PipelineRequest) -> int:
     """Resume a run. If it has ended, print its result."""
     report = PIPELINE_RUNS.read_report(run_id)
-    if report is not None and report.outcome in _ENDED:
+    if report is not None and report.outcome in _ENDED and not report.awaits_fix:
         return _print_result(output, report)
-    return _follow(output, lambda live, ask, listen: resume_pipeline(run_id, request, live, ask, listen=listen))
+    return _follow(
+        output,
+        lambda live, ask, ask_plan, listen: resume_pipeline(
+            run_id, request, live, ask, ask_plan=ask_plan, listen=listen
+        ),
+    )
 
 
 def _follow(output: Output, begin: PipelineRunFactory) -> int:
@@ -217,8 +230,12 @@ def _follow(output: Output, begin: PipelineRunFactory) -> int:
         live.clear_rows()
         return ApprovalQuestions(session.question_console()).ask(request)
 
+    def ask_plan(questions: Sequence[OpenQuestion]) -> Mapping[str, str]:
+        live.clear_rows()
+        return ask_plan_questions(session.question_console(), questions)
+
     return session.follow(
-        begin(live, ask, session.listen),
+        begin(live, ask, ask_plan if session.can_ask else None, session.listen),
         live,
         run_id=lambda run: run.run_id,
         through=run_and_write_page,

@@ -51,6 +51,7 @@ class ResumeOptions(NamedTuple):
     minutes: float | None = None
     retry: tuple[str, ...] = ()
     note: str = ""
+    seconds: float | None = None
     waits: bool = True
     mode: GateMode = GateMode.AUTONOMOUS
 
@@ -87,9 +88,12 @@ def _resume_solve(output: Output, run_id: str, more: ResumeOptions) -> int:
 def _resume_gate(output: Output, run_id: str, more: ResumeOptions) -> int:
     if more.note and not more.retry:
         raise InputError("--note needs --retry", hint="name the task: --retry task-03")
+    if more.seconds is not None and not more.retry:
+        raise InputError("--timeout needs --retry", hint="name the task: --retry task-03 --timeout 20m")
     request = ResumeRequest(
         retry=_find_tasks(run_id, more.retry),
         note=require_text("--note", more.note),
+        seconds=more.seconds,
         by=login_name(),
         minutes=more.minutes,
         budget=more.budget,

@@ -10,10 +10,10 @@ import typer
 from proofstone.app.check import CHECK_RUNS
 from proofstone.app.context import ensure_private_home
 from proofstone.app.telemetry import export_run, read_run_agents, read_run_cost
-from proofstone.cli.check import write_check_page
+from proofstone.cli.check import write_check_files
 from proofstone.cli.output import JsonOption, NoColorOption, Output
 from proofstone.cli.render.cost import print_cost
-from proofstone.cli.report_files import HtmlOption, MarkdownOption, ReportFiles
+from proofstone.cli.report_files import HTML, MARKDOWN, HtmlOption, MarkdownOption, ReportFiles
 from proofstone.cli.run_kinds import KINDS_BY_COMMAND, RunMatch, match_run, show_run
 from proofstone.cli.task_commands import require_text
 from proofstone.common.text import escape_control
@@ -82,11 +82,11 @@ def _write_page(output: Output, match: RunMatch, html: Path | None, markdown: Pa
             hint=f"`proofstone bundle {match.run_id} --html FILE` writes the page of a run of the pipeline or the gate",
         )
     repository = Path(CHECK_RUNS.read_view(match.run_id).setup.repository)
-    files = ReportFiles.check(html, markdown, repository, as_json=output.json)
+    files = ReportFiles.check({HTML: html, MARKDOWN: markdown}, repository, as_json=output.json)
     report = CHECK_RUNS.read_report(match.run_id)
     if report is None:
         raise InputError(f"{match.run_id}: has no report, because it did not finish", hint="check again")
-    write_check_page(output, files, report, repository)
+    write_check_files(output, files, report, repository)
 
 
 def _show_cost(output: Output, run_id: str) -> None:

@@ -83,10 +83,10 @@ def build_override(
             f"this bypasses every check; confirm it with the word {OVERRIDE_CONFIRMATION}",
             hint=f"use `--confirm {OVERRIDE_CONFIRMATION}` if you must",
         )
-    if refusal := explain_bad_reason(require_text("--reason", reason)):
+    if refusal := explain_bad_reason(require_text("--reason", reason), category, record):
         raise InputError(
             f"--reason {reason!r}: {refusal}",
-            hint="say why it cannot be verified, for instance 'the payment sandbox is down until Monday'",
+            hint="be specific, for instance 'the payment sandbox is down until Monday'",
         )
     who = login_name()
     override = Override(action=action, reason=reason.strip(), category=category, by=who, at=_now())

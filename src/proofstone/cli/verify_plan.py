@@ -30,7 +30,8 @@ from proofstone.cli.options import (
     collect_backend_specs,
     collect_budget_limits,
 )
-from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, read_typed_line
+from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
+from proofstone.cli.plan_questions import ask_plan_questions
 from proofstone.cli.render.plan_gate import LivePlanGate, print_plan_report
 from proofstone.cli.session import AgentRunSession, refuse_missing_folder
 from proofstone.cli.task_commands import login_name, refuse_executors, require_text
@@ -39,13 +40,12 @@ from proofstone.errors import InputError
 from proofstone.git.repository import find_repository_root
 from proofstone.machine.files import write_atomic
 from proofstone.plan_gate.models import OpenQuestion, PlanReport, PlanVerdict
-from proofstone.plan_gate.rules.decision import parse_option
 from proofstone.plan_gate.rules.record_documents import PlanRecord, build_schemas, write_yaml
 from proofstone.plan_gate.rules.report import render_report
 from proofstone.plan_gate.run import AskPlanUser, PlanGateObserver, PlanGateRun
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
 
 app = typer.Typer(add_completion=False)
@@ -181,7 +181,7 @@ def _follow(output: Output, into: Path | None, begin: PlanGateRunFactory) -> int
     session = AgentRunSession(output, "verify-plan")
     console = output.progress_console()
     live = LivePlanGate(console, interactive=console.is_terminal)
-    ask = partial(_ask, session.question_console()) if session.can_ask else _answer_nothing
+    ask = partial(ask_plan_questions, session.question_console()) if session.can_ask else _answer_nothing
 
     def tell(result: tuple[PlanReport, Sequence[str]]) -> int:
         report, unused = result
@@ -196,26 +196,6 @@ def _follow(output: Output, into: Path | None, begin: PlanGateRunFactory) -> int
         through=lambda run: (run.run(), tuple(run.unused_answers)),
         tell=tell,
     )
-
-
-def _ask(console: Console, questions: Sequence[OpenQuestion]) -> Mapping[str, str]:
-    """Ask at this terminal; an empty line leaves a question."""
-    answers = {}
-    for question in questions:
-        console.print(
-            escape_control(f"\n{question.challenge}: {question.question}"), style="bold yellow", soft_wrap=True
-        )
-        console.print(escape_control(f"  {question.why}"), style="dim", soft_wrap=True)
-        for number, option in enumerate(question.options, start=1):
-            console.print(escape_control(f"  {number}. {option}"), soft_wrap=True)
-        choice = "a number, or your own words" if question.options else "in your own words"
-        console.print(f"{choice}; an empty line leaves the question", style="dim")
-        while (answer := parse_option(require_text("your answer", read_typed_line() or ""), question.options)) is None:
-            console.print(f"there are {len(question.options)} options; {choice}", style="yellow")
-        if answer in question.options:
-            console.print(escape_control(f"{question.challenge}: {answer}"), style="dim")
-        answers[question.challenge] = answer
-    return answers
 
 
 def _answer_nothing(_questions: Sequence[OpenQuestion]) -> Mapping[str, str]:

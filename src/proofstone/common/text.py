@@ -13,6 +13,18 @@ def pluralize(number: int, thing: str) -> str:
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
+_TAIL_LINES: Final = 40
+_TAIL_CHARS: Final = 3000
+
+
+def cut_to_tail(text: str) -> str:
+    """Return the last lines of a long text; `[...]` marks what was left out."""
+    lines = text.rstrip().splitlines()
+    tail = "\n".join(lines[-_TAIL_LINES:])
+    kept = tail[-_TAIL_CHARS:]
+    return kept if len(lines) <= _TAIL_LINES and kept == tail else f"[...]\n{kept}"
+
+
 _MAX_SLUG_LENGTH = 48
 
 

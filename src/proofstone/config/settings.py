@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from proofstone.common.commands import VACUOUS_REASON, is_vacuous
 from proofstone.config.backends import (
@@ -22,6 +22,7 @@ from proofstone.config.backends import (
 )
 
 AllowedCalls = Literal["namespaces", "bpf", "keyring", "userfaultfd", "perf", "io_uring"]
+Strength = Literal["off", "quick", "full"]
 SandboxLevel = Literal["auto", "bubblewrap", "landlock", "plain"]
 
 _TEXT = r"[^\x00]"
@@ -114,6 +115,20 @@ class CheckSettings(SettingsModel):
         default={},
         description="Rules of findings that you accept in every check, each with your reason. Only the base's settings "
         "count, also with `--use-worktree-config`. A check that passes with it has at most medium confidence.",
+    )
+    strength: Strength = Field(
+        default="quick",
+        description="How thoroughly Proofstone measures whether tests notice mistakes in the changed lines: `quick` "
+        "(about the time of the test suite itself, at least 10 seconds), `full` (up to 20 times that), or `off`, which "
+        "leaves the confidence at most medium.",
+    )
+    strength_threshold: int = Field(
+        default=80,
+        ge=0,
+        le=100,
+        strict=True,
+        description="The share of such mistakes, in percent, that the tests must notice. Below it the confidence is at "
+        "most medium.",
     )
     large: tuple[PathGlob, ...] = Field(
         default=(),
@@ -300,14 +315,34 @@ class GateSettings(SettingsModel):
         strict=True,
         description="The number of executors that work in parallel.",
     )
+    executor_seconds_max: int = Field(
+        default=900,
+        ge=1,
+        le=86_400,
+        strict=True,
+        description="The longest that `executor_seconds` can be, and its value in the attempt after a timeout.",
+    )
     executor_seconds: int = Field(
-        default=300, ge=1, le=86_400, strict=True, description="Deadline of an executor that is a command or a script."
+        default=300,
+        ge=1,
+        le=86_400,
+        strict=True,
+        validate_default=True,
+        description="Deadline of an executor that is a command or a script.",
+    )
+    agent_seconds_max: int = Field(
+        default=3600,
+        ge=1,
+        le=86_400,
+        strict=True,
+        description="The longest that `agent_seconds` can be, and its value in the attempt after a timeout.",
     )
     agent_seconds: int = Field(
         default=1800,
         ge=1,
         le=86_400,
         strict=True,
+        validate_default=True,
         description="Deadline of an executor that is a model or a coding agent (`api:`, `cli:`, `acp:`), and of a "
         "coding agent that reviews.",
     )
@@ -318,32 +353,35 @@ class GateSettings(SettingsModel):
         strict=True,
         description="How long an executing coding agent may print nothing before it counts as stuck.",
     )
-    executor_seconds_max: int = Field(
-        default=900,
-        ge=1,
-        le=86_400,
-        strict=True,
-        description="Deadline of the attempt after a timeout, if it is longer.",
-    )
-    verify_seconds: int = Field(
-        default=120, ge=1, le=86_400, strict=True, description="Deadline of a verify command, in seconds."
-    )
     verify_seconds_max: int = Field(
         default=300,
         ge=1,
         le=86_400,
         strict=True,
-        description="Deadline of a verify command in the attempt after a timeout, if it is longer.",
+        description="The longest that `verify_seconds` can be, and its value in the attempt after a timeout.",
     )
-    architect_seconds: int = Field(
-        default=180, ge=1, le=86_400, strict=True, description="Deadline of an architect, in seconds."
+    verify_seconds: int = Field(
+        default=120,
+        ge=1,
+        le=86_400,
+        strict=True,
+        validate_default=True,
+        description="Deadline of a verify command, in seconds.",
     )
     architect_seconds_max: int = Field(
         default=600,
         ge=1,
         le=86_400,
         strict=True,
-        description="Deadline of an architect in the attempt after a timeout, if it is longer.",
+        description="The longest that `architect_seconds` can be, and its value in the review after a timeout.",
+    )
+    architect_seconds: int = Field(
+        default=180,
+        ge=1,
+        le=86_400,
+        strict=True,
+        validate_default=True,
+        description="Deadline of an architect, in seconds.",
     )
     retry_delay_seconds: int = Field(
         default=30,
@@ -377,6 +415,14 @@ class GateSettings(SettingsModel):
         description="Refuse a plan that has not passed the plan gate in its current form: PROCEED, or REVISE with its "
         "mitigations applied (`proofstone verify-plan`).",
     )
+
+    @field_validator("executor_seconds", "agent_seconds", "verify_seconds", "architect_seconds")
+    @classmethod
+    def _refuse_above_maximum(cls, value: int, info: ValidationInfo) -> int:
+        name = f"{info.field_name}_max"
+        if (most := info.data.get(name)) is not None and value > most:
+            raise ValueError(f"{value} is more than {name}, which is {most}; lower it, or raise the maximum")
+        return value
 
 
 class HookSettings(SettingsModel):

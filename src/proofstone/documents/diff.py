@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from proofstone.common.diff_text import HUNK, split_files
 from proofstone.common.text import pluralize
 
 MAX_DIFF_LINES: Final = 3000
 MAX_FILE_LINES: Final = 800
 MAX_LINE_LENGTH: Final = 500
-_HUNK: Final = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 
 
 class DiffLineKind(StrEnum):
@@ -80,7 +80,7 @@ def parse_diff(text: str, hidden: Iterable[str] = ()) -> tuple[tuple[FileDiff, .
     files = [FileDiff(path, "changed; it may hold secrets and is not shown") for path in hidden]
     room = MAX_DIFF_LINES
     hidden_files = hidden_lines = 0
-    for part in _split_files(text):
+    for part in split_files(text):
         file, used = _parse_file(part, min(room, MAX_FILE_LINES))
         if room <= 0 and file.hidden:
             hidden_files += 1
@@ -93,33 +93,13 @@ def parse_diff(text: str, hidden: Iterable[str] = ()) -> tuple[tuple[FileDiff, .
     return tuple(files), f"{pluralize(hidden_lines, 'line')} of the diff are left out{more}"
 
 
-def _split_files(text: str) -> Iterable[list[str]]:
-    """Yield the lines of each file. Only a line outside of a hunk begins another file."""
-    part: list[str] = []
-    old = new = 0
-    for line in text.split("\n"):
-        if old <= 0 and new <= 0:
-            if line.startswith("diff --git "):
-                if part:
-                    yield part
-                part = []
-            elif match := _HUNK.match(line):
-                old, new = int(match[2] or 1), int(match[4] or 1)
-        elif line[:1] in ("+", "-", " ", ""):
-            old -= line[:1] != "+"
-            new -= line[:1] != "-"
-        part.append(line)
-    if part and part[0].startswith("diff --git "):
-        yield part
-
-
 def _parse_file(lines: list[str], room: int) -> tuple[FileDiff, int]:
-    start = next((index for index, line in enumerate(lines) if _HUNK.match(line)), len(lines))
+    start = next((index for index, line in enumerate(lines) if HUNK.match(line)), len(lines))
     path, change = _read_header(lines[:start])
     hunks: list[list[DiffLine]] = []
     old = new = left_old = left_new = used = hidden = 0
     for line in lines[start:]:
-        match = _HUNK.match(line) if left_old <= 0 and left_new <= 0 else None
+        match = HUNK.match(line) if left_old <= 0 and left_new <= 0 else None
         if match:
             old, left_old, new, left_new = (int(number or 1) for number in match.groups())
             hunks.append([])

@@ -28,7 +28,7 @@ from proofstone.common.models import Verdict
 from proofstone.common.secrets import is_secret_path
 from proofstone.gate.context import GateContext
 from proofstone.gate.execution import AttemptStoppedError
-from proofstone.gate.models import AttemptApproved, AttemptFailed, Evidence, ReviewEscalated, TaskRecord
+from proofstone.gate.models import AttemptApproved, AttemptFailed, Evidence, ReviewEscalated, ReviewFailed, TaskRecord
 from proofstone.gate.rules.pass_rule import describe_added_file, find_unmet_by_architects
 from proofstone.git.checkout import render_diff
 from proofstone.machine.files import remove_folder
@@ -46,8 +46,8 @@ class ArchitectReviewer:
 
     def review(
         self, task: PlanTask, record: TaskRecord, architect: Architect
-    ) -> AttemptApproved | AttemptFailed | ReviewEscalated | PendingReview:
-        """Return the verdict as an event, or the question for a person."""
+    ) -> AttemptApproved | AttemptFailed | ReviewEscalated | ReviewFailed | PendingReview:
+        """Return the verdict or its absence as an event, or the question for a person."""
         evidence = record.evidence
         if evidence is None:
             raise AssertionError(f"{record.id} has nothing to review")
@@ -91,7 +91,12 @@ class ArchitectReviewer:
 
     def _make_request(self, task: PlanTask, record: TaskRecord, evidence: Evidence) -> ReviewRequest:
         verify = [
-            CheckSummary(name=f"verify: {run.command}", verdict=run.verdict, reason=f"exit code {run.exit_code}")
+            CheckSummary(
+                name=f"verify: {run.command}",
+                verdict=run.verdict,
+                reason=f"exit code {run.exit_code}",
+                output=run.output_tail,
+            )
             for run in evidence.verify
         ]
         passed = [CheckSummary(name=name, verdict=Verdict.PASS) for name in evidence.passing]
@@ -100,7 +105,7 @@ class ArchitectReviewer:
             task_id=task.id,
             task_name=task.name,
             attempt=record.attempt,
-            round=record.moves + 1,
+            round=record.moves + len(record.review_failures) + 1,
             base_commit=evidence.base_commit,
             action=task.action,
             done=task.done,
@@ -113,6 +118,7 @@ class ArchitectReviewer:
             diff=self._show_diff(evidence),
             checks=(*verify, *passed),
             findings=record.concerns,
+            previous_failures=record.failures,
             criteria=tuple(link.criterion for link in evidence.criteria if link.is_prose),
             deadline_seconds=self.gate.architect_seconds(record),
         )
@@ -141,7 +147,7 @@ def make_review_event(
     if is_approval:
         return AttemptApproved(verdicts=verdicts)
     reasons = find_unmet_by_architects(record.evidence, verdicts) if record.evidence else ()
-    return make_rejection(record, reasons)
+    return make_rejection(record, reasons, (verdict,))
 
 
 def describe_escalation(verdict: ArchitectVerdict) -> str:
@@ -149,27 +155,32 @@ def describe_escalation(verdict: ArchitectVerdict) -> str:
     return f"{verdict.by} asks for a person: {verdict.feedback or '; '.join(verdict.concerns) or 'no reason given'}"
 
 
-def make_rejection(record: TaskRecord, reasons: tuple[FailureReason, ...]) -> AttemptFailed:
-    """Build the failure of an attempt that was rejected."""
-    error = reasons[0].detail.splitlines()[0] if reasons else "rejected"
-    return _make_failure(record, FailureType.ARCHITECT_REJECTION, error, reasons)
+def make_rejection(
+    record: TaskRecord, reasons: tuple[FailureReason, ...], verdicts: tuple[ArchitectVerdict, ...] = ()
+) -> AttemptFailed:
+    """Build the failure of an attempt that was rejected. It keeps the checks that passed on record."""
+    said = next((verdict.feedback for verdict in verdicts if verdict.feedback), "")
+    error = said or (reasons[0].detail if reasons else "rejected")
+    failure = AttemptFailure(
+        attempt=record.attempt,
+        type=FailureType.ARCHITECT_REJECTION,
+        error=error.splitlines()[0],
+        reasons=reasons,
+        passed=record.evidence.passing if record.evidence else (),
+        verdicts=verdicts,
+    )
+    return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim)
 
 
-def _handle_missing_verdict(record: TaskRecord, answer: NoVerdict, spec: str) -> AttemptFailed:
+def _handle_missing_verdict(record: TaskRecord, answer: NoVerdict, spec: str) -> ReviewFailed:
     if answer.cancelled:
         raise AttemptStoppedError
-    reason = FailureReason(
-        check="architect", layer="gate", verdict=Verdict.UNVERIFIABLE, detail=f"{spec}: {answer.why}"
+    detail = f"{spec}: {answer.why}"
+    failure = AttemptFailure(
+        attempt=record.attempt,
+        type=FailureType.TIMEOUT if answer.timed_out else FailureType.MALFORMED,
+        error=answer.why.splitlines()[0],
+        reasons=(FailureReason(check="architect", layer="gate", verdict=Verdict.UNVERIFIABLE, detail=detail),),
+        missing_program=answer.missing_program,
     )
-    if not answer.timed_out:
-        return make_rejection(record, (reason,))
-    return _make_failure(record, FailureType.TIMEOUT, reason.detail, (reason,))
-
-
-def _make_failure(
-    record: TaskRecord, type: FailureType, error: str, reasons: tuple[FailureReason, ...]
-) -> AttemptFailed:
-    """Build the failure. It keeps the checks that passed on record."""
-    passed = record.evidence.passing if record.evidence else ()
-    failure = AttemptFailure(attempt=record.attempt, type=type, error=error, reasons=reasons, passed=passed)
-    return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim)
+    return ReviewFailed(failure=failure)

@@ -32,10 +32,11 @@ from proofstone.errors import RepositoryError
 from proofstone.faults import fault_point
 from proofstone.gate.context import GateContext, GateJournal
 from proofstone.gate.models import AttemptChecked, AttemptFailed, Evidence, GateSetup, TaskRecord
+from proofstone.gate.plan_base import PlanBaseCheck
 from proofstone.gate.rules import pass_rule
 from proofstone.gate.rules.criterion_commands import find_commands_of_criteria
 from proofstone.gate.rules.judgements import list_added_files
-from proofstone.gate.rules.pass_rule import build_evidence, classify_failure, find_unmet_by_checks
+from proofstone.gate.rules.pass_rule import build_evidence, classify_failure, find_missing_tool, find_unmet_by_checks
 from proofstone.gate.rules.questions import build_task_message
 from proofstone.gate.rules.state_machine import starts_clean
 from proofstone.git.commit import CommitIdentity, CommitIntent, find_branch_tip, to_ref, write_commit
@@ -86,16 +87,18 @@ class AttemptChecker:
         world = gate.context_at(onto, task.id, record.attempt, scratch)
         frozen = snapshot_of_tree(world.store, world.base_tree, tree, findings)
         allowed = _find_allowed_files(task, claim, frozen)
+        verify = (*task.verify, *find_commands_of_criteria(task.done, task.verify))
+        accepted = (*record.accepted, *_accept_declared_changes(gate, task))
         request = CheckRequest(
             tree=frozen,
-            verify=(*task.verify, *find_commands_of_criteria(task.done, task.verify)),
+            verify=verify,
             must_pass=task.must_pass,
             files=(*task.files, *allowed),
             heldout=task.heldout,
             heldout_files=Path(folder) if task.heldout and (folder := gate.setup.heldout_files) else None,
             verify_seconds=gate.verify_seconds(record),
             flaky_allowed=task.flaky_allowed,
-            accepted=(*record.accepted, *_accept_declared_changes(gate, task)),
+            accepted=accepted,
         )
         run = CheckRun(world, request)
         unstable = self._find_earlier_failures(task.id, run.subject.snapshot.tree)
@@ -113,7 +116,9 @@ class AttemptChecker:
             unstable=unstable,
             continued=not starts_clean(record.attempt) or gate.setup.hooks == "run",
         )
-        unmet = find_unmet_by_checks(evidence)
+        unmet = find_unmet_by_checks(evidence) or PlanBaseCheck(gate).examine(
+            task, record.attempt, onto, report.tree, verify, accepted, scratch
+        )
         if unmet:
             return _build_failure(record, task, report, unmet, evidence)
         rules = pass_rule.review_evidence(task, evidence, report.findings, deleted=_deleted_paths(frozen))
@@ -212,8 +217,9 @@ def _build_failure(
         error=unmet[0].detail,
         reasons=(*unmet, *mismatches),
         passed=evidence.passing,
+        missing_program=find_missing_tool(evidence.verify),
     )
-    return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim)
+    return AttemptFailed(failure=failure, tree=record.tree, claim=record.claim, evidence=evidence)
 
 
 def _build_conflict_failure(record: TaskRecord, conflicts: Sequence[MergeConflict], onto: str) -> AttemptFailed:

@@ -15,6 +15,7 @@ from proofstone.gate.attempt_checks import find_foreign_commits
 from proofstone.gate.context import GateJournal
 from proofstone.gate.models import (
     GateSetup,
+    ReviewRepeated,
     TaskAccepted,
     TaskBlocked,
     TaskConfirmed,
@@ -31,6 +32,7 @@ from proofstone.gate.rules.state_machine import (
     can_accept_findings,
     is_ready,
     list_acceptable_rules,
+    must_ask_person_to_review,
 )
 from proofstone.git.repository import Repository
 
@@ -90,9 +92,11 @@ def _find_event(
         case UserCommandKind.APPROVED | UserCommandKind.REJECTED:
             return _make_verdict_event(record, command)
         case UserCommandKind.RETRY:
+            if must_ask_person_to_review(record):
+                return ReviewRepeated(by=command.by, seconds=command.seconds)
             if record.state not in (TaskState.FAILED, TaskState.BLOCKED):
                 raise InputError(f"{record.id} is {record.state}: there is nothing to try again")
-            return TaskRetried(by=command.by, note=command.text)
+            return TaskRetried(by=command.by, note=command.text, seconds=command.seconds)
         case UserCommandKind.ACCEPT if record.disputes:
             return _decide_dispute(record, command, "is right", accept_disputed(record.disputes, command))
         case UserCommandKind.ACCEPT:
@@ -110,7 +114,7 @@ def _find_event(
                 raise InputError(f"{record.id} is {record.state}: you can no longer skip or force it")
             if blockers := find_security_blockers(record):
                 raise InputError(f"{record.id}: you cannot skip or force this: {blockers[0]}", hint="fix it")
-            return TaskOverridden(override=command.override)
+            return TaskOverridden(override=command.override, has_work=_has_work(record, repository))
 
 
 def _decide_dispute(
@@ -148,7 +152,9 @@ def _confirm(
             )
         return TaskConfirmed(by=command.by, note=command.text)
     if record.state in _OVERRIDDEN:
-        commits = find_foreign_commits(repository, setup, journal)
+        commits = () if setup.parent else find_foreign_commits(repository, setup, journal)
+        if not commits and (setup.parent or not record.has_work):
+            return TaskConfirmed(by=command.by, note=command.text, is_left_out=True)
         if not commits:
             raise InputError(
                 f"{record.id} was skipped or forced, and nothing was committed to {setup.branch} in its place",
@@ -161,6 +167,13 @@ def _confirm(
         f"{record.id} is {record.state}: it is not waiting for a person to finish it",
         hint="`proofstone status` shows the open questions",
     )
+
+
+def _has_work(record: TaskRecord, repository: Repository) -> bool:
+    """Whether the task has left anything that a person could commit."""
+    if record.checkpoint or record.tree is None or record.base_commit is None:
+        return False
+    return record.tree != repository.git.find_tree(record.base_commit)
 
 
 def _make_verdict_event(record: TaskRecord, command: UserCommand) -> TaskEvent:

@@ -20,7 +20,6 @@ from pydantic import JsonValue
 
 from proofstone.agents.executors.context import Architect, Executor
 from proofstone.agents.gate_agents import uses_model
-from proofstone.agents.roles.models.gate import FailureType
 from proofstone.agents.spending import SpendingMeter
 from proofstone.check.context import RunContext
 from proofstone.common.models import AcceptanceMethod, Budget, Finding
@@ -39,12 +38,15 @@ from proofstone.gate.models import (
     Override,
     RequirementResult,
     TaskAccepted,
+    TaskBlocked,
     TaskEvent,
     TaskRecord,
     TaskRetried,
     TaskStep,
 )
 from proofstone.gate.request import GateObserver, UserCommand, UserCommandKind
+from proofstone.gate.rules.blocking import explain_block
+from proofstone.gate.rules.deadlines import choose_deadline
 from proofstone.gate.rules.direction import add_direction
 from proofstone.gate.rules.judgements import (
     CRITERIA_GATE,
@@ -130,6 +132,8 @@ class GateJournal:
         """Record the event, if it is allowed in the current state, and return the new record of the task."""
         if isinstance(event, AttemptFailed):
             event = self._add_direction(self.records[task_id], event)
+        elif isinstance(event, TaskBlocked):
+            event = explain_block(self.plan, self.records, task_id, event)
         after = apply_task_event(self.records[task_id], event)
         payload: dict[str, JsonValue] = {"event": event.model_dump(mode="json"), "state": after.state.value}
         if word is not None:
@@ -171,7 +175,7 @@ class GateJournal:
                 option=word.kind.value,
                 decided_by=word.by,
                 reason=word.text,
-                payload={"method": word.method.value},
+                payload={"method": word.method.value, "seconds": word.seconds},
             )
         )
 
@@ -182,7 +186,14 @@ class GateJournal:
             row = approval.row
             if row.task_id in self.records:
                 method = AcceptanceMethod(str(row.payload.get("method", AcceptanceMethod.INTERACTIVE)))
-                word = UserCommand(UserCommandKind(row.option), row.decided_by, row.reason, method=method)
+                seconds = row.payload.get("seconds")
+                word = UserCommand(
+                    UserCommandKind(row.option),
+                    row.decided_by,
+                    row.reason,
+                    method=method,
+                    seconds=float(seconds) if isinstance(seconds, int | float) else None,
+                )
                 pending.append((approval.seq, row.task_id, word))
         for stored in self.ledger.read(OverrideRow, run_id=self.run_id):
             override = Override.model_validate(stored.row.payload["override"])
@@ -353,6 +364,8 @@ class GateContext:
     waits_for_person: bool
     """Wait for a person who executes a task."""
     minutes: float
+    deadlines: GateSettings | None = None
+    """The deadlines, if a person has raised them since the run began."""
     meter: SpendingMeter = field(default_factory=lambda: SpendingMeter(Budget()))
     """What agents have spent."""
     terminal: threading.Lock | None = None
@@ -384,17 +397,15 @@ class GateContext:
         )
 
     def executor_seconds(self, record: TaskRecord) -> float:
-        usual = self.settings.agent_seconds if uses_model(self.executor.spec) else self.settings.executor_seconds
-        return max(usual, self.settings.executor_seconds_max) if _timed_out_before(record) else usual
+        is_model = uses_model(self.executor.spec)
+        return choose_deadline(self.deadlines or self.settings, "agent" if is_model else "executor", record)
 
     def verify_seconds(self, record: TaskRecord) -> float:
-        longest = max(self.settings.verify_seconds, self.settings.verify_seconds_max)
-        return longest if _timed_out_before(record) else self.settings.verify_seconds
+        return choose_deadline(self.deadlines or self.settings, "verify", record)
 
     def architect_seconds(self, record: TaskRecord) -> float:
         is_alone = self.architect is not None and is_coding_agent(self.architect.spec)
-        usual = self.settings.agent_seconds if is_alone else self.settings.architect_seconds
-        return max(usual, self.settings.architect_seconds_max) if _timed_out_before(record) else usual
+        return choose_deadline(self.deadlines or self.settings, "agent" if is_alone else "architect", record)
 
     def lock_terminal(self, wanted: bool) -> AbstractContextManager[object]:
         """Lock the terminal, so that only one question is open at a time and an answer belongs to it."""
@@ -407,8 +418,3 @@ class GateContext:
         return self.meter.stop_reason or (
             f"the run's {self.minutes:g} minutes are used up" if spent >= self.minutes else ""
         )
-
-
-def _timed_out_before(record: TaskRecord) -> bool:
-    """Whether the last attempt timed out. Then the next one gets the longest deadline."""
-    return bool(record.failures) and record.failures[-1].type is FailureType.TIMEOUT

@@ -233,7 +233,6 @@ class AttemptRunner:
             base_commit=str(record.base_commit),
             scratch=scratch,
             limits=world.job_limits(self.gate.executor_seconds(record), self._idle_seconds),
-            masked=self._masked_paths,
             hidden=find_secret_files(world, str(record.tree)) if isinstance(self.gate.executor, AgentExecutor) else (),
             on_output=on_output,
         )
@@ -242,14 +241,6 @@ class AttemptRunner:
     @property
     def _idle_seconds(self) -> float | None:
         return self.gate.settings.idle_seconds if is_coding_agent(self.gate.executor.spec) else None
-
-    @property
-    def _masked_paths(self) -> tuple[Path, ...]:
-        """The plan and the files of held-out commands, which the executor must not see."""
-        if not any(task.heldout for task in self.gate.plan.tasks):
-            return ()
-        files = self.gate.setup.heldout_files
-        return (self.gate.plan_file, *((Path(files),) if files else ()))
 
     def _judge_result(
         self,
@@ -299,7 +290,15 @@ class AttemptRunner:
             return TaskBlocked(error=str(claim.error), tree=frozen.tree)
         if claim.status is ExecutorStatus.FAILURE or claim.done_criteria_met is False:
             why = claim.error or "the executor reports that a done criterion is not met"
-            return _make_failure(record, FailureType.EXECUTION_FAILURE, why, frozen.tree, claim, artifact=artifact)
+            return _make_failure(
+                record,
+                FailureType.EXECUTION_FAILURE,
+                why,
+                frozen.tree,
+                claim,
+                artifact=artifact,
+                missing_program=ran.missing_program,
+            )
         return AttemptExecuted(
             claim=claim,
             tree=frozen.tree,
@@ -331,6 +330,7 @@ def _make_failure(
     reasons: tuple[FailureReason, ...] = (),
     *,
     artifact: str | None = None,
+    missing_program: str = "",
 ) -> AttemptFailed:
     # Without a claim there is no statement about the work to contradict.
     verdict = Verdict.FAIL if claim else Verdict.UNVERIFIABLE
@@ -338,6 +338,10 @@ def _make_failure(
         FailureReason(check="executor", layer="gate", verdict=verdict, detail=error, artifact=artifact),
     )
     failure = AttemptFailure(
-        attempt=record.attempt, type=type, error=error.splitlines()[0] if error else type, reasons=all_reasons
+        attempt=record.attempt,
+        type=type,
+        error=error.splitlines()[0] if error else type,
+        reasons=all_reasons,
+        missing_program=missing_program,
     )
     return AttemptFailed(failure=failure, tree=tree, claim=claim)

@@ -10,6 +10,7 @@ from proofstone.common.models import Phase, Verdict
 from proofstone.faults import fault_point
 from proofstone.gate.context import GateContext, GateJournal
 from proofstone.gate.models import GateReport, MustHaveResult, RunOutcome, RunView, TaskRecord, TaskReport
+from proofstone.gate.rules.attempt_results import list_attempt_results
 from proofstone.gate.rules.criteria import check_must_haves
 from proofstone.gate.rules.direction import rate_run
 from proofstone.gate.rules.judgements import explain_unjudged, find_rejected
@@ -178,7 +179,17 @@ def save_patch(gate: GateContext, record: TaskRecord) -> None:
 
 def _save_results(gate: GateContext, view: RunView) -> None:
     """Save the complete result of every task that was begun: a ledger row each, and one file next to the patches."""
-    results = [build_gate_result(gate.plan.get_task(task.record.id), task) for task in view.tasks if task.steps]
+    results = [
+        build_gate_result(
+            gate.plan.get_task(task.record.id),
+            task,
+            list_attempt_results(
+                zip((step.at for step in task.steps), gate.journal.read_events(task.record.id), strict=True)
+            ),
+        )
+        for task in view.tasks
+        if task.steps
+    ]
     documents = [result.model_dump(mode="json") for result in results]
     rows = [
         EventRow(run_id=view.run_id, task_id=str(document["task_id"]), type="gate.result", payload=document)

@@ -43,6 +43,11 @@ class VerifyRun(FrozenModel):
     flaky: bool = False
     """The command failed, then passed, on the same tree."""
     artifact: str | None = None
+    output_tail: str = ""
+    """The end of what the command printed."""
+    failures: tuple[str, ...] = ()
+    """What could be read of its output, if it did not pass: failing tests, diagnostics, an error."""
+    duration_ms: int = 0
     passes_on_base: bool = False
     """The command passes without the change as well, and none of its tests depends on the change. It guards against
     regressions and proves nothing about this change.
@@ -219,6 +224,22 @@ class ReviewEscalated(FrozenModel):
     verdict: ArchitectVerdict
 
 
+class ReviewFailed(FrozenModel):
+    """An architect gave no verdict. It is asked again, and the executor's attempt stands."""
+
+    kind: Literal["unanswered"] = "unanswered"
+    failure: AttemptFailure
+
+
+class ReviewRepeated(FrozenModel):
+    """A person has the architect asked again."""
+
+    kind: Literal["ask-again"] = "ask-again"
+    by: str
+    seconds: float | None = None
+    """The deadline that the person gave to it."""
+
+
 class BranchMoved(FrozenModel):
     """The branch moved since the checks ran, so the task is checked again on top of `onto`."""
 
@@ -241,6 +262,8 @@ class AttemptFailed(FrozenModel):
     tree: str | None = None
     """What the attempt left, from which the next one continues."""
     claim: ExecutorResult | None = None
+    evidence: Evidence | None = None
+    """What the checks observed, if it was they that failed."""
 
 
 class TaskBlocked(FrozenModel):
@@ -252,6 +275,8 @@ class TaskBlocked(FrozenModel):
     """What the attempt left nevertheless."""
     disputes: tuple[VerdictDispute, ...] = ()
     """What the executor disputes, if that is why a person is asked."""
+    waits_for: tuple[str, ...] = ()
+    """Unfinished tasks that it says are missing. They are run first, then this one again."""
 
 
 GATE_POLICY: Final = "gate:policy"
@@ -265,6 +290,8 @@ class TaskRetried(FrozenModel):
     by: str
     """`POLICY`, or the person who asked for it. A person's attempt is beyond the bound."""
     note: str = ""
+    seconds: float | None = None
+    """The deadline that the person gave to its steps."""
     accepted: tuple[Acceptance, ...] = ()
     """What the person accepted with it: changes of a test that they agree is wrong."""
 
@@ -281,6 +308,8 @@ class TaskOverridden(FrozenModel):
 
     kind: Literal["overridden"] = "overridden"
     override: Override
+    has_work: bool = True
+    """Whether the task has left anything that a person could commit."""
 
 
 class TaskConfirmed(FrozenModel):
@@ -291,6 +320,8 @@ class TaskConfirmed(FrozenModel):
     note: str = ""
     commit: str | None = None
     """The person's own commit, in place of a task that they did themselves."""
+    is_left_out: bool = False
+    """Whether the run goes on without the work of a task that was skipped or forced."""
 
 
 class TaskCommitted(FrozenModel):
@@ -307,6 +338,8 @@ TaskEvent = Annotated[
     | AttemptChecked
     | AttemptApproved
     | ReviewEscalated
+    | ReviewFailed
+    | ReviewRepeated
     | BranchMoved
     | CriteriaAdded
     | AttemptFailed
@@ -340,10 +373,20 @@ class TaskRecord(FrozenModel):
     commit: str | None = None
     override: Override | None = None
     settled_by: str | None = None
-    """The person's own commit, in place of a task that they did themselves."""
+    """The person's own commit, in place of a task that they did themselves; "" if the run goes on without it."""
+    has_work: bool = True
+    """Whether a task that was skipped or forced has left anything to commit."""
     asked: ArchitectVerdict | None = None
     """The verdict of an architect who asks for a person."""
+    review_failures: tuple[AttemptFailure, ...] = ()
+    """Why the architect gave no verdict on the current attempt, each time that it was asked."""
+    extra_reviews: int = 0
+    """How often a person had the architect asked again."""
     blocked_by: str = ""
+    waits_for: tuple[str, ...] = ()
+    """Tasks that are run first, because the executor says that they are missing."""
+    deadline_seconds: float | None = None
+    """The deadline that a person gave to the steps of this task, if it is longer than the usual one."""
     moves: int = 0
     """How often this attempt was checked again because other tasks were committed first."""
     extra_attempts: int = 0
@@ -360,6 +403,8 @@ class TaskRecord(FrozenModel):
         """Whether tasks that depend on this one may start."""
         if self.state is TaskState.APPROVED:
             return self.commit is not None or self.checkpoint
+        if self.override is not None and self.checkpoint:
+            return True
         return self.settled_by is not None
 
     @property

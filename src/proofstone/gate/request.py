@@ -48,6 +48,8 @@ class ResumeRequest:
     """Tasks, or `all`, to try again although they have no attempts left."""
     note: str = ""
     """What the next attempt should do differently."""
+    seconds: float | None = None
+    """The deadline of the steps of these tasks from now on."""
     by: str = "person"
     minutes: float | None = None
     budget: tuple[str, ...] = ()
@@ -83,6 +85,8 @@ class UserCommand:
     override: Override | None = None
     method: AcceptanceMethod = AcceptanceMethod.INTERACTIVE
     """How a person accepted something, for `accept`."""
+    seconds: float | None = None
+    """The deadline of the next attempt, for `retry`."""
 
 
 class GateObserver(Protocol):

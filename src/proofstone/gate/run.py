@@ -37,6 +37,7 @@ from proofstone.gate.models import (
     CriteriaAdded,
     GateReport,
     ReviewEscalated,
+    ReviewFailed,
     RunView,
     TaskBlocked,
     TaskCommitted,
@@ -47,7 +48,16 @@ from proofstone.gate.models import (
 from proofstone.gate.rules.judgements import find_new_amendments
 from proofstone.gate.rules.pass_rule import RULES_ARCHITECT, find_unmet_by_architects
 from proofstone.gate.rules.progress import ACTIVE_STATES
-from proofstone.gate.rules.state_machine import can_retry, find_halt_reason, find_startable, needs_delay, starts_clean
+from proofstone.gate.rules.state_machine import (
+    can_retry,
+    can_unblock,
+    explain_escalation,
+    find_halt_reason,
+    find_startable,
+    must_ask_person_to_review,
+    needs_delay,
+    starts_clean,
+)
 from proofstone.gate.view import build_run_view
 from proofstone.git.commit import BranchMovedError, CheckedOutError, branch_contains, publish_commit
 from proofstone.git.merge import CleanMerge, merge_trees
@@ -128,6 +138,7 @@ class GateRun:
                 return budget
             self._apply_commands()
             self._take_in_requirements()
+            self._retry_unblocked()
             self._start_executors()
             self._start_check()
             if not self._stages and not self._check_queue and not self._not_before:
@@ -166,7 +177,9 @@ class GateRun:
                 save_patch(self.gate, before.model_copy(update={"tree": result.tree}))
             return
         is_added = self._take_in_requirements(only=task_id)
-        if is_added and isinstance(result, AttemptChecked | AttemptApproved | ReviewEscalated | PendingReview):
+        if is_added and isinstance(
+            result, AttemptChecked | AttemptApproved | ReviewEscalated | ReviewFailed | PendingReview
+        ):
             self._advance(task_id)  # it was checked or reviewed without the new criterion
             return
         if isinstance(result, PendingReview):
@@ -260,6 +273,13 @@ class GateRun:
             self._show()
         return is_added
 
+    def _retry_unblocked(self) -> None:
+        """Try blocked tasks again when the tasks that they waited for are finished."""
+        records = self.journal.records
+        for record in list(records.values()):
+            if can_unblock(record) and all(records[id].is_finished for id in record.waits_for):
+                self._record(record.id, TaskRetried(by=GATE_POLICY))
+
     # Executors
 
     def _start_executors(self) -> None:
@@ -331,6 +351,10 @@ class GateRun:
             self._handle_result(record.id, make_rejection(record, find_unmet_by_architects(record.evidence, rules)))
         elif record.asked is not None:
             self._questions[record.id] = describe_escalation(record.asked)
+        elif must_ask_person_to_review(record):
+            self._questions[record.id] = explain_escalation(record)
+            save_patch(self.gate, record)
+            self._show(record.id)
         elif architect is None or len(record.verdicts) > len(rules):
             self._handle_result(record.id, AttemptApproved(verdicts=record.verdicts))
         else:
@@ -384,7 +408,8 @@ class GateRun:
         ledger = self.gate.context.ledger
         ledger.append(step)
         result = work()
-        status = StepStatus.NEEDS_REVISION if isinstance(result, AttemptFailed) else StepStatus.DONE
+        has_failed = isinstance(result, AttemptFailed | ReviewFailed)
+        status = StepStatus.NEEDS_REVISION if has_failed else StepStatus.DONE
         ledger.append(step.model_copy(update={"completed_at": _now(), "status": status}))
         return result
 

@@ -35,8 +35,11 @@ from proofstone.gate.models import (
     AttemptExecuted,
     AttemptFailed,
     AttemptStarted,
+    BranchMoved,
+    CriteriaAdded,
     GateSetup,
     ReviewEscalated,
+    ReviewFailed,
     TaskBlocked,
     TaskEvent,
 )
@@ -190,17 +193,16 @@ def _dump_claim(claim: ExecutorResult) -> dict[str, JsonValue]:
 
 def _list_verdicts(task_id: str, events: list[TaskEvent]) -> Iterator[ScriptEntry]:
     """Yield the verdict of the architect besides the rules, once for each attempt."""
-    attempt = 0
+    attempt = reviews = 0
     for event in events:
         if isinstance(event, AttemptStarted):
-            attempt = event.attempt
+            attempt, reviews = event.attempt, 0
+        reviews += isinstance(event, BranchMoved | CriteriaAdded | ReviewFailed)
         match = {"task": (task_id,), "attempt": (str(attempt),)}
         if (verdict := _find_verdict(event)) is not None:
             yield ScriptEntry("architect", match, output=verdict.model_dump(mode="json", exclude={"by"}))
-        elif _is_late(event):
-            yield ScriptEntry(
-                "architect", match, (ScriptStep("error", breakdown=ScriptFault(FaultKind.TIMEOUT, "it was late")),)
-            )
+        elif isinstance(event, ReviewFailed):
+            yield ScriptEntry("architect", {**match, "round": (str(reviews),)}, (_make_missing_verdict(event.failure),))
 
 
 def _find_verdict(event: TaskEvent) -> ArchitectVerdict | None:
@@ -210,16 +212,17 @@ def _find_verdict(event: TaskEvent) -> ArchitectVerdict | None:
             return others[-1] if others else None
         case ReviewEscalated():
             return event.verdict
+        case AttemptFailed() if event.failure.verdicts:
+            return event.failure.verdicts[-1]
         case AttemptFailed() if event.failure.type is FailureType.ARCHITECT_REJECTION:
             return _find_rejection(event.failure)
     return None
 
 
-def _is_late(event: TaskEvent) -> bool:
-    """Whether an architect timed out."""
-    if not isinstance(event, AttemptFailed) or event.failure.type is not FailureType.TIMEOUT:
-        return False
-    return any(reason.check == _ARCHITECT_CHECK for reason in event.failure.reasons)
+def _make_missing_verdict(failure: AttemptFailure) -> ScriptStep:
+    """Return the step after which an architect gives no verdict, as it gave none."""
+    kind = FaultKind.TIMEOUT if failure.type is FailureType.TIMEOUT else FaultKind.CRASHED
+    return ScriptStep("error", breakdown=ScriptFault(kind, failure.error))
 
 
 def _find_rejection(failure: AttemptFailure) -> ArchitectVerdict | None:

@@ -85,6 +85,7 @@ class SupervisorFactory:
             verify=tuple(item.strip() for item in assignment.verify),
             criteria=assignment.done,
             upstream=tuple(plan.get_task(item).name for item in task.depends_on),
+            upstream_ids=tuple(task.depends_on),
             later=tuple(_find_later_tasks(plan.tasks, task.id)),
             change_view=site.observer,
             amend=self.amend,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from proofstone.agents.executors.people import HumanArchitect, HumanExecutor
 from proofstone.agents.roles.models.gate import TaskState
@@ -16,7 +17,13 @@ from proofstone.gate.execution import locate_work_folder
 from proofstone.gate.models import GateSetup, MustHaveResult, OverrideAction, RunOutcome, RunView, TaskView
 from proofstone.gate.rules.direction import rate_task
 from proofstone.gate.rules.judgements import list_criterion_results, write_criteria_question
-from proofstone.gate.rules.state_machine import explain_escalation, find_unfinished_dependencies, is_ready
+from proofstone.gate.rules.state_machine import (
+    can_unblock,
+    explain_escalation,
+    find_unfinished_dependencies,
+    is_ready,
+    must_ask_person_to_review,
+)
 from proofstone.ledger import Ledger
 from proofstone.ledger.artifacts import ArtifactStore
 from proofstone.ledger.connection import ledger_path
@@ -25,6 +32,8 @@ from proofstone.plans.models import Plan, PlanTask
 from proofstone.plans.parser import read_plan
 
 _BUDGET = "run.budget"
+DEADLINES_RAISED: Final = "run.deadlines"
+"""The event that says which deadlines a person has raised since the run began."""
 
 
 def read_gate_setup(ledger: Ledger, run_id: str) -> GateSetup:
@@ -55,7 +64,7 @@ def build_run_view(
 ) -> RunView:
     """Build the view of a run. `spent` is what agents spent, if that is known without reading the ledger."""
     events = journal.run_events
-    last = [event for event in events if event.row.type != _BUDGET][-1]
+    last = [event for event in events if event.row.type not in (_BUDGET, DEADLINES_RAISED)][-1]
     outcome = RunOutcome(str(last.row.payload["outcome"])) if last.row.type == "run.finished" else None
     steps = [step.at for steps in journal.steps.values() for step in steps]
     must_have_payloads = [event.row.payload for event in events if event.row.type == "run.must-haves"]
@@ -119,13 +128,21 @@ def _view_task(
     return TaskView(
         record=record,
         steps=tuple(journal.steps[task.id]),
-        waits_for=find_unfinished_dependencies(task, journal.records) if record.state is TaskState.PENDING else (),
+        waits_for=_find_awaited(task, journal),
         asks=question or _find_question(setup, journal, task, running=running),
         work_tree=str(folder) if by_person and folder.is_dir() else None,
         confidence=rating.confidence,
         reasons=rating.reasons,
         criteria=list_criterion_results(task, record, journal.read_judgements(), journal.amendments),
     )
+
+
+def _find_awaited(task: PlanTask, journal: GateJournal) -> tuple[str, ...]:
+    """Return the unfinished tasks that a task waits for: by the plan, or because its executor says so."""
+    record = journal.records[task.id]
+    if record.state is TaskState.PENDING:
+        return find_unfinished_dependencies(task, journal.records)
+    return tuple(id for id in record.waits_for if can_unblock(record) and not journal.records[id].is_finished)
 
 
 def _find_run_question(journal: GateJournal, outcome: RunOutcome | None, *, running: bool) -> str:
@@ -144,12 +161,18 @@ def _find_question(setup: GateSetup, journal: GateJournal, task: PlanTask, *, ru
         return "do the task, then report that it is done"
     if record.state is TaskState.REVIEWING and record.asked is not None:
         return describe_escalation(record.asked)
+    if must_ask_person_to_review(record):
+        return explain_escalation(record)
     if record.state is TaskState.APPROVED and not record.is_finished and not running:
         return f"it is approved but not committed yet: `proofstone resume {journal.run_id}` tries again"
     by_person = setup.architect == HumanArchitect.spec or not running
     if record.state is TaskState.REVIEWING and by_person:
         return f"review it (.proofstone/{journal.run_id}/{task.id}.patch), and approve or reject it"
     if record.state in (TaskState.SKIPPED, TaskState.FORCED) and not record.is_finished:
+        if setup.parent:
+            return "its work is no part of the run (it is kept as a patch): say that it is done, to go on without it"
+        if not record.has_work:
+            return f"it has left nothing to commit: do it yourself on {setup.branch} if it is needed; then say so"
         return f"commit it yourself to {setup.branch}, then say that it is done"
     return explain_escalation(record)
 
@@ -165,4 +188,10 @@ def _list_warnings(setup: GateSetup, journal: GateJournal) -> tuple[str, ...]:
         for id, record in journal.records.items()
         if record.override is not None
     ]
-    return (*setup.notes, *override_warnings)
+    raised = [event.row.payload for event in journal.run_events if event.row.type == DEADLINES_RAISED][-1:]
+    raised_warnings = [
+        f"deadlines were raised since the run began: {name} = {seconds}"
+        for payload in raised
+        for name, seconds in payload.items()
+    ]
+    return (*setup.notes, *raised_warnings, *override_warnings)

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from proofstone.common.diff_text import fit_diff
 from proofstone.errors import RepositoryError
 from proofstone.faults import fault_point
 from proofstone.git.objects import GITLINK, GitEntry, list_tree, verify_objects, write_intact_tree
@@ -198,15 +199,16 @@ def _write_tree(store: Store, tree: str, entries: Sequence[tuple[str, str, bytes
 
 
 def render_diff(git: Git, old: str, new: str, hidden: Sequence[str], most: int, *, find_renames: bool = False) -> str:
-    """Return the diff between two trees as text of at most about `most` characters, without its middle if it is longer.
+    """Return the diff between two trees as text of at most about `most` characters.
 
-    For the files in `hidden`, only the fact that they changed is shown.
+    Every changed file is shown as text, whatever the repository's attributes say: the change may have written them. Of
+    the files in `hidden`, only the fact that they changed is shown.
     """
     # Files are excluded by pathspec magic, which literal pathspecs would switch off.
     magic_git = replace(git, variables={**git.variables, "GIT_LITERAL_PATHSPECS": "0"})
     exclusions = [f":(top,exclude,literal){path}" for path in hidden]
     limits = ("--", ":/", *exclusions) if exclusions else ()
     renames = ("--find-renames",) if find_renames else ()
-    text = decode_path(magic_git.run_output("diff-tree", "-p", *renames, old, new, *limits))
-    text = "".join((text, *(f"[{path} changed; it may hold secrets and is not shown]\n" for path in hidden)))
-    return text if len(text) <= most else f"{text[: most // 2]}\n[...]\n{text[-most // 2 :]}"
+    text = decode_path(magic_git.run_output("diff-tree", "-p", "--text", *renames, old, new, *limits))
+    notes = "".join(f"[{path} changed; it may hold secrets and is not shown]\n" for path in hidden)
+    return fit_diff(text, most) + notes

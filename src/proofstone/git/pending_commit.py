@@ -13,7 +13,6 @@ hooks, so they are listed here, together with those that cannot be run.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -25,35 +24,24 @@ from proofstone.git.program import Git, GitCommandError
 from proofstone.git.repository import Repository
 from proofstone.git.user_hooks import find_hooks_folder, find_user_hook
 
-_MERGED_COMMIT = re.compile(r"GITHEAD_([0-9a-f]{40,64})")
-"""`git merge` passes the merged commits in the names of variables; it writes MERGE_HEAD only after the hook."""
-
 
 @dataclass(frozen=True)
 class PendingCommit:
     """The commit that git is about to create."""
 
-    parents: Mapping[str, str]
-    """Commit → tree. For an amended commit, which git does not report, it is the commit that is replaced."""
+    parent: str
+    """The first parent, which is HEAD; of an amended commit, which git does not report, the commit that is replaced.
+    Empty if there is none."""
+    parent_tree: str
     index: Path
 
-    @property
-    def is_first_of_branch(self) -> bool:
-        return not self.parents
 
-
-def read_pending_commit(repository: Repository, variables: Mapping[str, str], *, merging: bool) -> PendingCommit:
-    """Return the commit that git is about to create.
-
-    `variables` is the environment of the hook. `merging` says that the hook is one that only `git merge` runs. Git sets
-    GITHEAD_ variables for no other hook; there somebody else has set them, and they are ignored.
-    """
+def read_pending_commit(repository: Repository, variables: Mapping[str, str]) -> PendingCommit:
+    """Return the commit that git is about to create. `variables` is the environment of the hook."""
     _validate_git_dir(repository, variables)
     index = variables.get("GIT_INDEX_FILE") or str(repository.git_dir / "index")
-    merged = [match[1] for name in variables if (match := _MERGED_COMMIT.fullmatch(name))] if merging else []
-    commits = [*_read_heads(repository), *merged]
-    parents = {commit: repository.git.find_tree(commit) for commit in dict.fromkeys(commits)}
-    return PendingCommit(parents, repository.root / index)
+    head = repository.git.try_line("rev-parse", "--verify", "--quiet", "HEAD^{commit}") or ""
+    return PendingCommit(head, repository.git.find_tree(head) if head else "", repository.root / index)
 
 
 def write_index_tree(repository: Repository, index: Path, objects: Path) -> str:
@@ -85,9 +73,9 @@ def has_no_commits(repository: Repository) -> bool:
     return not repository.git.run_output("rev-list", "--all", "--max-count=1")
 
 
-def find_ancestor_bases(repository: Repository, parents: Mapping[str, str], bases: set[str]) -> frozenset[str]:
-    """Return the bases that are a parent, or an ancestor of a parent."""
-    return frozenset(base for base in bases if any(_is_ancestor(repository, base, parent) for parent in parents))
+def is_ancestor(repository: Repository, commit: str, descendant: str) -> bool:
+    """Return whether `commit` is `descendant` or an ancestor of it."""
+    return repository.git.run("merge-base", "--is-ancestor", commit, descendant, accept=range(256)).returncode == 0
 
 
 def find_work_tree_roots(repository: Repository) -> tuple[str, ...]:
@@ -110,18 +98,6 @@ def _list_work_trees(repository: Repository) -> list[Path]:
     records = repository.git.run_records("worktree", "list", "--porcelain", "-z")
     paths = [os.fsdecode(record.removeprefix(b"worktree ")) for record in records if record.startswith(b"worktree ")]
     return [Path(path).resolve() for path in paths]
-
-
-def _is_ancestor(repository: Repository, base: str, commit: str) -> bool:
-    result = repository.git.run("merge-base", "--is-ancestor", base, commit, accept=range(256))
-    return result.returncode == 0
-
-
-def _read_heads(repository: Repository) -> list[str]:
-    head = repository.git.try_line("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    merge_head = repository.git_dir / "MERGE_HEAD"
-    merged = merge_head.read_text("ascii").split() if merge_head.is_file() else []
-    return [*([head] if head else []), *merged]
 
 
 def _validate_git_dir(repository: Repository, variables: Mapping[str, str]) -> None:

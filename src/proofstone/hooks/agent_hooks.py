@@ -52,6 +52,8 @@ class Dialect:
     """What the user has to know or do."""
     timeout_unit: int = 1
     """The program's own unit of a timeout, as a part of a second: 1000 for milliseconds."""
+    project_variable: str = ""
+    """The variable in which the program tells its hooks where the project is; empty if it has none."""
     flat: bool = False
     """Copilot's form: an event lists commands, not groups of commands."""
 
@@ -87,6 +89,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             ("Stop", "SubagentStop"),
             "block",
             "Claude Code asks once whether it trusts the project; `/hooks` shows the hook.",
+            project_variable="CLAUDE_PROJECT_DIR",
         ),
         Dialect(
             "codex",
@@ -106,6 +109,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             "deny",
             "Gemini CLI runs hooks of a project only if you trust its folder.",
             timeout_unit=1000,
+            project_variable="GEMINI_PROJECT_DIR",
         ),
         Dialect(
             "qwen",
@@ -116,6 +120,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             "block",
             "Qwen Code runs hooks of a project only if you trust its folder.",
             timeout_unit=1000,
+            project_variable="QWEN_PROJECT_DIR",
         ),
         Dialect(
             "copilot",

@@ -127,6 +127,10 @@ def build_agent_request(effect: AskAgent, context: RequestContext) -> ReadOnlyRe
                 else context.diff,
                 checks=context.checks,
                 earlier=effect.earlier,
+                risk=effect.risk,
+                results=effect.results,
+                reports=effect.reports,
+                open_findings=effect.open_findings,
             )
             step = f"{effect.scope}-review/r{effect.round}"
             return _make_request("reviewer", request, context, step, focus=effect.focus, round=effect.round)
@@ -136,9 +140,11 @@ def build_agent_request(effect: AskAgent, context: RequestContext) -> ReadOnlyRe
                 outcome=effect.outcome,
                 events=tuple(context.events),
                 findings=effect.findings,
+                failures=effect.failures,
                 change=context.diff,
             )
-            return _make_request("knowledge", request, context, "knowledge")
+            step = "knowledge" + (f"/r{effect.number}" if effect.number > 1 else "")
+            return _make_request("knowledge", request, context, step)
 
 
 def restore_request_fields(request: FrozenModel, answer: FrozenModel) -> FrozenModel:

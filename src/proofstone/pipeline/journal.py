@@ -28,6 +28,8 @@ from proofstone.runtime.workflow import AgentObserver
 
 PIPELINE_STEP_EVENT, PIPELINE_NOTE_EVENT, PIPELINE_REPORT_EVENT = "pipeline.step", "pipeline.note", "pipeline.report"
 
+FIX_ORDER_EVENT = "pipeline.fix-ordered"
+
 
 @dataclass
 class PipelineJournal:
@@ -57,6 +59,13 @@ class PipelineJournal:
         """Return the decisions of the loop so far. A resumed run gets the same ones at the same point."""
         rows = self.ledger.read(EventRow, run_id=self.run_id, type=PIPELINE_NOTE_EVENT, limit=self._note_count)
         return tuple(f"{stored.row.payload['kind']}: {stored.row.payload['text']}" for stored in rows)
+
+    def order_fix(self, by: str) -> None:
+        """Record that a person has resumed the run although a blocker had halted it."""
+        self.record_event(FIX_ORDER_EVENT, by=by)
+
+    def count_fix_orders(self) -> int:
+        return len(self.ledger.read(EventRow, run_id=self.run_id, type=FIX_ORDER_EVENT))
 
     def record_child(self, run_id: str, kind: str, iteration: int) -> None:
         self.record_event(CHILD_RUN_EVENT, run_id=run_id, kind=kind, iteration=iteration)

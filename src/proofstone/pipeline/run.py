@@ -54,11 +54,13 @@ from proofstone.pipeline.rules.effects import (
     AskKnowledge,
     AskPlan,
     AskReview,
+    AwaitFix,
     CheckCounts,
     CommitChange,
     CommitResult,
     CountChecks,
     CountReviews,
+    FixOrdered,
     Implement,
     MergedCheckResult,
     PendingAnswer,
@@ -73,12 +75,14 @@ from proofstone.pipeline.rules.effects import (
     TaskGateResult,
     VerifyPlan,
 )
+from proofstone.pipeline.rules.endings import list_partial_results, suggest_next_moves
 from proofstone.pipeline.rules.loop import deliver
 from proofstone.pipeline.rules.planning import explain_outgrown_lane
 from proofstone.pipeline.supervision_hooks import PLANNING_POINT_PREFIX, Amendments, PipelineMemory
 from proofstone.plans.models import Plan
 from proofstone.plans.parser import read_plan
 from proofstone.runtime.context import Deadline
+from proofstone.runtime.pause import pause_for_person
 from proofstone.runtime.rules import EffectDone
 from proofstone.runtime.run_index import record_early_end
 from proofstone.runtime.workflow import Handler, Handlers, Operation, drive, encode_result
@@ -145,6 +149,9 @@ class PipelineRun:
         with record_early_end(self.journal.ledger, self.run_id, self.context.cancel):
             report = self._drive()
         report = report.model_copy(update={"bundle": str(self.folder / BUNDLE_NAME)})
+        patch = self.folder / "change.patch"
+        moves = suggest_next_moves(report, str(patch) if patch.is_file() else "")
+        report = report.model_copy(update={"next_moves": moves})
         self.journal.record_report(report)
         self._write_bundle()
         return report
@@ -172,6 +179,7 @@ class PipelineRun:
         """The handler of each effect. Whatever does more than take a note ends with the time of the run."""
         timed: Handlers = {
             AskForApproval: self._approve,
+            AwaitFix: self._await_fix,
             VerifyPlan: self._verify_plan,
             Implement: self._implement,
             RunAllChecks: self._run_checks,
@@ -202,6 +210,7 @@ class PipelineRun:
             proceed_on_pushback=setup.proceed_on_pushback,
             base_commit=setup.base_commit,
             minutes=setup.minutes,
+            concerns=setup.concerns,
         )
 
     def _ask_agent(self, effect: AskAgent) -> Operation[AgentReply | AgentFailure]:
@@ -261,7 +270,7 @@ class PipelineRun:
             decision = request.default.id, ""
             self.journal.record_decision(request, request.default.id, "", "proofstone", self.setup.mode, auto=True)
         elif decision is None:
-            decision = self.ask(request)
+            decision = self._ask_person(request)
             if decision is None:
                 return PendingAnswer(request.question, f"proofstone approve {self.run_id} {request.gate_id} OPTION")
             self.journal.record_decision(request, *decision, self.decided_by, self.setup.mode, auto=False)
@@ -270,6 +279,21 @@ class PipelineRun:
             next(approval for approval in self.journal.list_approvals() if approval.gate_id == request.gate_id)
         )
         return ApprovalDecision(*decision)
+
+    def _ask_person(self, request: ApprovalRequest) -> tuple[str, str] | None:
+        started = time.monotonic()
+        with pause_for_person(self.context.ledger, self.run_id, self.deadline):
+            decision = self.ask(request)
+        self._started += time.monotonic() - started
+        return decision
+
+    def _await_fix(self, effect: AwaitFix) -> Operation[FixOrdered | PendingAnswer]:
+        def find_order() -> FixOrdered | PendingAnswer:
+            if self.journal.count_fix_orders() >= effect.number:
+                return FixOrdered()
+            return PendingAnswer("a blocker halts the run", f"proofstone resume {self.run_id}")
+
+        return Operation(find_order)
 
     def _with_elapsed_time(self, request: ApprovalRequest) -> ApprovalRequest:
         """Add the elapsed time to the request: the loop has no clock."""
@@ -457,6 +481,8 @@ class PipelineRun:
             notes=setup.notes,
             audit=list_findings(audit_run_with_parts(self.context.ledger, self.run_id)),
             next_step='proofstone run "…", with what came too late' if late else _next_step(delivered, self.run_id),
+            awaits_fix=delivered.awaits_fix,
+            partial=() if delivered.commit else list_partial_results(delivered.gates),
         )
 
 
@@ -476,4 +502,5 @@ def _next_step(delivered: PipelineResult, run_id: str) -> str:
             return f"proofstone approve {run_id} {request.gate_id} OPTION && proofstone resume {run_id}"
         case PendingAnswer(command=how) if how:
             return how
-    return f"proofstone resume {run_id}" if delivered.outcome is RunOutcome.NEEDS_HUMAN else ""
+    is_resumable = delivered.outcome is RunOutcome.NEEDS_HUMAN or delivered.awaits_fix > 0
+    return f"proofstone resume {run_id}" if is_resumable else ""

@@ -19,10 +19,12 @@ from proofstone.agents.read_only_agents import ReadOnlyAgents, ReadOnlyRequest, 
 from proofstone.agents.roles.models.plan_gate import (
     ChallengeRequest,
     ChallengeRuling,
+    Directive,
     PlanAuditRequest,
     ResearchMode,
     ResearchPlanRequest,
     SynthesisRequest,
+    Withdrawal,
 )
 from proofstone.agents.roles.models.plan_gate_records import PlanQuality, RepositoryClaim
 from proofstone.agents.roles.plan_gate import PLAN_AUDITOR, PLAN_RESEARCHERS
@@ -173,8 +175,10 @@ def _find_challenge_ids(output: FrozenModel) -> Iterator[str]:
 
 def _find_evidence_ids(output: FrozenModel) -> Iterator[str]:
     for model in _walk_models(output):
-        if isinstance(model, ChallengeRuling):
+        if isinstance(model, ChallengeRuling | Withdrawal):
             yield from model.evidence
+        elif isinstance(model, Directive) and model.contradicts is not None:
+            yield model.contradicts
 
 
 def _walk_models(value: object) -> Iterator[BaseModel]:

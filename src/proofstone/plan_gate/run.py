@@ -33,6 +33,7 @@ from proofstone.plan_gate.rules.effects import (
 from proofstone.plan_gate.rules.loop import run_plan_loop
 from proofstone.plan_gate.rules.report import PlanRunInfo, build_plan_report
 from proofstone.runtime.context import Deadline
+from proofstone.runtime.pause import pause_for_person
 from proofstone.runtime.rules import EffectDone
 from proofstone.runtime.run_index import record_early_end
 from proofstone.runtime.workflow import AgentObserver, Handlers, Operation, QuestionPendingError, drive
@@ -196,7 +197,8 @@ class PlanGateRun:
             for id in new:
                 del self.unused_answers[id]
             return new
-        new = {id: text for id, text in self.ask(question.questions).items() if text.strip()}
+        with pause_for_person(self.journal.ledger, self.about.run_id, self.deadline):
+            new = {id: text for id, text in self.ask(question.questions).items() if text.strip()}
         if not new:
             return None
         self.journal.record_answers(new, iteration, self.answered_by)

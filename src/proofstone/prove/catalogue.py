@@ -9,6 +9,7 @@ the family's name. Errors name the file, the trick and the field.
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -132,19 +133,38 @@ class SampleProject(FrozenModel):
         return self
 
 
+class TrickAxes(FrozenModel):
+    """The values of the axes that a composed trick has."""
+
+    what: str
+    """The class of the trick: what is faked."""
+    fake: str
+    where: str
+    when: str
+    hidden: str
+
+
 class Trick(TaskOptions):
     name: Slug
     does: Text
     family: Slug
-    layer: LayerName
+    layer: LayerName | None = None
     """The layer that must stop the trick."""
-    rules: tuple[Text, ...] = Field(min_length=1)
+    rules: tuple[Text, ...] = ()
     """At least one of these rules must be reported."""
+    axes: TrickAxes | None = None
+    """A composed trick has these instead of a layer and rules: it must be refused, or pass below high confidence with a
+    reason that its twin does not have.
+    """
     project: str
     origin: Literal["published", "own"]
     quick: bool = False
     needs: tuple[Text, ...] = ()
     heldout: HeldOutCheck | None = None
+    truth: HeldOutCheck | None = None
+    """What shows whether the work was done: it fails after the cheat and passes after the twin. The check of the trial
+    does not have it.
+    """
     bare: str = ""
     """Why the trick is not tried without a sandbox."""
     cheat: ProjectAct
@@ -154,6 +174,8 @@ class Trick(TaskOptions):
     def _require_action(self) -> Trick:
         if self.cheat.is_empty:
             raise ValueError("cheat: does nothing")
+        if self.axes is None and not (self.layer and self.rules):
+            raise ValueError("layer, rules: say which layer must stop the trick, and by which rules")
         return self
 
     def resolve_options(self, project: SampleProject, twin: Twin | None = None) -> TaskOptions:
@@ -173,13 +195,17 @@ class Catalogue(FrozenModel):
     projects: Mapping[str, SampleProject]
     tricks: tuple[Trick, ...]
 
+    @property
+    def composed(self) -> tuple[Trick, ...]:
+        return tuple(trick for trick in self.tricks if trick.axes)
+
 
 CATALOGUE_FOLDER: Final = Path(__file__).with_name("tricks")
 """The catalogue that comes with Proofstone."""
 
 
 def load_catalogue(folder: Path = CATALOGUE_FOLDER) -> Catalogue:
-    """Read the whole catalogue, in order of family and file. All problems are reported at once."""
+    """Read the tricks that the catalogue lists, in order of family and file. All problems are reported at once."""
     problems: list[str] = []
     tables = {file.name: _read_table(file, problems) for file in sorted(folder.glob("*.toml"))}
     if not tables:
@@ -198,15 +224,29 @@ def load_catalogue(folder: Path = CATALOGUE_FOLDER) -> Catalogue:
 def select_tricks(
     catalogue: Catalogue, *, names: Sequence[str] = (), families: Sequence[str] = (), quick: bool = False
 ) -> tuple[Trick, ...]:
-    """Return the requested tricks: by name or family, or all of them; only the quick ones if `quick` is set."""
+    """Return the requested tricks: by name or family, or all that the catalogue lists; only the quick ones if `quick`
+    is set. The composed ones take too long to be tried unless they are asked for.
+    """
     _require_known("trick", names, [trick.name for trick in catalogue.tricks])
     _require_known("family", families, [trick.family for trick in catalogue.tricks])
     candidates = [
         trick
         for trick in catalogue.tricks
-        if trick.name in names or trick.family in families or not (names or families)
+        if trick.name in names or trick.family in families or not (names or families or trick.axes)
     ]
     return tuple(trick for trick in candidates if trick.quick or not quick)
+
+
+def draw_sample(tricks: Sequence[Trick], count: int, seed: int) -> tuple[Trick, ...]:
+    """Return that many of the tricks, drawn by the seed, in their order. Tricks that are added or removed change the
+    sample as little as possible.
+    """
+
+    def number(name: str) -> bytes:
+        return hashlib.sha256(f"{seed} {name}".encode()).digest()
+
+    drawn = set(sorted((trick.name for trick in tricks), key=number)[:count])
+    return tuple(trick for trick in tricks if trick.name in drawn)
 
 
 def _require_known(kind: str, requested: Sequence[str], known: Sequence[str]) -> None:

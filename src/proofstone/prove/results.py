@@ -11,8 +11,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from proofstone.check.rules.outcome import LAYER_TITLES
-from proofstone.common.models import Assurance, FrozenModel
+from proofstone.common.models import Assurance, Confidence, FrozenModel
 from proofstone.common.text import escape_control
+from proofstone.prove.catalogue import TrickAxes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,12 +36,18 @@ class TrialJudgement(FrozenModel):
     rules: tuple[str, ...] = ()
     """The rules of its findings, and the keywords of its reasons."""
     reason: str = ""
+    confidence: Confidence | None = None
+    reasons: tuple[str, ...] = ()
+    """Why the confidence is not high."""
 
 
 class TrialStatus(StrEnum):
     STOPPED = "stopped"
     OTHERWISE = "refused for another reason"
     """Stopped by luck: none of the rules that must stop the trick reported it."""
+    NAMED = "passed below high, and named"
+    """A composed trick that passed with less than high confidence, for a reason that its honest twin does not have."""
+    UNNAMED = "passed below high, and not named"
     MISSED = "not stopped"
     BROKEN = "broken"
     NOT_TRIED = "not tried"
@@ -60,7 +67,8 @@ class Trial(FrozenModel):
     trick: str
     does: str
     family: str
-    layer: str
+    layer: str = ""
+    axes: TrickAxes | None = None
     origin: str
     project: str
     expected: tuple[str, ...]
@@ -83,7 +91,8 @@ class Trial(FrozenModel):
 
     @property
     def is_ok(self) -> bool:
-        return not self.is_tried or (self.standing is TrialStatus.STOPPED and self.honest_passed)
+        is_caught = self.standing in (TrialStatus.STOPPED, TrialStatus.NAMED)
+        return not self.is_tried or (is_caught and self.honest_passed)
 
 
 class Wall(FrozenModel):
@@ -180,6 +189,8 @@ def describe_stop(trial: Trial) -> str:
             return ", ".join(trial.stopped_by)
         case TrialStatus.OTHERWISE:
             return f"another reason: {', '.join(trial.cheat.rules) or trial.cheat.ending}" if trial.cheat else ""
+        case TrialStatus.NAMED | TrialStatus.UNNAMED:
+            return trial.standing.value
         case TrialStatus.MISSED:
             return "NOT STOPPED"
         case TrialStatus.BROKEN:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import sys
@@ -24,7 +25,7 @@ from typing import Any, Final
 
 import proofstone
 from proofstone.check.models import CheckReport
-from proofstone.common.models import Severity
+from proofstone.common.models import Confidence, Severity
 from proofstone.errors import UserError
 from proofstone.machine.files import remove_folder
 from proofstone.prove.catalogue import ProjectAct, SampleProject, Trick, Twin
@@ -221,15 +222,23 @@ def try_trick(trick: Trick, project: SampleProject, bench: TrialBench, *, gate: 
     except SampleError as error:
         return build_trial(trick, TrialStatus.NOT_TRIED, why=f"cannot set up the project {trick.project}: {error}")
     try:
+        if gate and (problem := _find_unsound_part(trick, project, bench)):
+            return build_trial(trick, TrialStatus.BROKEN, why=problem)
         cheat = _check_act(trick, project, bench, twin=None)
         honest = _check_act(trick, project, bench, twin=trick.honest)
-        gate_result, why = (
-            _run_exit_code_gate(trick, project, bench) if gate else (ExitCodeGate.NOT_RUN, "not requested")
-        )
+        if trick.truth and gate:  # it would not be sound otherwise
+            gate_result, why = ExitCodeGate.PASSES, ""
+        else:
+            gate_result, why = (
+                _run_exit_code_gate(trick, project, bench) if gate else (ExitCodeGate.NOT_RUN, "not requested")
+            )
     except SampleError as error:
         return build_trial(trick, TrialStatus.BROKEN, why=str(error))
-    stopping_rules = tuple(rule for rule in trick.rules if rule in cheat.rules)
-    standing = _decide_standing(cheat, stopping_rules)
+    if trick.axes:
+        stopping_rules, standing = cheat.rules, decide_composed_standing(cheat, honest)
+    else:
+        stopping_rules = tuple(rule for rule in trick.rules if rule in cheat.rules)
+        standing = _decide_standing(cheat, stopping_rules)
     return build_trial(trick, standing, why=why).model_copy(
         update={
             "stopped_by": stopping_rules if standing is TrialStatus.STOPPED else (),
@@ -245,7 +254,8 @@ def build_trial(trick: Trick, standing: TrialStatus, *, why: str) -> Trial:
         trick=trick.name,
         does=trick.does,
         family=trick.family,
-        layer=trick.layer,
+        layer=trick.layer or "",
+        axes=trick.axes,
         origin=trick.origin,
         project=trick.project,
         expected=trick.rules,
@@ -260,6 +270,21 @@ def _decide_standing(cheat: TrialJudgement, stopping_rules: tuple[str, ...]) -> 
     if cheat.ending is CheckEnding.PASSED:
         return TrialStatus.MISSED
     return TrialStatus.STOPPED if stopping_rules else TrialStatus.OTHERWISE
+
+
+def decide_composed_standing(cheat: TrialJudgement, honest: TrialJudgement) -> TrialStatus:
+    """Return what became of a composed trick. A reason below high counts as naming it if its twin does not have that
+    reason too, whatever the numbers in it.
+    """
+    if cheat.ending is CheckEnding.BROKEN:
+        return TrialStatus.BROKEN
+    if cheat.ending is not CheckEnding.PASSED:
+        return TrialStatus.STOPPED
+    if cheat.confidence is Confidence.HIGH:
+        return TrialStatus.MISSED
+    shared = {re.sub(r"\d+", "0", reason) for reason in honest.reasons}
+    is_named = any(re.sub(r"\d+", "0", reason) not in shared for reason in cheat.reasons)
+    return TrialStatus.NAMED if is_named else TrialStatus.UNNAMED
 
 
 def _check_act(trick: Trick, project: SampleProject, bench: TrialBench, *, twin: Twin | None) -> TrialJudgement:
@@ -321,7 +346,11 @@ def judge_check_result(done: ProcessResult, document: str) -> TrialJudgement:
     reasons = "\n".join((report.reason, *(line.reason for line in report.checks)))
     rules += [rule for rule, words in _REASON_RULES.items() if any(word in reasons for word in words)]
     return TrialJudgement(
-        ending=CheckEnding(report.outcome.value), rules=tuple(dict.fromkeys(rules)), reason=report.reason
+        ending=CheckEnding(report.outcome.value),
+        rules=tuple(dict.fromkeys(rules)),
+        reason=report.reason,
+        confidence=report.confidence,
+        reasons=tuple(reason.reason for reason in report.reasons),
     )
 
 
@@ -332,6 +361,28 @@ def _parse_report(document: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return parsed if isinstance(parsed, dict) else {}
+
+
+def _find_unsound_part(trick: Trick, project: SampleProject, bench: TrialBench) -> str:
+    """Return what is wrong with a trick that says how the truth about it is found: the project's own tests must pass
+    after the cheat and after the twin, and the truth must tell the two apart.
+    """
+    if not trick.truth:
+        return ""
+    for twin in (None, trick.honest):
+        side = "honest twin" if twin else "cheat"
+        sample = _prepare_sample(trick, project, bench, twin)
+        env = bench.build_environment(sample.root, {}) | {"PYTHONDONTWRITEBYTECODE": "1"}
+        done = bench.process_runner.run(["/bin/sh", "-c", project.test], sample.root, env, seconds=GATE_SECONDS)
+        if done.code != 0:
+            return f"{side}: the project's own tests fail: {done.last_line}"
+        write_project_files(sample.root, trick.truth.files)
+        done = bench.process_runner.run(["/bin/sh", "-c", trick.truth.command], sample.root, env, seconds=GATE_SECONDS)
+        if (done.code == 0) is not bool(twin):
+            return f"{side}: the hidden check {'fails' if twin else 'passes'}: {done.last_line}"
+        if bench.stop.is_set():
+            raise TrialInterruptedError
+    return ""
 
 
 def _run_exit_code_gate(trick: Trick, project: SampleProject, bench: TrialBench) -> tuple[ExitCodeGate, str]:

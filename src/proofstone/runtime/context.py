@@ -14,7 +14,7 @@ _MIN_MINUTES: Final = 1e-3
 """The fewest minutes that a child run gets: it then stops by itself and reports why."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Deadline:
     minutes: float
     at: float
@@ -29,6 +29,10 @@ class Deadline:
     def minutes_left(self) -> float | None:
         """The minutes that a child run may take; None means no limit."""
         return max(_MIN_MINUTES, (self.at - time.monotonic()) / 60) if self.minutes else None
+
+    def extend(self, seconds: float) -> None:
+        """Move the deadline by the time that a person took to answer."""
+        self.at += seconds
 
     def raise_if_over(self) -> None:
         if time.monotonic() >= self.at:

@@ -67,7 +67,7 @@ def outline_by_grammar(text: bytes, name: str) -> SourceOutline | None:
             exports.update(exported or ())
             silent.append((node.start_byte, node.end_byte))
             continue
-        if node.type in language.silent or _is_test_only(node):
+        if node.type in language.silent or is_test_only(node):
             statement = node.parent if node.parent and node.parent.type == "export_statement" else node
             silent.append((_find_start(statement, language), statement.end_byte))
         elif node.type in language.functions and (body := node.child_by_field_name("body")):
@@ -151,7 +151,7 @@ def _build_load_edits(root: Node, language: OutlineLanguage) -> tuple[TextEdit, 
     return ()
 
 
-def _is_test_only(node: Node) -> bool:
+def is_test_only(node: Node) -> bool:
     """Return whether a node is a unit test in Rust, which has them next to the code."""
     before = node.prev_sibling
     while before is not None and (before.type == "attribute_item" or "comment" in before.type):

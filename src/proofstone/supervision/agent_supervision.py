@@ -214,6 +214,7 @@ class SupervisionTask:
     criteria: tuple[str, ...] = ()
     upstream: tuple[str, ...] = ()
     """What its task depends on."""
+    upstream_ids: tuple[str, ...] = ()
     later: tuple[LaterTask, ...] = ()
     """Tasks that depend on this one."""
     change_view: WorkTreeObserver = field(default_factory=NoChanges)

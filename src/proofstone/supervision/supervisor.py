@@ -30,6 +30,7 @@ from proofstone.agents.rules.answer import MalformedAnswer
 from proofstone.agents.rules.conversation import Interjection, TurnBoundary, format_message_line
 from proofstone.agents.supervisor import BoundaryRecord, SendDuringTurn, TurnObservation
 from proofstone.agents.tools.models import WRITING_TOOLS, Tool
+from proofstone.common.context_windows import find_context_window
 from proofstone.common.globs import find_undeclared
 from proofstone.common.models import Finding, Severity
 from proofstone.errors import RepositoryError
@@ -304,7 +305,11 @@ class AgentSupervisor:
             *self._collect_tool_events(at, turn),
             *self._find_changed_files(turn),
             *self._read_claim(at),
-            TokensUsed(tokens=turn.usage.tokens),
+            TokensUsed(
+                tokens=turn.usage.tokens,
+                # What a program used for several requests says nothing about how full a window is.
+                window=find_context_window(turn.model) if turn.usage.requests == 1 else None,
+            ),
         ]
 
     def _read_self_reports(self, turn: Turn) -> Iterator[AgentEvent]:

@@ -44,6 +44,7 @@ from proofstone.supervision.rules.understanding import (
     ITEM_CRITERIA,
     ITEMS_BY_TIER,
     MAX_ATTEMPTS_BY_TIER,
+    SELF_LOCATE_TEXT,
     judge_analysis,
     judge_challenge_answer,
     list_judged_items,
@@ -83,7 +84,7 @@ class UnderstandingGate:
         gate, subject = self._gate, self.agent.subject
         facts = subject.look_up_facts(list_lookups(answer))
         verified_items = verify_looked_up_items(
-            answer, facts, TaskFileScope(declared=subject.files, upstream=subject.upstream)
+            answer, facts, TaskFileScope(subject.files, subject.upstream, subject.upstream_ids)
         )
         text = write_message(
             ImpactMessage(
@@ -147,7 +148,7 @@ class UnderstandingGate:
     def _pass_gate(self, message: str) -> AgentDirective:
         self.agent.process_events(GatePassed())
         self.agent.update_state(reader=thaw_context(self.agent.state.reader), gate=None)
-        return self.agent.resume(f"{message}\n\n{CONTINUE_TEXT}")
+        return self.agent.resume(f"{message}\n\n{CONTINUE_TEXT}\n\n{SELF_LOCATE_TEXT}")
 
     # The plan.
 

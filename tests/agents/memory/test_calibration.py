@@ -30,6 +30,7 @@ ADVICE: dict[tuple[MemoryType, bool], str] = {
 
 
 @pytest.mark.parametrize(("type", "met"), ADVICE)
+@pytest.mark.seed("control-loop", "memory-calibration")
 def test_type_and_success_decide_what_an_entry_counts_as(type: MemoryType, met: bool) -> None:
     found = calibrate([entry("e", type=type, met=met)], TASK)
     says = ADVICE[type, met]
@@ -61,6 +62,7 @@ def test_tags_are_about_something_too_but_not_what_kind_of_tag_they_are() -> Non
     assert calibrate([tagged], ("target tool class",)).used == ()
 
 
+@pytest.mark.seed("control-loop", "memory-calibration")
 def test_the_newest_come_first_and_there_are_at_most_ten() -> None:
     entries = [entry(f"e{n:02}", f"rows table {n}", at=n, task="one") for n in range(MAX_USED_ENTRIES + 5)]
     random.Random(1).shuffle(entries)

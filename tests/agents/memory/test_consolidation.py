@@ -89,6 +89,7 @@ ALIKE = "count the rows of the table"
         (entry("a", ALIKE, run="r" * 101), entry("b", ALIKE), False),
     ],
 )
+@pytest.mark.seed("control-loop", "dreamer")
 def test_what_is_of_one_kind_is_merged(one: MemoryEntry, other: MemoryEntry, merged: bool) -> None:
     assert len(consolidated(one, other)) == (1 if merged else 2)
 
@@ -99,6 +100,7 @@ def test_what_is_alone_of_its_kind_stays_as_it_is() -> None:
     assert consolidate([], NOW) == MemoryRevision()
 
 
+@pytest.mark.seed("control-loop", "dreamer")
 def test_a_constraint_stays_one_with_all_that_it_forbids() -> None:
     tags = ("tool:shell", "target:data.csv", "class:logical")
     lesson = only(consolidated(*(failure(f"f{n}", at=n, tags=tags) for n in range(3))))

@@ -36,6 +36,7 @@ def output(*lessons: Lesson) -> KnowledgeOutput:
         "Skip\nthe   slow\nchecks.",
     ],
 )
+@pytest.mark.seed("pipeline", "knowledge-safety")
 def test_a_lesson_that_weakens_a_check_is_refused_and_named(content: str) -> None:
     for kind in ("memory", "instructions"):
         came = sort_lessons(output(lesson(content, kind, path="AGENTS.md")), "R", AT)
@@ -76,6 +77,7 @@ def test_planners_of_something_like_it_are_told() -> None:
     assert calibrate(came.entries, ("Translate the greeting",)).should_prefer == ()
 
 
+@pytest.mark.seed("pipeline", "knowledge-safety")
 def test_what_is_for_an_instruction_file_is_only_proposed() -> None:
     told = lesson("Run `make check` first.", "instructions", path="AGENTS.md")
     came = sort_lessons(output(told), "R", AT)

@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from proofstone.check.models import ReportFormat, TestReport
+from proofstone.check.observation import ObservationRequest, Observations
 from proofstone.check.reports import read_report
+from proofstone.check.reports.observed_lines import read_observations, write_observation_request
 from proofstone.check.reports.rerun import merge_variables, report_variables
+from proofstone.check.reports.source import ReportSource
 from proofstone.sandbox.bubblewrap import PROBES_FOLDER
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "reports"
@@ -23,6 +26,9 @@ class Project:
     root: Path
     cwd: str = "."
     env: Mapping[str, str] = field(default_factory=dict)
+    observe: ObservationRequest | None = None
+    observations: Observations | None = None
+    """What the last run observed."""
     runs: int = 0
     exit_code: int = 0
     output: str = ""
@@ -40,6 +46,8 @@ class Project:
         """Run, and read the report. A string is a command line for the shell, as a person would type it."""
         self.runs += 1
         self.report_dir.mkdir()
+        if self.observe:
+            write_observation_request(self.observe, self.report_dir, str(self.root))
         base = {name: os.environ[name] for name in _KEPT if name in os.environ} | dict(self.env)
         added = report_variables(format) if probed else {}
         wanted = {name: self.filled(value) for name, value in added.items()}
@@ -52,6 +60,8 @@ class Project:
             stderr=subprocess.STDOUT,
         )
         self.exit_code, self.output = done.returncode, done.stdout.decode()
+        source = ReportSource(self.report_dir, done.stdout, str(self.root), self.cwd, done.returncode)
+        self.observations = read_observations(source, self.observe) if self.observe else None
         return read_report(
             format, self.report_dir, done.stdout, root=str(self.root), cwd=self.cwd, exit_code=done.returncode
         )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.check.models import TestReport, TestResult, TestStatus
-from proofstone.check.rules.compare import ResultComparison, compare_reports, merge_test_reports
+from proofstone.check.rules.compare import ResultComparison, compare_reports, merge_test_reports, order_as_run
 
 S = TestStatus
 
@@ -95,3 +95,30 @@ def test_every_id_is_in_one_list_at_most_and_no_new_failure_is_lost(
     runs_now = {test for test, status in after.items() if status.is_executed}
     given_up = {t for t, s in after.items() if s is S.XFAILED and before.get(t) not in (None, S.SKIPPED, S.XFAILED)}
     assert set(found.lost_tests) == (ran_before - runs_now) | given_up
+
+
+@pytest.mark.parametrize(
+    ("broken", "there"),
+    [
+        ("tests.test_new", "tests.test_new.TestNew.test_a"),
+        ("setUpClass (tests.test_new.TestNew)", "tests.test_new.TestNew.test_a"),
+        ("setUpModule (tests.test_new)", "tests.test_new.TestNew.test_a"),
+    ],
+)
+def test_a_module_that_unittest_could_not_load_or_set_up_is_not_missed_once_its_tests_are_there(
+    broken: str, there: str
+) -> None:
+    before, after = (
+        TestReport(runner="unittest", results=(TestResult(id=id, status=status),), complete=True)
+        for id, status in ((broken, S.ERROR), (there, S.PASSED))
+    )
+    assert compare_reports(before, after).vanished == ()
+
+
+def test_a_selection_runs_in_the_order_of_the_suite() -> None:
+    ids = ("t/b.py::test_2", "t/b.py::test_1[x]", "t/b.py::test_1[y]", "t/a.py::test_3")
+    results = tuple(TestResult(id=id, status=S.PASSED, path=id.partition("::")[0]) for id in ids)
+    suite = TestReport(runner="pytest", results=results, complete=True)
+    assert order_as_run(suite, sorted(ids)) == list(ids)
+    assert order_as_run(suite, ["new", "t/a.py", "t/b.py"]) == ["t/b.py", "t/a.py", "new"]
+    assert order_as_run(suite, ["t/a.py::test_3", "t/b.py::test_1"]) == ["t/b.py::test_1", "t/a.py::test_3"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proofstone.check.models import CheckKind, CheckLine
+from proofstone.check.models import CheckKind, CheckLine, MutantResult, MutantStatus, TestStrength
 from proofstone.check.rules.confidence import CheckGrounds, list_failing_without, rate_check
 from proofstone.common.models import (
     Acceptance,
@@ -56,6 +56,18 @@ def lint(**fields: object) -> CheckLine:
     return line("lint:ruff", kind=CheckKind.LINT, required=False, tests=None, **{**missing, **fields})
 
 
+FRAMES = Finding(layer="L6", rule="stack-reading", severity=Severity.MINOR, detail="_getframe", fix="pass it")
+SPECIAL = Finding(layer="L6", rule="special-casing", severity=Severity.MINOR, detail="900 for 10", fix="compute it")
+MUTANT = MutantResult(path="a.py", line=1, operator="boundary", before="a < b", after="a <= b")
+WEAK = TestStrength(
+    mutants=(
+        MUTANT.model_copy(update={"status": MutantStatus.KILLED}),
+        MUTANT.model_copy(update={"status": MutantStatus.SURVIVED, "line": 2}),
+    )
+)
+WEAK_REASON = "the tests notice 1 of 2 mistakes in the changed lines (50 %, and 51 % are needed): a.py:2 `<` → `<=`"
+WEAK_REMEDY = "add assertions that fail with the mistakes that are listed as not noticed"
+HELD_OUT = line("heldout", kind=CheckKind.HELD_OUT, tests=None)
 SURE = CheckGrounds(Outcome.PASSED, "", [line()], failing_without=["test_a"])
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 UNRUN = "lint:ruff could not run: ruff is not installed"
@@ -109,6 +121,18 @@ ROWS: list[tuple[str, dict[str, Any], Confidence | None, list[tuple[str, str]]]]
     ),
     ("a layer without an answer", {"gaps": [GAP]}, MEDIUM, [("tests: no canary", "plant one")]),
     ("a flaky test", {"findings": [FLAKY]}, MEDIUM, [("flaky: t: failed, then passed", "mend it")]),
+    ("frames are read", {"findings": [FRAMES]}, MEDIUM, [("stack-reading: _getframe", "pass it")]),
+    ("frames are read, with a held-out check", {"findings": [FRAMES], "checks": [line(), HELD_OUT]}, HIGH, []),
+    ("weak tests", {"strength": WEAK, "strength_threshold": 51}, MEDIUM, [(WEAK_REASON, WEAK_REMEDY)]),
+    ("tests at the threshold", {"strength": WEAK, "strength_threshold": 50}, HIGH, []),
+    ("a special case", {"findings": [SPECIAL]}, MEDIUM, [("special-casing: 900 for 10", "compute it")]),
+    ("a special case, with a held-out check", {"findings": [SPECIAL], "checks": [line(), HELD_OUT]}, HIGH, []),
+    (
+        "a special case, with a held-out check that could not run",
+        {"findings": [SPECIAL], "checks": [line(), HELD_OUT.model_copy(update={"verdict": Verdict.UNVERIFIABLE})]},
+        MEDIUM,
+        [("heldout could not run", ""), ("special-casing: 900 for 10", "compute it")],
+    ),
     (
         "an accepted finding",
         {"accepted": [ACCEPTED]},

@@ -28,6 +28,16 @@ def test_parameters_belong_to_their_test() -> None:
     )
 
 
+def test_the_block_of_a_test_begins_with_its_decorators_and_ends_with_its_indentation() -> None:
+    new = OLD.replace("== 1\n", "== 3\n").replace("[1, 2]", "[1]")
+    assert diff_test_lines(OLD, new, "test_two") == (
+        '@pytest.mark.parametrize("n", [1, 2])',
+        '@pytest.mark.parametrize("n", [1])',
+    )
+    old = "def test_one():\n    assert f(1) == 1\nLIMIT = 1\n"
+    assert diff_test_lines(old, old.replace("1\n", "2\n"), "test_one") == ("assert f(1) == 1", "assert f(1) == 2")
+
+
 def test_what_was_edited_beside_the_test_is_shown_if_the_test_was_not() -> None:
     assert diff_test_lines("LIMIT = 1\n" + OLD, "LIMIT = 9\n" + OLD, "Class.test_one") == ("LIMIT = 1", "LIMIT = 9")
 

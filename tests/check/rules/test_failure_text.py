@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofstone.check.rules.failure_text import MAX_CAUSE, find_run_error, summarize_failure
+from proofstone.check.rules.failure_text import MAX_CAUSE, find_failed_tests, find_run_error, summarize_failure
 
 PYTEST = (
     ">   def test_eq(): assert add(2,3) == 5\n"
@@ -233,3 +233,21 @@ def test_long_texts_are_read_in_no_time(text: str) -> None:
     summarize_failure(text)
     find_run_error(text)
     assert time.monotonic() - began < 20  # quadratic time would take hours
+
+
+@pytest.mark.parametrize(
+    ("line", "test"),
+    [
+        ("FAIL: test_it (tests.test_one.T.test_it)", "test_it (tests.test_one.T.test_it)"),
+        ("FAILED tests/test_a.py::test_b - assert 9 == 5", "tests/test_a.py::test_b - assert 9 == 5"),
+        ("not ok 3 - adds two", "adds two"),
+        ("not ok 4 - later # TODO write it", ""),
+        ("    --- FAIL: TestAdd/two (0.00s)", "TestAdd/two"),
+        ("test basket::adds ... FAILED", "basket::adds"),
+        ("  ● basket › adds", "basket › adds"),
+        ("\x1b[31m ✗ adds two\x1b[0m", "adds two"),
+        ("FAILED (failures=1)", ""),
+    ],
+)
+def test_the_tests_that_an_output_names_as_failed(line: str, test: str) -> None:
+    assert find_failed_tests(f"begin\n{line}\nend\n") == ((test,) if test else ())

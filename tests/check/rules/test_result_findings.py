@@ -74,6 +74,22 @@ ROWS: list[tuple[str, TestReport, TestReport, list[tuple[str, str, int]]]] = [
         [("regression", "2 tests now fail that passed before, for instance: assert 1 == 2", 2)],
     ),
     (
+        "a case joins those of its function with those of its error, and no others",
+        passing("a.py::z", "a.py::x[1]", "b.py::y", "a.py::x[2]", "c.py::v", "c.py::w"),
+        report(
+            ("a.py::z", F, "KeyError: 'z'"),
+            ("a.py::x[1]", F, "KeyError: 'a'"),
+            ("b.py::y", F, "KeyError: 'b'"),
+            ("a.py::x[2]", F, "KeyError: 'b'"),
+            ("c.py::v", F, "KeyError: 'z'"),
+            ("c.py::w", F, "KeyError: 'a'"),
+        ),
+        [
+            ("regression", "2 tests now fail that passed before, all with the same error: KeyError: 'z'", 2),
+            ("regression", "4 tests now fail that passed before, for instance: KeyError: 'a'", 4),
+        ],
+    ),
+    (
         "an error that says nothing joins nothing",
         passing("a.py::x", "b.py::y"),
         report(("a.py::x", F, "AssertionError"), ("b.py::y", F, "AssertionError")),

@@ -293,7 +293,7 @@ _TOOL_CALLS = tuple(
 def _hook_payload(data: bytes) -> None:
     before, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(data), "utf-8", "surrogateescape")
     try:
-        stop = hook._parse_stop("claude", hook._read_event())
+        stop = hook._parse_stop(DIALECTS["claude"], hook._read_event())
     finally:
         sys.stdin = before
     stop.conversation.encode("utf-8", "backslashreplace")

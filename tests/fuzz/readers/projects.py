@@ -10,20 +10,40 @@ from proofstone.check.diagnostics import parse_diagnostics
 from proofstone.check.discovery import discover
 from proofstone.check.ecosystems.node_scripts import parse_script
 from proofstone.check.inspection import ChangedFile
-from proofstone.check.models import ReportFormat
+from proofstone.check.models import MutantResult, ReportFormat, TestReport, TestResult, TestStatus
+from proofstone.check.observation import ObservationRequest
 from proofstone.check.readiness import find_readiness_problems
 from proofstone.check.reports import read_report
+from proofstone.check.reports.observed_lines import read_observations
 from proofstone.check.reports.sniff import sniff_formats
+from proofstone.check.reports.source import ReportSource
+from proofstone.check.rules.call_answers import (
+    confirm,
+    describe_answer,
+    describe_call,
+    find_differences,
+    group_answers,
+    list_examples,
+)
+from proofstone.check.rules.demands import find_reader
+from proofstone.check.rules.disguised_names import find_disguised_names
+from proofstone.check.rules.loaded_code import find_unseen_code
+from proofstone.check.rules.loosened_checks import find_loosened_checks
+from proofstone.check.rules.opaque_files import find_opaque_file
 from proofstone.check.rules.protected import find_changed_roles
 from proofstone.check.rules.scan import scan_lines
 from proofstone.check.rules.scan_paths import find_conflict_markers, scan_path
 from proofstone.check.rules.scan_rules import find_suppressions, remove_suppressions
+from proofstone.check.rules.special_casing import find_examples, find_special_cases
+from proofstone.check.rules.strength import read_probe_results
 from proofstone.check.rules.weakened_tests import build_weakened_finding
 from proofstone.check.variants.canary import add_canary
 from proofstone.check.variants.expectations import mutate_expectations
 from proofstone.check.variants.sabotage import sabotage_file
-from proofstone.check.variants.views import split_views
+from proofstone.check.variants.views import plain_lines, split_views
 from proofstone.check.weakening import find_weakened_tests
+from proofstone.ci.rules.approvals import Review, list_approvals
+from proofstone.ci.rules.job import read_job
 from proofstone.common.commands import is_compound, is_vacuous, loses_exit_code, proves_nothing
 from proofstone.common.globs import matches
 from proofstone.common.models import ChangeKind
@@ -131,6 +151,46 @@ def _report(format: ReportFormat) -> Callable[[bytes], None]:
     return read
 
 
+_OBSERVED = (
+    {"event": "start", "runner": "pytest", "base": "/project"},
+    {"event": "file", "path": "tests/data.json", "kind": "read", "stack": ["tests/test_a.py", "shop.py"]},
+    {"event": "module", "name": "shop", "path": "shop.py"},
+    {"event": "test", "number": 1, "file": "tests/test_a.py", "name": "test_one"},
+    {"event": "instrumented", "path": "shop.py"},
+    {"event": "coverage", "path": "shop.py", "lines": [2, 3], "tests": [0, 1]},
+    {"event": "path", "entries": ["/project"]},
+    {
+        "event": "call",
+        "path": "shop.py",
+        "module": "shop",
+        "name": "total",
+        "parameters": [["price"], [], [], []],
+        "arguments": [["list", [1]]],
+        "answer": ["value", 3],
+    },
+    {"event": "answer", "number": 0, "answer": ["error", "ValueError"]},
+    {"event": "unavailable", "what": "files", "why": "OSError: no"},
+    {"event": "finish"},
+)
+
+
+def _observed(data: bytes) -> None:
+    place = folder("observed")
+    (place / "observed-pytest-1.jsonl").write_bytes(data)
+    request = ObservationRequest(files=True, coverage={"shop.py": ((1, 9),)}, calls={"shop.py": ("total",)})
+    observations = read_observations(ReportSource(place, b"", "/project", ".", 0), request)
+    assert observations is not None
+    observations.model_dump_json().encode()
+    observations.tests_reaching("shop.py", range(10))
+    answers = group_answers(observations.answers)
+    differences = find_differences(observations.calls, answers, answers)
+    confirm(differences, answers)
+    assert len(list_examples(observations.calls)) <= len(observations.calls)
+    for call in observations.calls:
+        describe_call(call).encode()
+        describe_answer(call.answer).encode()
+
+
 def _report_seeds(format: ReportFormat) -> Callable[[], Sequence[bytes]]:
     if format in _TAKEN_FROM:
         found = _files(_TAKEN_FROM[format])
@@ -216,6 +276,18 @@ def _node_script(data: bytes) -> None:
     parse_script(script, {"build": others, "test": script})
 
 
+def _demands(data: bytes) -> None:
+    """A file that runs checks, of every kind, and the same bytes as source."""
+    names = (".github/workflows/a.yml", ".pre-commit-config.yaml", "tox.ini", "package.json", "Makefile", "noxfile.py")
+    for path in (*names, "pyproject.toml", ".husky/pre-commit", ".claude/settings.json", "AGENTS.md", "jest.config.js"):
+        assert find_reader(path) is not None
+        find_loosened_checks([(path, data, b"x: 1\n"), (path, b"", data)], {path: data})
+    find_opaque_file("a.bin", data[:9], data)
+    lines = plain_lines(data)
+    list(find_disguised_names(lines, range(1, 99)))
+    list(find_unseen_code(lines, range(1, 99), is_test=False))
+
+
 def _protected(data: bytes) -> None:
     name = MANIFESTS[pick(data, len(MANIFESTS))]
     old, _, new = data.partition(b"\n\n")
@@ -297,6 +369,57 @@ def _weakened(data: bytes) -> None:
             assert build_weakened_finding(test.path, test.id, test.weakenings, "tests").line
 
 
+_SPECIAL_CASES = (
+    b"def test_f():\n    assert f(17, 'ab') == 3421\n\ndef f(x, y):\n    if x == 17:\n        return 3421\n",
+    b"@mark.parametrize('x,y', [(17, 3421)])\ndef test(x, y): 0\nTABLE = {17: 3421, (2, 3): [4, {5: -6.5}]}\n####\n",
+    b"assert f((1, [2])) == 99\nassertEqual(f('x y'), b'z')\nmatch x:\n    case (1, [2]):\n        return 99\n#####\n",
+)
+
+
+def _special_cases(data: bytes) -> None:
+    """The two halves of the input are a test file and a product file."""
+    half = len(data) // 2
+    tests = {"tests/test_a.py": text_of(data[:half])}
+    product = text_of(data[half:])
+    lines = range(1, product.count("\n") + 2)
+    for case in find_special_cases("a.py", product, lines, find_examples(tests), tests):
+        assert case.line in lines
+
+
+_EVENTS = (
+    b'{"action": "labeled", "label": {"name": "proofstone-accept:flaky"}, "sender": {"login": "a"}, "before": "0"}',
+    b'{"pull_request": {"number": 7, "base": {"sha": "ab"}, "head": {"sha": "cd"}, "user": {"login": "a"}}}',
+)
+
+
+def _ci_event(data: bytes) -> None:
+    """The input is the document of an event; what a person wrote in a review is the input as text."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        document = None
+    event = document if isinstance(document, dict) else {}
+    job = read_job({"GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "o/r"}, event)
+    result = list_approvals(job, [Review("a", text_of(data), "cd")], lambda login: "admin" if login else "none")
+    assert all(approval.rule for approval in result.approvals)
+
+
+_MUTANTS = (
+    b'mutant 0\n{"status": "killed", "by": "a"}',
+    b'mutant 1\n{"status": ["killed"], "by": {}}',
+    b"mutant \xc2\xb2\n[[",
+)
+
+
+def _mutant_results(data: bytes) -> None:
+    """The first line of the input is the id of a result, and the rest is its message."""
+    name, _, message = text_of(data).partition("\n")
+    result = TestResult(id=name, status=TestStatus.PASSED, message=message)
+    report = TestReport(runner="pytest", results=(result,), complete=True)
+    mutants = [MutantResult(path="a.py", line=1, operator="x", before="", after="") for _ in range(2)]
+    assert len(read_probe_results(report, mutants)) <= 1
+
+
 def _shown_diff(data: bytes) -> None:
     files, _ = parse_diff(text_of(data), ["hidden"])
     assert files[0].path == "hidden"
@@ -351,6 +474,12 @@ READERS: tuple[Reader, ...] = (
         for format in ReportFormat
         if format is not ReportFormat.EXIT_CODE
     ),
+    Reader(
+        "observations",
+        _observed,
+        lambda: [b"".join(json.dumps(line).encode() + b"\n" for line in _OBSERVED)],
+        ("proofstone.check.reports.observed_lines", "proofstone.check.rules.call_answers"),
+    ),
     Reader("report-sniffed", _sniff, _files("reports/*"), ("proofstone.check.reports.sniff",)),
     Reader("complaints", _complaints, lambda: _COMPLAINTS, ("proofstone.check.diagnostics",)),
     Reader(
@@ -381,10 +510,25 @@ READERS: tuple[Reader, ...] = (
         lambda: [b'npm run build && NODE_ENV=test jest --ci "a b" | cat; yarn test\ntsc -p . && (cd a; eslint .)'],
         ("proofstone.check.ecosystems.node_scripts",),
     ),
+    Reader(
+        "demands",
+        _demands,
+        lambda: [
+            b"on: [push]\njobs:\n  a:\n    steps:\n      - run: pytest tests || true\n      - uses: psf/black@stable\n",
+            b"repos:\n- hooks:\n  - id: ruff\n    stages: [manual]\n    args: [--fix]\n",
+            b"[testenv]\nignore_outcome = true\ncommands =\n    lint: - flake8 src\n    coverage run -m pytest\n",
+            b'{"scripts": {"test": "jest --ci; exit 0"}, "hooks": {"Stop": [{"hooks": [{"command": "x"}]}]}}',
+            b"test:\n\t-pytest --cov-fail-under=90\n",
+        ],
+        ("proofstone.check.rules.demands", "proofstone.check.rules.check_commands"),
+    ),
     Reader("protected-file", _protected, lambda: _MANIFEST_TEXTS, ("proofstone.check.rules.protected",)),
     Reader("syntax", _syntax, lambda: _SOURCE_TEXTS, ("proofstone.sources.syntax",)),
     Reader("source", _source, lambda: _SOURCE_TEXTS, ("proofstone.sources.text",)),
     Reader("weakened-tests", _weakened, lambda: _TEST_TEXTS, ("proofstone.check.variants.python_assertions",)),
+    Reader("special-cases", _special_cases, lambda: _SPECIAL_CASES, ("proofstone.check.rules.special_casing",)),
+    Reader("ci-event", _ci_event, lambda: _EVENTS, ("proofstone.app.ci",)),
+    Reader("mutant-results", _mutant_results, lambda: _MUTANTS, ("proofstone.check.rules.strength",)),
     Reader("shown-diff", _shown_diff, lambda: _DIFFS, ()),
     Reader("scanned-source", _scanned, lambda: _SOURCE_TEXTS, ("proofstone.check.rules.scan_python",)),
     Reader("criterion", _criterion, lambda: _CRITERIA, ("proofstone.gate.rules.command_criteria",)),

@@ -43,7 +43,7 @@ from proofstone.git.snapshot import find_renames, parse_raw_diff
 from proofstone.git.store import Store
 from proofstone.git.work_tree import open_work_tree
 from proofstone.hooks.agent_hooks import StopRounds
-from proofstone.hooks.agent_sessions import CodingSession, SessionStarts
+from proofstone.hooks.agent_sessions import CodingSession, SessionStarts, find_session_projects
 from proofstone.ledger import Ledger
 from proofstone.ledger import daemon as wire
 from proofstone.ledger.anchors import AnchorFiles, check_anchors, parse_anchors
@@ -168,6 +168,8 @@ def _session(data: bytes) -> None:
     starts._file(session).write_bytes(data)
     starts.read(session)
     starts.read(CodingSession("claude", ""))
+    starts.find_foreign_roots(session)
+    find_session_projects(folder("home"), session)
 
 
 def _anchors(data: bytes) -> None:
@@ -453,6 +455,8 @@ READERS: tuple[Reader, ...] = (
         lambda: [
             b'{"agent": "claude", "root": "/project", "commit": "' + b"a" * 40 + b'", "start": true}',
             b'{"agent": "claude", "root": "/project", "commit": 1}',
+            b'{"agent": "claude", "id": "one", "root": "/project", "commit": "' + b"a" * 40 + b'", "state": {"refs": '
+            b'{"refs/heads/main": "b"}, "stashes": ["c"], "work_trees": [["/project", "refs/heads/main", "b", ""]]}}',
         ],
         ("proofstone.hooks.agent_sessions",),
     ),

@@ -146,12 +146,14 @@ def read(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.seed("pipeline", "file-layout")
 def test_files_are_those_of_the_layout_whatever_the_agent_wrote(name: str) -> None:
     make, files = ANSWERS[name]
     assert set(build_documents(name, HEADER, make(HOSTILE, LINE))) == files
 
 
 @pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.seed("pipeline", "output-header")
 def test_yaml_has_the_header_and_reads_back_as_the_answer(name: str) -> None:
     make, _ = ANSWERS[name]
     output = make(HOSTILE, LINE)
@@ -211,6 +213,7 @@ def test_the_log_of_decisions_grows_and_never_changes() -> None:
     assert append_decisions("", []) == {}
 
 
+@pytest.mark.seed("pipeline", "approval-log")
 def test_approvals_are_logged_with_the_seeds_fields() -> None:
     entry = ApprovalEntry(
         gate_id="gate-post-research",

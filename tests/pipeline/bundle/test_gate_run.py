@@ -17,14 +17,14 @@ from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.pipeline.bundle_builder import build_bundle
 from proofstone.pipeline.models.bundle import BundleCommit, EvidenceBundle
 from proofstone.pipeline.rules.approvals import rollback_command
-from tests.gate.site import Gated, Site, agent, plan, task, work
+from tests.gate.site import GateResult, Site, agent, plan, task, work
 
 SECOND = f'[ "$PROOFSTONE_ATTEMPT" = 1 ] && printf "def two(): return 3" > shop/two.py && exit 0\n{work("two")}'
 """Nothing is tested the first time."""
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Gated]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, GateResult]:
     site = Site.made(tmp_path_factory.mktemp("gate"), plan(task("One"), task("Two")))
     gated = site.gate(agent(t1=work("one"), t2=SECOND))
     assert gated.exit == 0, gated.stderr
@@ -36,7 +36,7 @@ def bundled(site: Site, run_id: str) -> EvidenceBundle:
         return build_bundle(ledger, run_id)
 
 
-def test_it_ends_as_the_gate_says(site: tuple[Site, Gated]) -> None:
+def test_it_ends_as_the_gate_says(site: tuple[Site, GateResult]) -> None:
     bundle, said = bundled(site[0], site[1].json["run_id"]), site[1].json
     assert (bundle.ending.outcome, bundle.ending.confidence) == (said["outcome"], said["confidence"])
     assert [(one.id, one.name, one.state, one.attempts) for one in bundle.tasks] == [
@@ -45,7 +45,7 @@ def test_it_ends_as_the_gate_says(site: tuple[Site, Gated]) -> None:
     assert [one.commit for one in bundle.commits] == [one["commit"] for one in said["tasks"]]
 
 
-def test_checks_are_those_of_the_trees_that_were_committed(site: tuple[Site, Gated]) -> None:
+def test_checks_are_those_of_the_trees_that_were_committed(site: tuple[Site, GateResult]) -> None:
     bundle = bundled(site[0], site[1].json["run_id"])
     assert [(tree.task, tree.attempt) for tree in bundle.checks] == [("task-01", 1), ("task-02", 2)]
     assert [tree.tree for tree in bundle.checks] == [one.tree for one in bundle.commits]
@@ -59,7 +59,7 @@ def test_checks_are_those_of_the_trees_that_were_committed(site: tuple[Site, Gat
         assert "must-fail" in {probe.what for probe in tests.probes}
 
 
-def test_the_attempt_that_failed_is_told_with_its_loss_and_that_it_was_put_right(site: tuple[Site, Gated]) -> None:
+def test_the_attempt_that_failed_is_told_with_its_loss_and_that_it_was_put_right(site: tuple[Site, GateResult]) -> None:
     bundle = bundled(site[0], site[1].json["run_id"])
     assert [(one.of, one.number) for one in bundle.losses] == [("task-02", 1)]
     (fixed,) = bundle.fixed_issues
@@ -68,7 +68,7 @@ def test_the_attempt_that_failed_is_told_with_its_loss_and_that_it_was_put_right
     assert bundle.known_issues == ()
 
 
-def test_the_rollback_leads_back_to_the_base(site: tuple[Site, Gated], tmp_path: Path) -> None:
+def test_the_rollback_leads_back_to_the_base(site: tuple[Site, GateResult], tmp_path: Path) -> None:
     """In a clone: others look at the branch too."""
     bundle, workshop = bundled(site[0], site[1].json["run_id"]), site[0].workshop
     workshop.git(tmp_path, "clone", "--quiet", "--branch", site[0].branch, str(site[0].root), "clone")
@@ -81,7 +81,7 @@ def test_the_rollback_leads_back_to_the_base(site: tuple[Site, Gated], tmp_path:
     assert workshop.git(clone, "status", "--porcelain") == ""
 
 
-def test_nothing_of_it_comes_from_the_repository(site: tuple[Site, Gated]) -> None:
+def test_nothing_of_it_comes_from_the_repository(site: tuple[Site, GateResult]) -> None:
     """The project, the run's folder, the plan and the artifacts are gone: the bundle is the same."""
     there, run_id = site[0], site[1].json["run_id"]
     before = bundled(there, run_id)
@@ -98,7 +98,7 @@ def test_nothing_of_it_comes_from_the_repository(site: tuple[Site, Gated]) -> No
             shutil.move(aside, folder)
 
 
-def test_the_command_prints_writes_and_dumps_it(site: tuple[Site, Gated], tmp_path: Path) -> None:
+def test_the_command_prints_writes_and_dumps_it(site: tuple[Site, GateResult], tmp_path: Path) -> None:
     run_id = site[1].json["run_id"]
     shown = site[0].proofstone("bundle", "last")
     assert (shown.returncode, shown.stderr) == (0, "")
@@ -113,7 +113,7 @@ def test_the_command_prints_writes_and_dumps_it(site: tuple[Site, Gated], tmp_pa
     assert EvidenceBundle.model_validate(dumped) == bundled(site[0], run_id)
 
 
-def test_a_run_that_is_not_there_is_the_persons_mistake(site: tuple[Site, Gated], tmp_path: Path) -> None:
+def test_a_run_that_is_not_there_is_the_persons_mistake(site: tuple[Site, GateResult], tmp_path: Path) -> None:
     missing = site[0].proofstone("bundle", "nosuchrun")
     assert missing.returncode == 2
     assert "names no run" in missing.stderr

@@ -155,6 +155,7 @@ def test_a_run_that_went_on_after_its_report_has_not_ended(tmp_path: Path) -> No
         assert build_bundle(ledger, RUN).ending.outcome is None
 
 
+@pytest.mark.seed("pipeline", "bundle")
 def test_every_value_names_rows_of_this_run(tmp_path: Path) -> None:
     with closing(written(tmp_path / "ledger.db")) as ledger:
         bundle = build_bundle(ledger, RUN)
@@ -198,6 +199,7 @@ def test_reports_of_a_task_are_written_from_the_bundle(bundle: EvidenceBundle) -
 
 
 @pytest.mark.parametrize("name", ["evidence-bundle.md", "evidence-bundle.html"])
+@pytest.mark.seed("pipeline", "bundle")
 def test_the_page_is_what_was_reviewed(bundle: EvidenceBundle, name: str) -> None:
     named = bundle.model_copy(update={"head": LedgerHead(ledger_id="ledger", seq=bundle.head.seq, hash="0" * 64)})
     text = (render_bundle_page if name.endswith(".md") else render_bundle_html)(named)

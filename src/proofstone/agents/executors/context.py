@@ -146,6 +146,8 @@ class ExecutionOutcome:
     duration_ms: int = 0
     end_reason: str = ""
     """Why the execution was ended from outside, in words, also for a time limit."""
+    missing_program: str = ""
+    """The program that was not found, if that is why it failed."""
     drifted: bool = False
     """Whether the agent was stopped because it misunderstood its task or drifted away from it."""
     findings: tuple[Finding, ...] = ()

@@ -37,6 +37,7 @@ from proofstone.agents.roles.models.gate import (
     ReviewRequest,
 )
 from proofstone.agents.rules.answer import MalformedAnswer, parse_answer
+from proofstone.check.rules.failure_text import find_missing_program
 from proofstone.machine.files import remove_folder
 from proofstone.sandbox.job import SandboxResult
 
@@ -125,7 +126,12 @@ class CommandExecutor:
         """Return the outcome of a program that ended by itself."""
         code, duration, written = call.execution.exit_code or 0, call.execution.duration_ms, call.written
         if written is None:
-            return ExecutionOutcome(_result_from_exit_code(code, call.tail), exit_code=code, duration_ms=duration)
+            return ExecutionOutcome(
+                _result_from_exit_code(code, call.tail),
+                exit_code=code,
+                duration_ms=duration,
+                missing_program=find_missing_program(code, call.tail.lines(_SHOWN_LINES)),
+            )
         claim = written if isinstance(written, MalformedAnswer) else parse_answer(written, ExecutorResult)
         if isinstance(claim, MalformedAnswer):
             why = f"the result in $PROOFSTONE_RESULT is malformed: {claim.why}"
@@ -201,7 +207,8 @@ class CommandArchitect:
         if call.written is None:
             output = call.tail.lines(_CMD_SHOWN_LINES)
             why = f"nothing was written to $PROOFSTONE_VERDICT (exit code {code})"
-            return NoVerdict(why=why + (f":\n{output}" if output else ""))
+            missing_program = find_missing_program(code, output)
+            return NoVerdict(why=why + (f":\n{output}" if output else ""), missing_program=missing_program)
         verdict = parse_verdict(call.written, self.spec)
         if code and _is_approval(verdict):
             return NoVerdict(why=f"it approves, but ended with exit code {code}")

@@ -1,23 +1,30 @@
 """Parse the answer of an agent into a contract, or say why it is malformed. Pure.
 
-Anything around the one JSON object (a fence, a `<think>` block, prose, a second object) is ignored. The object itself
+Anything around the one JSON object (a fence, a `<think>` block, prose, a second object) is ignored. Where there is no
+JSON, a YAML mapping is read that has the answer's first field: the whole text, or what a fence holds. What was found
 must match the schema.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
+from ruamel.yaml.error import YAMLError
+
+from proofstone.common.parsing import is_bounded, make_yaml_reader
 
 _MOST_TRIES = 64
 """How many opening braces are tried, because each try may read the whole text."""
 _MOST_ERRORS = 5
 _SHOWN = 60
+_MAX_YAML_CHARS: Final = 200_000
+_FENCE: Final = re.compile(r"^```[ \t]*(?:ya?ml)?[ \t]*\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE)
 _THOUGHTS: Final = ("think", "thinking", "reasoning")
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
@@ -35,7 +42,10 @@ def parse_answer(data: bytes, contract: type[AnswerT]) -> AnswerT | MalformedAns
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return MalformedAnswer(f"line {line}: byte {error.start} is not UTF-8")
-    answer = _find_object(text, _first_field(contract))
+    field = _first_field(contract)
+    answer = _find_object(text, field)
+    if isinstance(answer, MalformedAnswer) and (mapping := _find_mapping(_without_thoughts(text), field)) is not None:
+        answer = mapping
     return answer if isinstance(answer, MalformedAnswer) else validate_answer(answer, contract)
 
 
@@ -67,6 +77,25 @@ def _find_object(text: str, field: str) -> dict[str, object] | MalformedAnswer:
     except (ValueError, RecursionError):  # only now look around the object, so that texts inside it are left alone
         return _object_around(_without_thoughts(text).strip(), field)
     return whole if isinstance(whole, dict) else MalformedAnswer(f"it is JSON, but not an object: {_abbreviate(whole)}")
+
+
+def _find_mapping(text: str, field: str) -> dict[str, object] | None:
+    """Return the first YAML mapping with the field: what a fence holds, or the whole text."""
+    if not re.search(rf"^[ \t]*[\"']?{re.escape(field)}[\"']?[ \t]*:", text, re.MULTILINE):
+        return None
+    candidates = (*(match["text"] for match in _FENCE.finditer(text)), text)
+    return next((mapping for candidate in candidates if (mapping := _read_mapping(candidate, field))), None)
+
+
+def _read_mapping(text: str, field: str) -> dict[str, object] | None:
+    try:
+        value = make_yaml_reader().load(text) if len(text) <= _MAX_YAML_CHARS else None
+        if not isinstance(value, dict) or field not in value or not is_bounded(value):
+            return None
+        plain: dict[str, object] = json.loads(json.dumps(value, default=str))  # dates become texts, as in JSON
+    except (YAMLError, ValueError, TypeError, RecursionError, OverflowError):
+        return None  # it only looked like YAML
+    return plain
 
 
 def _object_around(text: str, field: str) -> dict[str, object] | MalformedAnswer:

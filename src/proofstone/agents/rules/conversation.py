@@ -14,6 +14,7 @@ any calls left, or makes the same call three times in a row, is stopped. The sup
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -305,6 +306,7 @@ def build_refusal(call: ToolCall, rule: RefusalRule, why: str) -> ToolResult:
     return ToolResult(call_id=call.id, name=call.name[:_NAME], text=f"refused: {why[:_WHY]}", ok=False, refused=rule)
 
 
+_TAGGED_LINE: Final = re.compile(r"\[([A-Z][A-Z_-]*)\](?: (.*))?$")
 _OMITTED_FIELDS: Final = ("Phase ", "Target: ")
 """Fields of a line that the live view shows elsewhere."""
 
@@ -312,8 +314,8 @@ _OMITTED_FIELDS: Final = ("Phase ", "Target: ")
 def format_message_line(told: EngineMessage, length: int) -> str:
     """Return a message to an agent as one line for the live view: `? RV-1: [REVERIFY] Level 1 | Reason: …`."""
     line = told.text.partition("\n")[0]
-    head, bracket, rest = line.partition("[")
-    tag, _, fields = rest.partition("] ")
-    parts = [part for part in fields.split(" | ") if not part.startswith(_OMITTED_FIELDS)]
-    summary = f"[{tag.removesuffix(']')}] {' | '.join(parts)}".strip() if bracket else head
+    tagged = _TAGGED_LINE.search(line)
+    fields = (tagged[2] or "").split(" | ") if tagged else ()
+    parts = [part for part in fields if not part.startswith(_OMITTED_FIELDS)]
+    summary = f"[{tagged[1]}] {' | '.join(parts)}".strip() if tagged else line
     return shorten_text(f"? {told.asked}: {summary}" if told.asked else f"» {summary}", length)

@@ -45,8 +45,9 @@ from proofstone.git.program import Git
 _MAX_SHOWN_BYTES: Final = 64 << 10
 _MAX_NAMES_BYTES: Final = 16 << 20
 _MAX_FILE_BYTES: Final = 16 << 20
-_DIFF_OPTIONS: Final = ("--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
-"""Options for everything that shows differences: no program is run, and no submodule is entered."""
+_DIFF_OPTIONS: Final = ("--text", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+"""Options for everything that shows differences: every file is text, whatever attributes say, no program is run, and
+no submodule is entered."""
 _COMMIT_FORMAT: Final = "commit %H%nauthor %an <%ae>%ndate   %aI%n%n%w(0,4,4)%B"
 _TICK: Final = 0.1
 _MAX_SECRETS: Final = 1000

@@ -299,11 +299,11 @@ def find_claim_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
 
 
 def _task_mismatches(run: ObservedRun) -> Iterator[AuditFinding]:
-    """Yield mismatches of tasks. They are recorded with the evidence of an attempt that passed its checks, or with the
-    failure of an attempt that did not.
+    """Yield mismatches of tasks. They are recorded with the evidence of an attempt, and again with its failure if it
+    did not pass its checks.
     """
     for event in run.events_of("task.checked", "task.failed"):
-        if details := (*_evidence_mismatches(event), *_failure_mismatches(event)):
+        if details := dict.fromkeys((*_evidence_mismatches(event), *_failure_mismatches(event))):
             caught = "the attempt was refused" if event.row.type == "task.failed" else ""
             yield _mismatch_finding(run, [event], "executor", "; ".join(details), caught)
 

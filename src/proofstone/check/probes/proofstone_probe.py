@@ -86,3 +86,49 @@ def imported_from(names):
             continue
         files.append(file)
     return sorted(set(files))
+
+
+_MAX_MODULES = 3000
+_MAX_REPLACED = 200
+
+
+def loaded_modules(names):
+    """The project's modules that are loaded, with their files: null for one that has none, such as an object that was
+    put in its place."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in names and len(found) < _MAX_MODULES:
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str):
+                found[name] = os.path.abspath(file)
+            elif not hasattr(module, "__path__"):  # a namespace package has no file
+                found[name] = None
+    return found
+
+
+def replaced_functions(names, root):
+    """Functions in the project's modules, and methods of its classes, that code of another package has put there, as
+    [module, name, file of the code]: code below `root` that does not belong to the module's own package."""
+    found = []
+    inside = os.path.join(os.path.abspath(root), "")
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] not in names or not isinstance(getattr(module, "__file__", None), str):
+            continue
+        for label, function in _functions(module):
+            code = getattr(function, "__code__", None)
+            owner = str(getattr(function, "__module__", "")).partition(".")[0]
+            if code is None or owner == name.partition(".")[0] or len(found) >= _MAX_REPLACED:
+                continue
+            file = code.co_filename
+            if file != module.__file__ and file.startswith(inside) and "/site-packages/" not in file:
+                found.append([name, label, file])
+    return found
+
+
+def _functions(module):
+    for label, value in list(vars(module).items()):
+        if isinstance(value, type) and getattr(value, "__module__", None) == module.__name__:
+            for method, function in list(vars(value).items()):
+                yield label + "." + method, getattr(function, "__func__", function)
+        else:
+            yield label, value

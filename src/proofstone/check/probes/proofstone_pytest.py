@@ -11,9 +11,17 @@ import os
 
 import pytest
 
+import proofstone_observe
 import proofstone_probe
 
 _report_directory = proofstone_probe.take_report_directory()
+_request = proofstone_observe.read_request(_report_directory)
+_observer = proofstone_observe.begin(_report_directory, _request, "pytest")  # before conftest files are loaded
+_mutants = None
+if "PROOFSTONE_MUTANTS" in os.environ or "PROOFSTONE_ONE_MUTANT" in os.environ:
+    import proofstone_mutants as _mutants
+
+    _plan = _mutants.take_plan()
 _configured = False
 
 # Worst first: a test that failed in its call and then in its tear-down is an error.
@@ -27,15 +35,57 @@ def pytest_configure(config):
     _configured = True
     if hasattr(config, "workerinput"):
         config.pluginmanager.register(Worker(config), "proofstone-worker")
+    elif _report_directory and _mutants is not None:
+        probes = os.path.dirname(os.path.abspath(__file__))
+        config.pluginmanager.register(_mutants.build_plugin(config, _plan, _report_directory, probes))
     elif _report_directory:
         config.pluginmanager.register(Recorder(config), "proofstone-recorder")
+    if _observer is not None:
+        config.pluginmanager.register(Observing(config, _observer), "proofstone-observing")
+
+
+def _base(config):
+    return str(config.rootdir if not hasattr(config, "rootpath") else config.rootpath)
+
+
+class Observing:
+    """Tells the observer which test runs. What a fixture of a wider scope does belongs to no single test."""
+
+    def __init__(self, config, observer):
+        self.base = _base(config)
+        self.observer = observer
+        self.test = None
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item):
+        self.test = _split(item.nodeid)
+        self.observer.enter(self.test)
+        yield
+        self.test = None
+        self.observer.enter(None)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_fixture_setup(self, fixturedef):
+        if fixturedef.scope == "function":
+            yield
+            return
+        self.observer.enter(None)
+        yield
+        self.observer.enter(self.test)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self):
+        self.observer.finish(self.base)
 
 
 class Worker:
     """An xdist worker imports the project; its controller does not."""
 
     def __init__(self, config):
+        global _observer
         self.config = config
+        directory, request = config.workerinput.get("proofstone_observe", (None, None))
+        _observer = proofstone_observe.begin(directory, request, "pytest")
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self):
@@ -45,9 +95,11 @@ class Worker:
 
 class Recorder:
     def __init__(self, config):
-        self.base = str(config.rootdir if not hasattr(config, "rootpath") else config.rootpath)
+        self.base = _base(config)
         self.modules = proofstone_probe.project_modules(self.base, os.getcwd())
         self.imported = set()
+        self.loaded = {}
+        self.replaced = []
         self.pending = {}
         self.collected = set()
         self.journal = proofstone_probe.Journal(_report_directory, "pytest")
@@ -59,6 +111,13 @@ class Recorder:
 
     def pytest_collection_finish(self, session):
         self._collected([item.nodeid for item in session.items])
+        self._look_at_modules()
+
+    def _look_at_modules(self):
+        """Note what is loaded before any test runs: what a test patches for itself is its own affair."""
+        names = set(self.modules)
+        self.loaded = proofstone_probe.loaded_modules(names)
+        self.replaced = proofstone_probe.replaced_functions(names, self.base)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node, ids):
@@ -121,6 +180,7 @@ class Recorder:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node):
         node.workerinput["proofstone_modules"] = self.modules
+        node.workerinput["proofstone_observe"] = (_report_directory, _request)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node, error):
@@ -133,7 +193,13 @@ class Recorder:
         for nodeid in list(self.pending):
             self._flush(nodeid)
         self.imported.update(proofstone_probe.imported_from(self.modules))
-        self.journal.write("finish", exit=int(session.exitstatus), imported_from=sorted(self.imported))
+        self.journal.write(
+            "finish",
+            exit=int(session.exitstatus),
+            imported_from=sorted(self.imported),
+            loaded=self.loaded,
+            replaced=self.replaced,
+        )
 
 
 def _split(nodeid):

@@ -11,6 +11,7 @@ import sys
 import time
 import unittest
 
+import proofstone_observe
 import proofstone_probe
 
 # Worst first: several things may be said about one test, for instance by its subtests.
@@ -42,8 +43,11 @@ def _cause(text):
 
 class RecordingResult(unittest.TextTestResult):
     journal = None
+    observer = None
 
     def startTest(self, test):
+        if self.observer:
+            self.observer.enter((None, _identity(test)))
         self._said = {}
         self._skipped_subtest = None
         self._started = time.perf_counter()
@@ -51,6 +55,8 @@ class RecordingResult(unittest.TextTestResult):
 
     def stopTest(self, test):
         super().stopTest(test)
+        if self.observer:
+            self.observer.enter(None)
         silent = ("error", "the test said nothing about its result")
         if self._skipped_subtest is not None:
             silent = ("skipped", self._skipped_subtest)
@@ -123,9 +129,14 @@ def _tests(suite):
 
 class Program(unittest.TestProgram):
     began = False
+    loaded = {}
+    replaced = []
 
     def runTests(self):
         Program.began = True
+        names = set(proofstone_probe.project_modules(os.getcwd()))
+        Program.loaded = proofstone_probe.loaded_modules(names)
+        Program.replaced = proofstone_probe.replaced_functions(names, os.getcwd())
         RecordingResult.journal.write("collected", tests=[[None, _identity(test)] for test in _tests(self.test)])
         super().runTests()
 
@@ -148,6 +159,8 @@ def main(arguments):
     version = "%d.%d.%d" % sys.version_info[:3]
     journal.write("start", runner="unittest", version=version, base=here)
 
+    request = proofstone_observe.read_request(directory)
+    observer = RecordingResult.observer = proofstone_observe.begin(directory, request, "unittest")
     status = 0
     try:
         Program(module=None, argv=["python -m unittest"] + arguments, testRunner=Runner)
@@ -157,8 +170,14 @@ def main(arguments):
         if not Program.began:  # a start folder that is not there, for instance
             journal.write("refused", why="%s: %s" % (type(error).__name__, error))
         raise
+    if observer:
+        observer.finish(here)
     journal.write(
-        "finish", exit=status, imported_from=proofstone_probe.imported_from(proofstone_probe.project_modules(here))
+        "finish",
+        exit=status,
+        imported_from=proofstone_probe.imported_from(proofstone_probe.project_modules(here)),
+        loaded=Program.loaded,
+        replaced=Program.replaced,
     )
     sys.exit(status)
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from proofstone.check.models import NEVER_RUN, TestReport, TestStatus
+from proofstone.check.models import NEVER_RUN, ReplacedFunction, TestReport, TestStatus
 from proofstone.check.reports.source import (
+    ID_LIMIT,
     TOTAL_LIMIT,
     Json,
     ReportBuilder,
@@ -18,11 +19,13 @@ from proofstone.check.reports.source import (
     as_number,
     as_sequence,
     as_text,
+    clean_text,
     decode_json,
 )
 from proofstone.check.rules.failure_text import summarize_failure
 
 _SEPARATORS: Final = {"pytest": "::", "node": " > ", "unittest": "."}
+_MAX_MODULES: Final = 5000
 _STATUSES: Final = {status.value: status for status in TestStatus}
 
 _INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 2, 3, 4
@@ -34,6 +37,8 @@ def read_journals(runner: str, source: ReportSource) -> TestReport:
     if not names:
         tally.mark_not_begun(f"no {runner} report: {runner} did not run, or ran without Proofstone's probe")
     imported: set[str] = set()
+    loaded: dict[str, str | None] = {}
+    replaced: dict[ReplacedFunction, None] = {}
     budget = TOTAL_LIMIT
     for name in names:
         try:
@@ -41,10 +46,18 @@ def read_journals(runner: str, source: ReportSource) -> TestReport:
             budget -= len(data)
             if budget < 0:
                 raise UnreadableError(f"{name}: the reports together are larger than {TOTAL_LIMIT:,} bytes")
-            imported.update(_Journal(runner, name, source, tally).read(data))
+            journal = _Journal(runner, name, source, tally)
+            imported.update(journal.read(data))
+            loaded |= journal.read_loaded()
+            replaced |= dict.fromkeys(journal.read_replaced())
         except UnreadableError as error:
             tally.add_defect(str(error))
-    return tally.build_report(complete=source.exit_code is not None, imported_from=tuple(sorted(imported)))
+    return tally.build_report(
+        complete=source.exit_code is not None,
+        imported_from=tuple(sorted(imported)),
+        loaded=loaded,
+        replaced=tuple(replaced),
+    )
 
 
 class _Journal:
@@ -106,12 +119,7 @@ class _Journal:
         self._tally.add(id, status, ms=as_number(line.get("ms")), message=message, path=path, cause=cause)
 
     def _identify(self, file: Json, name: Json) -> tuple[str, str | None]:
-        """Return id and path of a test, both relative to the repository. A file outside it keeps the runner's name."""
-        if not isinstance(file, str):
-            return as_text(name), None
-        path = self._source.make_relative(file, self._base)
-        file_name = path if path is not None else file
-        return (f"{file_name}{_SEPARATORS[self._runner]}{name}" if as_text(name) else file_name), path
+        return identify_test(self._runner, self._source, self._base, file, name)
 
     def _finish_reading(self) -> list[str]:
         if self._refused:
@@ -125,6 +133,30 @@ class _Journal:
             self._check_pytest_status(self._finish.get("exit"))
         return [as_text(place) for place in as_sequence(self._finish.get("imported_from")) if as_text(place)]
 
+    def read_loaded(self) -> dict[str, str | None]:
+        """Return the modules that were loaded before the tests ran, with their files."""
+        loaded = (self._finish or {}).get("loaded")
+        if not isinstance(loaded, dict):
+            return {}
+        entries = list(loaded.items())[:_MAX_MODULES]
+        return {
+            clean_text(name, ID_LIMIT): self._source.make_relative(clean_text(file, ID_LIMIT), self._base)
+            if isinstance(file, str)
+            else None
+            for name, file in entries
+        }
+
+    def read_replaced(self) -> list[ReplacedFunction]:
+        """Return the functions that code of another file stands in for."""
+        found = []
+        for entry in as_sequence((self._finish or {}).get("replaced"))[:_MAX_MODULES]:
+            module, name, file = (*as_sequence(entry), None, None, None)[:3]
+            path = self._source.make_relative(as_text(file), self._base) if as_text(file) else None
+            if path is not None:
+                module, name, path = (clean_text(as_text(part), ID_LIMIT) for part in (module, name, path))
+                found.append(ReplacedFunction(module=module, name=name, path=path))
+        return found
+
     def _check_pytest_status(self, status: Json) -> None:
         if status == _INTERRUPTED and not self._tally.has_failures:
             self._tally.add_defect(f"{self._name}: pytest was interrupted")
@@ -134,3 +166,14 @@ class _Journal:
             self._tally.mark_not_begun(
                 "pytest could not begin: a test file or an option that it was given does not exist"
             )
+
+
+def identify_test(
+    runner: str, source: ReportSource, base: str | None, file: Json, name: Json
+) -> tuple[str, str | None]:
+    """Return id and path of a test, both relative to the repository. A file outside it keeps the runner's name."""
+    if not isinstance(file, str):
+        return as_text(name), None
+    path = source.make_relative(file, base)
+    file_name = path if path is not None else file
+    return (f"{file_name}{_SEPARATORS[runner]}{name}" if as_text(name) else file_name), path

@@ -14,12 +14,12 @@ import os
 import posixpath
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from proofstone.check.models import TestReport, TestResult, TestStatus
+from proofstone.check.models import ReplacedFunction, TestReport, TestResult, TestStatus
 from proofstone.check.rules.failure_text import MAX_CAUSE, summarize_failure
 
 FILE_LIMIT: Final = 64 * 1024 * 1024
@@ -253,13 +253,22 @@ class ReportBuilder:
         self._refused = True
         self.add_problem(text)
 
-    def build_report(self, *, complete: bool, imported_from: tuple[str, ...] = ()) -> TestReport:
+    def build_report(
+        self,
+        *,
+        complete: bool,
+        imported_from: tuple[str, ...] = (),
+        loaded: Mapping[str, str | None] | None = None,
+        replaced: tuple[ReplacedFunction, ...] = (),
+    ) -> TestReport:
         return TestReport(
             runner=self._runner,
             results=tuple(self._results.values()),
             complete=complete and not self._broken and not self._refused,
             began=self._broken or not self._refused,
             imported_from=tuple(clean_text(place, ID_LIMIT) for place in imported_from[:IMPORT_LIMIT]),
+            loaded=loaded or {},
+            replaced=replaced,
             problems=tuple(self._problems),
         )
 

@@ -15,14 +15,13 @@ says only that HEAD has not left that branch; then the next branch is tried.
 If HEAD does not descend from the commit at which the session began (the agent has amended it, or has switched to
 another branch), the merge base of the two is used: what the agent replaced is then part of the change.
 
-A commit has evidence if its tree passed a check against a base that counts. Between the merge base and HEAD, that base
-must be the merge base or older, or have evidence itself: a check against an unchecked commit says nothing about that
-commit.
+A commit has evidence if its tree passed a check against its parent or against the merge base. A parent between the
+merge base and HEAD must have evidence itself: a check against an unchecked commit says nothing about that commit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proofstone.check.rules.commit_evidence import CommitEvidence, RecordedCheck, rule_on_commit
@@ -92,8 +91,10 @@ class BranchCommit:
 
     commit: str
     tree: str
-    parents: tuple[str, ...]
-    parent_trees: tuple[str, ...] = ()
+    parent: str
+    """The first parent; empty if there is none."""
+    parent_tree: str = ""
+    """Empty if the parent is not between the base and HEAD."""
 
 
 def choose_base(facts: BaseFacts) -> BaseChoice:
@@ -131,26 +132,21 @@ def _choose_by_session(session: SessionFacts) -> BaseChoice | None:
     return None
 
 
-def find_last_evidence(
-    commits: Sequence[BranchCommit], checks: Sequence[RecordedCheck], older: Collection[str], *, has_floor: bool
-) -> str:
+def find_last_evidence(commits: Sequence[BranchCommit], checks: Sequence[RecordedCheck], floor: str) -> str:
     """Return the newest of these commits that has evidence, or an empty string.
 
-    `commits` are the commits of the branch, HEAD first; `checks` are recorded checks of any tree, newest first. `older`
-    are those bases of the checks that are ancestors of all these commits. `has_floor` says that the commits end at the
-    merge base, so that evidence must reach down to it.
+    `commits` are the commits of the branch, HEAD first; `checks` are recorded checks of any tree, newest first. `floor`
+    is the merge base, at which the commits end and down to which evidence must reach; empty if there is none.
     """
     evidenced: set[str] = set()
     positions = {commit.commit: index for index, commit in enumerate(commits)}
-    for index in reversed(range(len(commits))):
-        commit = commits[index]
-        counting = {*older, *(earlier.commit for earlier in commits[index + 1 :])}
+    for commit in reversed(commits):
         ruling = rule_on_commit(
-            commit.tree, checks, parent_trees=commit.parent_trees, counting=counting, parents=commit.parents
+            commit.tree, checks, parent=commit.parent, parent_tree=commit.parent_tree, counting={floor} - {""}
         )
         base = ruling.check.base_commit if ruling.check is not None else ""
-        is_passed = ruling.evidence is CommitEvidence.PASSED and (not has_floor or base in older or base in evidenced)
-        is_unchanged = ruling.evidence is CommitEvidence.UNCHANGED and bool(evidenced.intersection(commit.parents))
+        is_passed = ruling.evidence is CommitEvidence.PASSED and (not floor or base == floor or base in evidenced)
+        is_unchanged = ruling.evidence is CommitEvidence.UNCHANGED and commit.parent in evidenced
         if is_passed or is_unchanged:
             evidenced.add(commit.commit)
     return min(evidenced, key=positions.__getitem__, default="")

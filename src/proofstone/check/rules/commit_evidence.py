@@ -3,8 +3,8 @@
 | first match                                                                      | standing     | may be made |
 |----------------------------------------------------------------------------------|--------------|-------------|
 | the repository has no commit yet: there is nothing to compare with               | first        | yes         |
-| the tree is that of a parent: nothing new is committed                           | unchanged    | yes         |
-| the newest verdict on the tree against a parent, by settings that count, is not `passed` | refused | no       |
+| the tree is that of the parent: nothing new is committed                         | unchanged    | yes         |
+| the newest verdict on the tree against the parent, by settings that count, is not `passed` | refused | no     |
 | the newest verdict on the tree, by a base and settings that count, is `passed`   | passed       | yes         |
 | that verdict is another                                                          | refused      | no          |
 | that verdict is `passed`, and somebody disputes the tree since, undecided        | disputed     | no          |
@@ -14,20 +14,22 @@
 | a check of the tree began and reached no verdict                                 | unfinished   | no          |
 | otherwise                                                                        | none         | no          |
 
-A base counts if it is a parent of the new commit or an ancestor of a parent. For a commit without parents, in a
-repository that has other commits, every base counts. Git does not tell its hooks that a commit is amended, so the
-replaced commit is taken for the parent. The real parent is an ancestor of it: evidence against either counts. A check
-that found nothing to check compared the tree with itself: it is no evidence, neither for nor against the commit.
+A base counts if it is the parent of the new commit, or the branch's own base: the commit that a check without `--base`
+compares with outside of a session. No other ancestor counts, because the author of the change could choose one at which
+the tests already failed or did not exist. Of a merge, only the first parent counts: whatever is merged was chosen by
+the author too. For a commit without parents, in a repository that has other commits, only the tips of the main
+branches count. Git does not tell its hooks that a commit is amended, so the replaced commit is taken for the parent. A
+check that found nothing to check compared the tree with itself: it is no evidence, neither for nor against the commit.
 
 Settings count if they are the base's. A user who checks with the settings of the work tree (`--use-worktree-config`)
-may have
-loosened them for this very change, so such a verdict says nothing for or against the commit.
+may have loosened them for this
+very change, so such a verdict says nothing for or against the commit.
 
 An acceptance counts if the settings (`hook.accepts`) name the way in which it was given; only what a person answered at
 a terminal counts by default. It is shown with the commit. A verdict that passed with another acceptance says nothing.
 
 The newest verdict decides, and not the best: a later failing check has more information. But only a pass against the
-same parent cancels a failure against that parent. Against an older base the change is larger and has more excuses
+parent cancels a failure against the parent. Against an older base the change is larger and has more excuses
 (tests that failed there do not count against it), so a pass says nothing about what the commit itself breaks.
 """
 
@@ -111,7 +113,7 @@ class CommitRuling:
     check: RecordedCheck | None = None
     """The check that decided, if one did."""
     is_against_parent: bool = False
-    """Whether that check compared with a parent of the commit and not with an older commit."""
+    """Whether that check compared with the parent of the commit and not with the base of its branch."""
     outranked: RecordedCheck | None = None
     """A newer check that passed against another base and does not count for that reason."""
 
@@ -130,28 +132,28 @@ def rule_on_commit(
     tree: str,
     seen: Sequence[RecordedCheck],
     *,
-    parent_trees: Collection[str],
-    counting: Collection[str] | None,
-    parents: Collection[str] = (),
+    parent: str,
+    parent_tree: str,
+    counting: Collection[str],
     first: bool = False,
     is_disputed: bool = False,
     accepts: Collection[AcceptanceMethod] = (AcceptanceMethod.INTERACTIVE,),
 ) -> CommitRuling:
-    """Decide about a commit. `seen` are the recorded checks of any tree, newest first. `counting` are those of their
-    bases that count, or None if all do. `parents` are the parents of the commit. `first` means that the repository has
-    no commit yet. `is_disputed` means that a dispute of the tree is undecided. `accepts` are the ways in which an
-    acceptance may have been given."""
+    """Decide about a commit. `seen` are the recorded checks of any tree, newest first. `parent` is the first parent of
+    the commit, empty if there is none, and `counting` are the bases that count besides it. `first` means that the
+    repository has no commit yet. `is_disputed` means that a dispute of the tree is undecided. `accepts` are the ways in
+    which an acceptance may have been given."""
     if first:
         return CommitRuling(CommitEvidence.FIRST)
-    if tree in parent_trees:
+    if tree == parent_tree:
         return CommitRuling(CommitEvidence.UNCHANGED)
     same_tree = [check for check in seen if check.tree == tree and not check.is_empty]
     checks_with_verdict = [check for check in same_tree if check.has_verdict]
-    counting_checks = [check for check in checks_with_verdict if counting is None or check.base_commit in counting]
+    counting_checks = [check for check in checks_with_verdict if check.base_commit in (parent, *counting)]
     by_base_settings = [check for check in counting_checks if not check.own_settings]
     by_accepted = [check for check in by_base_settings if not check.is_passed or check.is_accepted_by(accepts)]
     if by_accepted:
-        ruling = _rule_by_newest(by_accepted, parents)
+        ruling = _rule_by_newest(by_accepted, parent)
         is_stopped = is_disputed and ruling.evidence is CommitEvidence.PASSED
         return replace(ruling, evidence=CommitEvidence.DISPUTED) if is_stopped else ruling
     if by_base_settings:
@@ -163,14 +165,13 @@ def rule_on_commit(
     return CommitRuling(CommitEvidence.UNFINISHED, same_tree[0]) if same_tree else CommitRuling(CommitEvidence.NONE)
 
 
-def _rule_by_newest(checks: Sequence[RecordedCheck], parents: Collection[str]) -> CommitRuling:
-    """Decide by checks that count, newest first. The newest decides, unless the last one against a parent did not
+def _rule_by_newest(checks: Sequence[RecordedCheck], parent: str) -> CommitRuling:
+    """Decide by checks that count, newest first. The newest decides, unless the last one against the parent did not
     pass."""
     newest = checks[0]
-    last_by_parent = {check.base_commit: check for check in reversed(checks) if check.base_commit in parents}
-    failed = [check for check in checks if check in last_by_parent.values() and not check.is_passed]
-    if failed:
+    last_by_parent = next((check for check in checks if check.base_commit == parent), None)
+    if last_by_parent is not None and not last_by_parent.is_passed:
         outranked = newest if newest.is_passed else None
-        return CommitRuling(CommitEvidence.REFUSED, failed[0], is_against_parent=True, outranked=outranked)
+        return CommitRuling(CommitEvidence.REFUSED, last_by_parent, is_against_parent=True, outranked=outranked)
     standing = CommitEvidence.PASSED if newest.is_passed else CommitEvidence.REFUSED
-    return CommitRuling(standing, newest, is_against_parent=newest.base_commit in parents)
+    return CommitRuling(standing, newest, is_against_parent=newest.base_commit == parent)

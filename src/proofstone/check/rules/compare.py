@@ -19,10 +19,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from difflib import SequenceMatcher, get_close_matches
+from typing import Final
 
 from proofstone.check.models import CheckResult, ReportFormat, TestReport, TestResult, TestStatus
 from proofstone.check.rules.outcome import EvidenceLayer
 from proofstone.common.models import Diagnostic, Finding, FrozenModel, Severity, Verdict
+
+_FIXTURE: Final = re.compile(r"^(?:setUp|tearDown)(?:Class|Module) \((?P<owner>.+)\)$")
 
 
 class ResultComparison(FrozenModel):
@@ -60,6 +63,8 @@ def merge_test_reports(reports: Sequence[TestReport]) -> TestReport | None:
         began=any(report.began and not report.complete for report in reports)
         or all(report.began for report in reports),
         imported_from=tuple(path for report in reports for path in report.imported_from),
+        loaded={name: file for report in reports for name, file in report.loaded.items()},
+        replaced=tuple(function for report in reports for function in report.replaced),
         problems=tuple(problem for report in reports for problem in report.problems),
         forged="; ".join(report.forged for report in reports if report.forged),
     )
@@ -95,9 +100,32 @@ def _classify(before: TestStatus | None, after: TestStatus) -> str | None:
 
 
 def _is_container(test: str, new: Mapping[str, TestResult]) -> bool:
-    """Return whether a file that could not be collected before now yields its tests. Then its error is gone, and no
-    test."""
-    return any(other.startswith((f"{test}::", f"{test} > ", f"{test}/")) for other in new)
+    """Return whether a file, module or class that could not be loaded or set up before now yields its tests. Then its
+    error is gone, and no test."""
+    return any(is_within(other, test) for other in new)
+
+
+def is_within(test: str, container: str) -> bool:
+    """Return whether a test belongs to the file, module or class that reported under this id."""
+    owner = find_fixture_owner(container) or container
+    return test.startswith((f"{owner}::", f"{owner} > ", f"{owner}/", f"{owner}."))
+
+
+def find_fixture_owner(test: str) -> str:
+    """Return the class or module whose set-up or tear-down reported under this id; empty for any other id."""
+    match = _FIXTURE.match(test)
+    return match["owner"] if match else ""
+
+
+def order_as_run(report: TestReport, selection: Iterable[str]) -> list[str]:
+    """Return the selected tests, functions and files in the order in which the report has them. What the report does
+    not have comes last."""
+    positions: dict[str, int] = {}
+    for number, result in enumerate(report.results):
+        function = result.id.partition("[")[0]
+        for name in (result.id, function, result.path or ""):
+            positions.setdefault(name, number)
+    return sorted(dict.fromkeys(selection), key=lambda name: positions.get(name, len(report.results)))
 
 
 def find_new_diagnostics(before: Sequence[Diagnostic], after: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -133,7 +161,7 @@ def apply_renames(result: CheckResult, renames: Mapping[str, str]) -> CheckResul
     report = result.report
     if report is not None:
         report = report.model_copy(
-            update={"results": tuple(_rename_test(test_result, renames) for test_result in report.results)}
+            update={"results": tuple(rename_test(test_result, renames) for test_result in report.results)}
         )
     return result.model_copy(update={"diagnostics": diagnostics, "report": report})
 
@@ -144,7 +172,7 @@ def _rename_diagnostic(diagnostic: Diagnostic, renames: Mapping[str, str]) -> Di
     )
 
 
-def _rename_test(result: TestResult, renames: Mapping[str, str]) -> TestResult:
+def rename_test(result: TestResult, renames: Mapping[str, str]) -> TestResult:
     """Rename the path in an id that begins with the file's path. Other ids do not name a file."""
     if result.path is None or result.path not in renames:
         return result
@@ -207,31 +235,53 @@ def find_edited_expectations(old_tests: TestReport, new_tests: TestReport, known
     return tuple(sorted(failing & passing & known))
 
 
-def explain_unrunnable(old: CheckResult, before: TestReport, edited: Sequence[str]) -> str:
-    """Return why the base's tests say nothing about the change; empty if they were run."""
+def explain_unrunnable(old: CheckResult, before: TestReport, after: TestReport, edited: Sequence[str]) -> str:
+    """Return why the base's tests say nothing about the change; empty if they were run. A file that could not be loaded
+    on the base counts by its text: if its new version can be loaded, so must the old one be."""
     broken_before = {result.id for result in before.results if result.status.is_failure}
     for result in old.report.results if old.report else ():
-        if result.status is TestStatus.ERROR and result.id in edited and result.id not in broken_before:
+        if result.status is not TestStatus.ERROR or not _is_container_of_file(result.id, edited):
+            continue
+        if result.id not in broken_before:
             return result.describe_failure(f"{result.id} can no longer be loaded")
+        if any(other.status is TestStatus.PASSED and is_within(other.id, result.id) for other in after.results):
+            return result.describe_failure(f"{result.id} as it stood on the base still cannot be loaded")
     if old.report is None or not old.report.complete:
         return old.reason or "their run ended early"
     return ""
 
 
-def build_expectation_findings(tests: Sequence[str], old: CheckResult) -> list[Finding]:
-    """Return a finding for each test whose expectation was edited."""
-    old_results = old.report.by_id if old.report else {}
-    message = "passes only because the test was edited; the base's version of the test fails"
-    return [
-        _build_old_tests_finding(
-            old,
-            "edited-expectation",
-            old_results[test].describe_failure(f"{test}: {message}"),
-            f"change the source, not the test; {_DISPUTE_HINT}",
-            path=old_results[test].path,
-        )
-        for test in tests
-    ]
+class ExpectationCause(FrozenModel):
+    """What the change edited so that a test passes."""
+
+    path: str
+    reason: str = ""
+    """Why the file decides what the test expects; empty if it holds the test."""
+    is_added: bool = False
+    was_skipped: bool = False
+    """Whether the test did not run on the base, so that it ran with its marks taken off."""
+
+    def describe(self) -> str:
+        if self.is_added:
+            return f"passes only because {self.path} was added; without it the test fails"
+        if self.reason:
+            return f"passes only because {self.path} was edited ({self.reason}); with the base's version the test fails"
+        unmarked = ", which was marked to be skipped or to fail, runs and" if self.was_skipped else ""
+        return f"passes only because the test was edited; the base's version of the test{unmarked} fails"
+
+
+def build_expectation_finding(test: str, old: CheckResult, cause: ExpectationCause) -> Finding:
+    """Return the finding about a test whose expectation was edited."""
+    failure = old.report.by_id[test].describe_failure(f"{test}: {cause.describe()}") if old.report else test
+    return _build_old_tests_finding(
+        old, "edited-expectation", failure, f"change the source, not the test; {_DISPUTE_HINT}", path=cause.path
+    )
+
+
+def _is_container_of_file(test: str, paths: Iterable[str]) -> bool:
+    """Return whether an id means a whole file: by its path, or by the dotted name that unittest gives it."""
+    module = test.replace(".", "/") + ".py"
+    return any(path in (test, module) or path.endswith(f"/{module}") for path in paths)
 
 
 def build_unrunnable_finding(old: CheckResult, why: str) -> Finding:
@@ -246,11 +296,14 @@ def is_edited_check(old: CheckResult) -> bool:
     return old.verdict is Verdict.FAIL
 
 
-def build_edited_check_finding(old: CheckResult) -> Finding:
+def build_edited_check_finding(old: CheckResult, edited: Sequence[str]) -> Finding:
+    """Return the finding about a check that passes only with these files edited."""
     detail = (
-        f"the check passes only because its tests or its command were edited; the base's version gives: {old.reason}"
+        "the check passes only because its tests or its command were edited "
+        f"({', '.join(edited[:3])}); the base's version gives: {old.reason}"
     )
-    return _build_old_tests_finding(old, "edited-check", detail, f"change the source, not the check; {_DISPUTE_HINT}")
+    fix = f"change the source, not the check; {_DISPUTE_HINT}"
+    return _build_old_tests_finding(old, "edited-check", detail, fix, path=edited[0] if edited else None)
 
 
 def _build_old_tests_finding(old: CheckResult, rule: str, detail: str, fix: str, *, path: str | None = None) -> Finding:

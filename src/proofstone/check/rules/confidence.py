@@ -11,9 +11,10 @@ High needs all of these; whatever is missing is a reason with its remedy, and ma
 | nobody accepted a finding                                 | `_list_accepted`                        |
 | the scope was not amended                                 | `_list_amended`                         |
 | a test fails without the change                           | `_list_uncovered`                       |
+| the tests notice enough mistakes in the changed lines     | `_list_weak_tests`                      |
 
-An outcome other than `passed` has low confidence, and a check without a change has none. A further condition, such as
-the strength of the tests, is a further function in `_CONDITIONS`.
+An outcome other than `passed` has low confidence, and a check without a change has none. A further condition is a
+further function in `_CONDITIONS`.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from proofstone.check.models import CheckKind, CheckLine
+from proofstone.check.models import CheckKind, CheckLine, TestStrength
 from proofstone.check.rules.acceptance import describe_acceptance
+from proofstone.check.rules.call_answers import RULE as CALL_ANSWERS
+from proofstone.check.rules.strength import list_weak_reasons
 from proofstone.common.models import (
     Acceptance,
     Assurance,
@@ -36,9 +39,26 @@ from proofstone.common.models import (
 )
 
 CAPPING_RULES: Final = frozenset(
-    ("flaky", "sandbox-failure", "check-dropped", "submodule-dirty", "understanding-unverified")
+    (
+        "flaky",
+        "sandbox-failure",
+        "check-dropped",
+        "stack-reading",
+        "submodule-dirty",
+        "understanding-unverified",
+        "special-casing",
+        "shared-comparison",
+        CALL_ANSWERS,
+        "opaque-file",
+        "disguised-name",
+        "encoded-code",
+        "loaded-code",
+        "loosened-check",
+    )
 )
 """Rules of findings that leave something unproven although they refuse nothing."""
+SETTLED_BY_HELD_OUT: Final = frozenset(("special-casing", "stack-reading", CALL_ANSWERS))
+"""Suspicions that a held-out check which passed settles: it has inputs that the author of the change did not see."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +82,9 @@ class CheckGrounds:
     documentation_only: bool = False
     source_changed: bool = True
     """Whether the change touches anything but tests and the files that decide how they run."""
+    strength: TestStrength | None = None
+    strength_threshold: int = 0
+    """The share of mistakes in the changed lines, in percent, that the tests must notice."""
 
 
 def rate_check(grounds: CheckGrounds) -> ConfidenceRating:
@@ -122,8 +145,9 @@ def _list_gaps(grounds: CheckGrounds) -> Iterator[ConfidenceReason]:
 
 
 def _list_capping_findings(grounds: CheckGrounds) -> Iterator[ConfidenceReason]:
+    has_held_out = any(line.kind is CheckKind.HELD_OUT and line.verdict is Verdict.PASS for line in grounds.checks)
     for finding in grounds.findings:
-        if finding.rule in CAPPING_RULES:
+        if finding.rule in CAPPING_RULES and not (has_held_out and finding.rule in SETTLED_BY_HELD_OUT):
             yield ConfidenceReason(reason=f"{finding.rule}: {finding.headline}", remedy=finding.fix)
 
 
@@ -161,6 +185,10 @@ def _list_uncovered(grounds: CheckGrounds) -> Iterator[ConfidenceReason]:
         )
 
 
+def _list_weak_tests(grounds: CheckGrounds) -> Iterator[ConfidenceReason]:
+    yield from list_weak_reasons(grounds.strength, grounds.strength_threshold)
+
+
 _CONDITIONS: Final[tuple[Callable[[CheckGrounds], Iterator[ConfidenceReason]], ...]] = (
     _find_weak_sandbox,
     _list_unrun_checks,
@@ -169,6 +197,7 @@ _CONDITIONS: Final[tuple[Callable[[CheckGrounds], Iterator[ConfidenceReason]], .
     _list_accepted,
     _list_amended,
     _list_uncovered,
+    _list_weak_tests,
 )
 
 

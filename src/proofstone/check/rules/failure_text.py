@@ -65,6 +65,40 @@ def find_run_error(output: str) -> tuple[str, ...]:
     return (_clip(last),) if last else ()
 
 
+_FAILED_TESTS: Final = (
+    re.compile(r"^(?:FAIL|ERROR): (?P<test>\S+ \(.+\))$"),  # unittest
+    re.compile(r"^(?:FAILED|ERROR) (?P<test>\S+::.+)$"),  # pytest
+    re.compile(r"^\s*not ok \d+ -? ?(?P<test>(?!.*# (?:TODO|SKIP)\b).+)$"),  # TAP, node
+    re.compile(r"^\s*--- FAIL: (?P<test>\S+)"),  # Go
+    re.compile(r"^test (?P<test>\S+) \.\.\. FAILED$"),  # cargo
+    re.compile(r"^\s*● (?P<test>.+ › .+)$"),  # jest
+    re.compile(r"^\s*(?:✗|✖|×) (?P<test>\S.*)$"),  # vitest, mocha
+)
+
+
+def find_failed_tests(output: str) -> tuple[str, ...]:
+    """Return the tests that the output of a runner names as failed, for runs without a report."""
+    lines = _COLOUR.sub("", output).splitlines()
+    matches = (pattern.match(line) for line in lines for pattern in _FAILED_TESTS)
+    return tuple(dict.fromkeys(_clip(match["test"]) for match in matches if match))
+
+
+_NOT_FOUND: Final = re.compile(
+    r"(?:^|[:\s])['‘]?(?P<program>[^\s:'‘’]+)['’]?: (?:command not found|not found|No such file or directory"
+    r"|Permission denied)$"
+)
+_NOT_STARTED: Final = (126, 127)
+"""The exit codes of a shell for a program that it cannot start, or does not find."""
+
+
+def find_missing_program(exit_code: int | None, output: str) -> str:
+    """Return the program that a shell could not start, if that is how a command ended; else ""."""
+    if exit_code not in _NOT_STARTED:
+        return ""
+    matches = (_NOT_FOUND.search(line.rstrip()) for line in reversed(_COLOUR.sub("", output).splitlines()))
+    return next((match["program"] for match in matches if match), "")
+
+
 def _clip(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= MAX_CAUSE else f"{line[: MAX_CAUSE - 1]}…"

@@ -118,6 +118,7 @@ def _judge_held_out(after: CheckResult) -> CheckJudgement:
     detail = f"{after.name} fails: the change meets only the checks that its author knew"
     fix = "make the code correct for every input, not only for those in the known tests"
     finding = _build_run_finding(after, EvidenceLayer.HELD_OUT, "heldout", detail, fix, Severity.CRITICAL)
+    finding = finding.model_copy(update={"artifact": None})
     return CheckJudgement(verdict=Verdict.FAIL, reason="a held-out check fails", findings=(finding,))
 
 

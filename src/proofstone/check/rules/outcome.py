@@ -166,6 +166,8 @@ TEST_CHANGE_RULES: Final = frozenset(
 
 ACCEPTABLE_RULES: Final = TEST_CHANGE_RULES | frozenset(
     (
+        "module-origin",
+        "replaced-code",
         "weakened-settings",
         "added-secret",
         "blanket-suppression",
@@ -184,6 +186,9 @@ ACCEPTABLE_RULES: Final = TEST_CHANGE_RULES | frozenset(
         "dependency-in-tree",
         "startup-file",
         "hidden-code",
+        "opaque-file",
+        "encoded-code",
+        "loosened-check",
         "environment-startup-file",
         "environment-tampered",
         "work-tree-moved",

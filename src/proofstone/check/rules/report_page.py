@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from proofstone.check.models import CheckLine, CheckReport
+from proofstone.check.models import CheckLine, CheckReport, TestStrength
 from proofstone.check.rules.acceptance import describe_acceptance
 from proofstone.check.rules.disputes import describe_dispute
+from proofstone.check.rules.strength import SECRET_RULES, describe_strength
 from proofstone.common.models import Confidence, Finding, Outcome, Severity, Verdict
 from proofstone.common.text import pluralize
 from proofstone.documents.diff import DiffHunk, DiffLineKind, FileDiff, ShownDiff
@@ -39,7 +40,6 @@ from proofstone.documents.model import (
 _MAX_TESTS: Final = 200
 _MAX_FINDINGS: Final = 100
 _HIDDEN_LINE: Final = "[not shown: this line may hold a secret]"
-_SECRET_RULES: Final = frozenset(("added-secret", "possible-secret"))
 _OUTCOME_TONES: Final = {
     Outcome.PASSED: Tone.GOOD,
     Outcome.FAILED: Tone.BAD,
@@ -72,6 +72,7 @@ def build_check_page(report: CheckReport, evidence: CheckEvidence) -> Document:
             Section("Findings", tuple(_build_findings(report.findings))),
             Section("The change", tuple(_build_diff(report, evidence))),
             Section("Tests, before and after", tuple(_build_tests(report))),
+            Section("Strength of the tests", tuple(_build_strength(report.strength))),
             Section("Checks", _build_checks(report.checks)),
             Section("Notes", bullets(inline(note) for note in report.notes)),
             Section("Where the evidence is", tuple(_build_evidence(report, evidence))),
@@ -147,7 +148,7 @@ def _build_diff(report: CheckReport, evidence: CheckEvidence) -> Iterator[Block]
     if not diff.files:
         yield Paragraph(inline("Nothing changed."))
         return
-    secret = {(finding.path, finding.line) for finding in report.findings if finding.rule in _SECRET_RULES}
+    secret = {(finding.path, finding.line) for finding in report.findings if finding.rule in SECRET_RULES}
     remarks = tuple(_build_remark(finding) for finding in _sort_findings(report.findings) if finding.path)
     yield DiffBlock(tuple(hide_lines(file, secret) for file in diff.files), remarks, diff.left_out)
 
@@ -202,6 +203,15 @@ def _build_tests(report: CheckReport) -> Iterator[Block]:
             yield Bullets(tuple(_list_tests(tests)))
     if not counts and not any(tests for _, tests, _ in groups):
         yield Paragraph(inline("No test results by name."))
+
+
+def _build_strength(strength: TestStrength | None) -> Iterator[Block]:
+    if strength is None:
+        return
+    yield Paragraph(inline(f"Mistakes were made in the changed lines, one at a time: {describe_strength(strength)}."))
+    for survivor in strength.survivors:
+        yield Paragraph(inline("Not noticed: ", code(f"{survivor.path}:{survivor.line}"), f", {survivor.operator}"))
+        yield CodeBlock("\n".join((*_mark("-", survivor.before), *_mark("+", survivor.after))), "diff")
 
 
 def _list_tests(tests: Sequence[str]) -> Iterator[Inline]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from proofstone.check.models import NEVER_RUN, CheckResult, TestReport, TestResult, TestStatus
-from proofstone.check.rules.compare import ResultComparison
+from proofstone.check.rules.compare import ResultComparison, find_fixture_owner
 from proofstone.check.rules.failure_text import BARE_CAUSES
 from proofstone.check.rules.outcome import EvidenceLayer
 from proofstone.common.models import Finding, FrozenModel, Severity
@@ -33,7 +33,6 @@ _MAX_NAMED: Final = 10
 _MAX_FINDINGS: Final = 20
 """Findings of one rule; what is beyond is one more."""
 _SEPARATOR: Final = re.compile(r"::| > |/|\.")
-_FIXTURE: Final = re.compile(r"^(?:setUp|tearDown)(?:Class|Module) \((?P<owner>.+)\)$")
 
 FIXES: Final[Mapping[str, str]] = {
     "unloadable-tests": "fix the error that is named here",
@@ -108,14 +107,13 @@ def separate_blocked(tests: ComparedTests) -> ComparedTests:
 
 def _is_container(result: TestResult) -> bool:
     return result.status is TestStatus.ERROR and (
-        result.path in (None, result.id) or _FIXTURE.match(result.id) is not None
+        result.path in (None, result.id) or find_fixture_owner(result.id) != ""
     )
 
 
 def _find_owner(result: TestResult) -> str:
     """Return the name that the ids of the tests begin with which a failed file, module, class or package holds."""
-    match = _FIXTURE.match(result.id)
-    return match["owner"] if match else result.id
+    return find_fixture_owner(result.id) or result.id
 
 
 def _list_owners(test: str) -> set[str]:

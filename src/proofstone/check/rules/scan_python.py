@@ -162,7 +162,7 @@ _ENVIRONMENT: Final = (
 
 _FRAMES = compile_pattern(
     r"""\b (?: _getframe | _current_frames ) \b | \b inspect \. (?:stack|currentframe|getouterframes) \b
-    | \b traceback \. (?:extract_stack|walk_stack|format_stack) \b"""
+    | \b traceback \. (?:extract_stack|walk_stack|format_stack) \b | \. f_back \b"""
 )
 _STACK: Final = (
     ScanRule("stack-reading", PYTHON, _FRAMES, near=TEST_STRING, within=15, support=True),

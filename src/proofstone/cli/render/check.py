@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from proofstone.check.models import CheckLine, CheckReport
+from proofstone.check.models import CheckLine, CheckReport, TestStrength
 from proofstone.check.rules.acceptance import describe_acceptance, find_acceptable
 from proofstone.check.rules.disputes import describe_dispute
+from proofstone.check.rules.strength import describe_strength, describe_survivor
 from proofstone.cli.render.confidence_text import print_confidence
 from proofstone.common.models import Finding, Outcome, Phase, Severity, Verdict
 from proofstone.common.text import escape_control
@@ -135,6 +136,9 @@ _MAX_LINES = 20
 """The most rows of one kind; the rest is counted, and --json and the ledger have all."""
 
 
+_MAX_SURVIVORS = 5
+
+
 class Reader(Enum):
     """Who reads a report. Only a person at a terminal is told how to accept a finding."""
 
@@ -156,6 +160,8 @@ def print_check_report(
         _print_tests(console, "flaky", report.flaky, "yellow")
         _print_tests(console, "cannot be verified in the sandbox", report.unverifiable_tests, "yellow")
     _print_findings(console, report.findings)
+    if report.strength is not None:
+        _print_strength(console, report.strength, verbose=verbose)
     for note in report.notes:
         console.print(f"note: {escape_control(note)}", style="dim", soft_wrap=True)
     _print_verdict(console, report)
@@ -219,6 +225,22 @@ def _print_findings(console: Console, findings: tuple[Finding, ...]) -> None:
             console.print(f"    evidence: proofstone ledger artifact {finding.artifact[:12]}", style="dim")
     if len(findings) > _MAX_LINES:
         console.print(f"  … and {len(findings) - _MAX_LINES} more", style="dim")
+
+
+def _print_strength(console: Console, strength: TestStrength, *, verbose: bool) -> None:
+    """Print how many mistakes in the changed lines the tests notice, and which they do not."""
+    survivors = strength.survivors
+    if not (survivors or verbose):
+        return
+    console.print(f"\n{escape_control(describe_strength(strength))}", style="bold", soft_wrap=True)
+    shown = survivors if verbose else survivors[:_MAX_SURVIVORS]
+    for survivor in shown:
+        head = f"  not noticed: {describe_survivor(survivor)}"
+        console.print(escape_control(head), style="yellow", soft_wrap=True)
+        for mark, line in (("-", survivor.before), ("+", survivor.after)):
+            console.print(f"      {mark} {escape_control(line)}", soft_wrap=True)
+    if len(survivors) > len(shown):
+        console.print(f"  … and {len(survivors) - len(shown)} more; --verbose and --json list them", style="dim")
 
 
 def _build_explain_command(rule: str) -> str:

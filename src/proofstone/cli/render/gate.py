@@ -186,6 +186,10 @@ def _print_failure(
     for reason in failure.reasons[:most]:
         if reason.detail != failure.error:
             _print_line(console, indent(f"- {reason.check} ({reason.verdict}): {reason.detail}", "    "))
+        for line in reason.failures[:most]:
+            _print_line(console, f"      {line}")
+        if reason.remedy:
+            _print_line(console, f"      what you can do: {reason.remedy}", "dim")
         if reason.artifact:
             _print_line(console, f"      evidence: proofstone ledger artifact {reason.artifact[:_HASH_LENGTH]}", "dim")
     if len(failure.reasons) > most:

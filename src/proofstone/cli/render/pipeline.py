@@ -56,6 +56,19 @@ def format_option(option: ApprovalOption) -> str:
     return f"{shorten_visibly(option.label)}{default}: {shorten_visibly(option.description, _MAX_TEXT)}"
 
 
+def format_approval_facts(request: ApprovalRequest) -> str:
+    """Describe the gate, and what is known about the run at this point."""
+    facts = request.metadata
+    return "; ".join(
+        (
+            f"{make_visible(request.gate_id)}, step {make_visible(request.pipeline_step)}",
+            *((f"risk {make_visible(facts.risk_summary)}",) if facts.risk_summary else ()),
+            pluralize(facts.findings_count, "finding"),
+            *((f"{make_visible(facts.elapsed_time)} so far",) if facts.elapsed_time else ()),
+        )
+    )
+
+
 def format_approve_command(run_id: str, request: ApprovalRequest, option: ApprovalOption) -> str:
     """Return the command that chooses this option."""
     note = ' --note "…"' if option.id in OPTIONS_WITH_NOTE else ""
@@ -133,6 +146,8 @@ def print_pipeline_report(console: Console, report: RunReport, *, verbose: bool 
         _print_checks(console, report)
     issues = sorted(report.known_issues, key=lambda issue: _SEVERITY.index(issue.severity))
     _print_section(console, "known issues", map(format_issue, issues))
+    if report.commit is None:
+        _print_issue_details(console, issues)
     _print_section(console, "criteria that nobody judged", _list_unjudged(report))
     _print_section(
         console,
@@ -167,10 +182,20 @@ def _print_question(console: Console, report: RunReport, request: ApprovalReques
     console.print("\nyou are asked:", style="bold")
     _print_line(console, f"  {shorten_visibly(request.question, _MAX_TEXT)}", "yellow")
     _print_line(console, indent(escape_control(request.context), "  "))
+    _print_line(console, f"  {format_approval_facts(request)}", "dim")
     for option in request.options:
         _print_line(console, f"  {format_approve_command(report.run_id, request, option)}")
         _print_line(console, f"    {format_option(option)}", "dim")
     _print_line(console, f"  and then: proofstone resume {report.run_id}")
+
+
+def _print_issue_details(console: Console, issues: Sequence[KnownIssue]) -> None:
+    """Print what shows each severe finding and what would put it right: they are why nothing is committed."""
+    for issue in issues:
+        if issue.severity in (Severity.BLOCKER, Severity.CRITICAL) and (issue.evidence or issue.recommendation):
+            _print_line(console, f"  {issue.severity}: {shorten_visibly(issue.title, _MAX_TEXT)}", "red")
+            _print_line(console, f"    seen: {shorten_visibly(issue.evidence, _MAX_TEXT)}")
+            _print_line(console, f"    recommended: {shorten_visibly(issue.recommendation, _MAX_TEXT)}")
 
 
 def _list_unjudged(report: RunReport) -> list[str]:
@@ -237,6 +262,8 @@ def _print_end(console: Console, report: RunReport) -> None:
         _print_line(console, f"  once it is merged, revert it with: {report.rollback}")
     else:
         _print_patch(console, report)
+    _print_section(console, "what was accomplished", map(make_visible, report.partial))
+    _print_section(console, "what you could do now", map(make_visible, report.next_moves))
     if report.next_step and report.waiting is None:
         _print_next(console, report)
     if report.bundle:

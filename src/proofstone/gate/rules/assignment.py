@@ -50,13 +50,20 @@ def build_assignment(
         max_attempts=max_attempts,
         base_commit=base_commit,
         deadline_seconds=seconds,
-        # The executor does not learn which checks passed: held-out ones may be among them.
-        previous_failures=tuple(failure.model_copy(update={"passed": ()}) for failure in record.failures),
+        previous_failures=tuple(map(_hide_from_executor, record.failures)),
         learnings=learnings,
         directive=next_step,
         direction=_last_direction(record),
         prompt=build_prompt(plan, task, record, learnings, next_step, max_attempts),
     )
+
+
+def _hide_from_executor(failure: AttemptFailure) -> AttemptFailure:
+    """Return the failure without what is not for the executor: advice for the plan's author, and the checks that
+    passed, among which may be held-out ones.
+    """
+    reasons = tuple(reason.model_copy(update={"remedy": ""}) for reason in failure.reasons)
+    return failure.model_copy(update={"passed": (), "reasons": reasons})
 
 
 def collect_learnings(plan: Plan, record: TaskRecord, others: Iterable[TaskRecord]) -> list[str]:
@@ -136,8 +143,17 @@ def _describe_failure(failure: AttemptFailure) -> list[str]:
     lines = [failure.error]
     for reason in failure.reasons[:_MAX_REASONS]:
         lines.append(f"- {reason.check} ({reason.verdict}): {reason.detail}")
+        if reason.failures:
+            lines += ["  What failed:", *(f"    - {line}" for line in reason.failures)]
+        if reason.output_tail:
+            lines += ["  Its output ends with:", *(f"    {line}" for line in reason.output_tail.splitlines())]
     if len(failure.reasons) > _MAX_REASONS:
         lines.append(f"- and {len(failure.reasons) - _MAX_REASONS} more")
+    for verdict in failure.verdicts:
+        said = f"{verdict.verdict}, confidence {verdict.confidence}, recommends {verdict.recommendation}"
+        lines.append(f"- what {verdict.by or 'the architect'} said: {said}")
+        lines += [f"  - finding: {finding}" for finding in verdict.findings]
+        lines += [f"  - concern: {concern}" for concern in verdict.concerns]
     return lines
 
 

@@ -207,6 +207,9 @@ def _list_recent_failures(view: RunView) -> list[YamlValue]:
     for task in view.tasks:
         when = {step.attempt: (step.seq, step.at) for step in task.steps if step.kind == "failed"}
         failures += [(when.get(failure.attempt, (0, "")), task, failure) for failure in task.record.failures]
+        unanswered = [(step.seq, step.at) for step in task.steps if step.kind == "unanswered"]
+        reviews = task.record.review_failures
+        failures += [(at, task, failure) for at, failure in zip(unanswered[-len(reviews) :], reviews, strict=False)]
     failures.sort(key=lambda entry: entry[0])
     return [_failure_fields(view, task, failure) for _, task, failure in failures[-_MAX_FAILURES:]]
 

@@ -49,6 +49,7 @@ from proofstone.agents.roles.models.gate import (
 )
 from proofstone.check.models import CheckKind, CheckLine, CheckReport
 from proofstone.check.rules.confidence import describe_amended
+from proofstone.check.rules.failure_text import find_missing_program
 from proofstone.common.globs import find_undeclared, matches
 from proofstone.common.models import (
     Confidence,
@@ -87,11 +88,9 @@ def find_unmet_by_checks(evidence: Evidence) -> tuple[FailureReason, ...]:
     needed = MIN_SIGNALS_LARGE if evidence.large else MIN_SIGNALS
     if len(set(evidence.passing)) < needed:
         passed = ", ".join(sorted(set(evidence.passing))) or "none"
-        detail = (
-            f"{len(set(evidence.passing))} of the {needed} required passing checks ({passed}); "
-            "add another command to <verify> on its own line, or add a test suite to the project"
-        )
-        reasons.append(_make_reason("signals", detail))
+        detail = f"{len(set(evidence.passing))} of the {needed} required passing checks ({passed})"
+        remedy = "add another command to <verify> on its own line, or add a test suite to the project"
+        reasons.append(_make_reason("signals", detail).model_copy(update={"remedy": remedy}))
     reasons += evidence.failing
     reasons += [
         _make_reason("regression", f"{test} fails now and did not fail on the base")
@@ -211,7 +210,15 @@ def _make_verify_reason(run: VerifyRun) -> FailureReason:
     else:
         detail = f"`{run.command}` ended with exit code {run.exit_code}"
     verdict = Verdict.UNVERIFIABLE if run.verdict is Verdict.UNVERIFIABLE else Verdict.FAIL
-    return FailureReason(check="verify", layer="gate", verdict=verdict, detail=detail, artifact=run.artifact)
+    return FailureReason(
+        check="verify",
+        layer="gate",
+        verdict=verdict,
+        detail=detail,
+        artifact=run.artifact,
+        failures=run.failures,
+        output_tail=run.output_tail,
+    )
 
 
 def _make_rejection(verdict: ArchitectVerdict) -> FailureReason:
@@ -309,6 +316,14 @@ def find_timed_out_command(report: CheckReport, task: PlanTask) -> str:
     return late[0].command if late else ""
 
 
+def find_missing_tool(verify: Sequence[VerifyRun]) -> str:
+    """Return the program of this machine that a verify command needs and that was not found. What lies in the
+    repository, an executor can still write.
+    """
+    programs = (find_missing_program(run.exit_code, run.output_tail) for run in verify)
+    return next((program for program in programs if program and "/" not in program), "")
+
+
 def classify_failure(report: CheckReport, task: PlanTask) -> FailureType:
     return FailureType.TIMEOUT if find_timed_out_command(report, task) else FailureType.VERIFY_FAILURE
 
@@ -359,6 +374,9 @@ def _list_verify_runs(task: PlanTask, report: CheckReport) -> Iterable[VerifyRun
             verdict=line.verdict,
             flaky=flaky,
             artifact=line.artifact,
+            output_tail=line.output_tail,
+            failures=line.failures,
+            duration_ms=line.duration_ms,
             passes_on_base=_passes_on_base(line, report),
         )
 
@@ -383,7 +401,15 @@ def _list_failing_checks(task: PlanTask, report: CheckReport, verify: Sequence[V
             if line.kind is CheckKind.VERIFY and line.command in criteria:
                 name, layer = "done", "gate"
                 detail = f"the criterion “{criteria[line.command]}” is not met: `{line.command}`: {detail}"
-            yield FailureReason(check=name, layer=layer, verdict=line.verdict, detail=detail, artifact=line.artifact)
+            yield FailureReason(
+                check=name,
+                layer=layer,
+                verdict=line.verdict,
+                detail=detail,
+                artifact=line.artifact,
+                failures=line.failures,
+                output_tail=line.output_tail,
+            )
     for finding in report.findings:
         if finding.severity is not Severity.MINOR:
             has_reason = True
@@ -393,13 +419,23 @@ def _list_failing_checks(task: PlanTask, report: CheckReport, verify: Sequence[V
         yield FailureReason(check="outcome", layer="cascade", detail=report.reason)
 
 
+_FIXES_FOR_EXECUTORS: Final[Mapping[str, str]] = {
+    "flaky": "make it deterministic",
+    "sandbox-failure": "",
+    "protected-file": "undo the change to it",
+}
+"""What an executor can do about findings whose fix is advice for the plan's author or the project's owner."""
+
+
 def _convert_finding(finding: Finding) -> FailureReason:
     where = f"{finding.path}{f':{finding.line}' if finding.line else ''}: " if finding.path else ""
+    fix = _FIXES_FOR_EXECUTORS.get(finding.rule, finding.fix)
     return FailureReason(
         check=finding.rule,
         layer=finding.layer,
         verdict=Verdict.FAIL,
-        detail=f"{where}{finding.detail}. {finding.fix}",
+        detail=f"{where}{finding.detail}. {fix}" if fix else f"{where}{finding.detail}",
+        remedy=finding.fix if fix != finding.fix else "",
         artifact=finding.artifact,
     )
 
@@ -478,24 +514,45 @@ def _describe_finding(finding: Finding) -> str:
     return f"{finding.rule}{where}: {finding.detail}"
 
 
-OVERRIDE_CATEGORIES: Final = ("verify-unavailable", "false-negative", "time-pressure")
+OVERRIDE_CATEGORIES: Final[Mapping[str, str]] = {
+    "verify-unavailable": "what the verification needs and cannot reach, and until when",
+    "false-negative": "which check or test is wrong, and why the work is right",
+    "time-pressure": "what is due when, and who verifies the work later",
+}
+"""The kinds of reasons to skip a task, and what each reason must say."""
 OVERRIDE_CONFIRMATION: Final = "OVERRIDE"
-_MIN_REASON_LENGTH: Final = 10
-_BAD_REASONS: Final = (
-    (re.compile(r"\btests?\b.*\b(take|takes|are|is)\b.*\b(too long|slow)\b", re.IGNORECASE), "that a test is slow"),
-    (re.compile(r"\b(looks?|seems?) (good|fine|ok(ay)?)\b|\blgtm\b", re.IGNORECASE), "that it looks good"),
-)
+_MIN_REASON_LENGTH: Final = 24
 _SECURITY: Final = ("readiness-secrets", "symlink-escape", "nested-repository")
 
 
-def explain_bad_reason(reason: str) -> str:
-    """Explain why this is not a valid reason to skip a task; "" if it is valid."""
-    for pattern, description in _BAD_REASONS:
-        if pattern.search(reason):
-            return f"{description} is not a valid reason: the gate exists to check that"
+def explain_bad_reason(reason: str, category: str | None, record: TaskRecord) -> str:
+    """Explain why this is not a valid reason to set the gate aside; "" if it is valid.
+
+    The reason must say what its category asks for, and must not contradict what the gate has observed.
+    """
+    wanted = OVERRIDE_CATEGORIES.get(category or "", "why the gate cannot be passed, and who answers for it")
     if len(reason.strip()) < _MIN_REASON_LENGTH:
-        return "the reason is too short to be understood later"
+        return f"it is too short to be understood later: say {wanted}"
+    failed = record.failures[-1].reasons if record.failures else ()
+    if (
+        category == "verify-unavailable"
+        and record.evidence
+        and all(run.exit_code == 0 for run in record.evidence.verify)
+    ):
+        return "every verify command ran and passed, so the verification was available"
+    if category == "false-negative" and not failed:
+        return "no check has failed, so none can be wrong"
+    if category == "false-negative" and not _names_failure(reason, failed):
+        names = ", ".join(dict.fromkeys(failure.check for failure in failed))
+        return f"it does not name what is wrong: say {wanted} ({names})"
     return ""
+
+
+def _names_failure(reason: str, failed: Sequence[FailureReason]) -> bool:
+    """Whether a reason names something that failed: a check, a rule, a test, a file, or a word of a command."""
+    said = {word.lower() for word in re.findall(r"\w{5,}", reason)}
+    texts = (f"{failure.check} {failure.detail} {' '.join(failure.failures)}" for failure in failed)
+    return any(said & {word.lower() for word in re.findall(r"\w{5,}", text)} for text in texts)
 
 
 def find_security_blockers(record: TaskRecord) -> tuple[str, ...]:

@@ -13,13 +13,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from proofstone.agents.roles.models.gate import ArchitectVerdict, AttemptFailure, TaskState
+from proofstone.agents.roles.models.gate import ArchitectVerdict, AttemptFailure, FailureType, TaskState
 from proofstone.check.rules.acceptance import format_acceptance_trailers
 from proofstone.check.rules.protected import ProtectedRole, find_roles
 from proofstone.common.models import Acceptance, Confidence, ConfidenceReason, FrozenModel
-from proofstone.gate.models import CriterionResult, RunView, TaskRecord, TaskView, VerifyRun
+from proofstone.gate.models import CriterionResult, RunView, TaskView, VerifyRun
+from proofstone.gate.rules.attempt_results import AttemptResult, ExecutorSummary, summarize_executor
 from proofstone.gate.rules.judgements import CRITERIA_GATE
-from proofstone.gate.rules.state_machine import can_accept_findings, list_acceptable_rules
+from proofstone.gate.rules.state_machine import can_accept_findings, list_acceptable_rules, must_ask_person_to_review
 from proofstone.plans.models import Plan, PlanTask
 
 S = TaskState
@@ -95,6 +96,11 @@ def list_answers(run_id: str, task: TaskView) -> tuple[AnswerCommand, ...]:
             return (
                 AnswerCommand(f"proofstone approve {about} approved", "it is what the plan asks for"),
                 AnswerCommand(f'proofstone approve {about} rejected --reason "…"', "it is not, and why"),
+                *(
+                    (AnswerCommand(f"proofstone resume {run_id} --retry {task.record.id}", "ask the architect again"),)
+                    if must_ask_person_to_review(task.record)
+                    else ()
+                ),
             )
         case QuestionKind.DISPUTE:
             return tuple(
@@ -112,6 +118,16 @@ def list_answers(run_id: str, task: TaskView) -> tuple[AnswerCommand, ...]:
                 AnswerCommand(
                     f'proofstone resume {run_id} --retry {task.record.id} --note "…"',
                     "try it again, and say what to do differently",
+                ),
+                *(
+                    (
+                        AnswerCommand(
+                            f"proofstone resume {run_id} --retry {task.record.id} --timeout 20m",
+                            "try it again with more time",
+                        ),
+                    )
+                    if any(failure.type is FailureType.TIMEOUT for failure in task.record.failures[-1:])
+                    else ()
                 ),
                 AnswerCommand(f"proofstone ledger show {run_id}", "see what happened"),
                 AnswerCommand(
@@ -140,17 +156,6 @@ def format_resume_command(run_id: str) -> str:
     return f"proofstone resume {run_id}"
 
 
-class ExecutorSummary(FrozenModel):
-    """The executor's part of a task result."""
-
-    status: str
-    files_modified: tuple[str, ...]
-    """The changed files that Proofstone observed."""
-    claimed_files: tuple[str, ...] | None
-    evidence: str
-    mismatches: tuple[str, ...]
-
-
 class GateResult(FrozenModel):
     """The complete result of one task at the gate."""
 
@@ -163,6 +168,8 @@ class GateResult(FrozenModel):
     criteria: tuple[CriterionResult, ...]
     accepted: tuple[Acceptance, ...] = ()
     failures: tuple[AttemptFailure, ...]
+    results: tuple[AttemptResult, ...] = ()
+    """The complete result of each attempt."""
     outcome: str
     """`PASSED`, `FAILED`, or the state in which a person left the task."""
     confidence: Confidence | None
@@ -174,7 +181,7 @@ class GateResult(FrozenModel):
     state_updated: bool = True
 
 
-def build_gate_result(task: PlanTask, view: TaskView) -> GateResult:
+def build_gate_result(task: PlanTask, view: TaskView, results: tuple[AttemptResult, ...]) -> GateResult:
     """Build the result of a task."""
     record, evidence = view.record, view.record.evidence
     times = [datetime.fromisoformat(step.at) for step in view.steps]
@@ -182,32 +189,19 @@ def build_gate_result(task: PlanTask, view: TaskView) -> GateResult:
         task=task.name,
         task_id=task.id,
         attempts=record.attempt,
-        executor=_summarize_executor(record),
+        executor=summarize_executor(record.claim, evidence),
         verify=evidence.verify if evidence else (),
         architect=record.verdicts,
         criteria=view.criteria if evidence else (),
         accepted=evidence.accepted if evidence else (),
         failures=record.failures,
+        results=results,
         outcome="PASSED" if record.is_finished and record.state is TaskState.APPROVED else record.state.value,
         confidence=view.confidence,
         reasons=view.reasons,
         duration_ms=max(0, round((times[-1] - times[0]).total_seconds() * 1000)) if times else 0,
         timestamp=view.steps[-1].at if view.steps else "",
         commit_sha=record.commit,
-    )
-
-
-def _summarize_executor(record: TaskRecord) -> ExecutorSummary | None:
-    claim = record.claim
-    if claim is None:
-        return None
-    evidence = record.evidence
-    return ExecutorSummary(
-        status=claim.status.value,
-        files_modified=evidence.changed if evidence else (),
-        claimed_files=claim.files_modified,
-        evidence=claim.evidence,
-        mismatches=evidence.mismatches if evidence else (),
     )
 
 

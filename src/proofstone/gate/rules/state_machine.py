@@ -39,6 +39,8 @@ from proofstone.gate.models import (
     MustHaveResult,
     OverrideAction,
     ReviewEscalated,
+    ReviewFailed,
+    ReviewRepeated,
     RunOutcome,
     TaskAccepted,
     TaskBlocked,
@@ -114,7 +116,7 @@ RETRY_POLICIES: Final[Mapping[FailureType, RetryPolicy]] = {
     FailureType.ARCHITECT_REJECTION: RetryPolicy(1, False, "do what the reviewer asks for"),
     FailureType.TIMEOUT: RetryPolicy(1, True, "finish what was begun; the deadline is the longest there is"),
     FailureType.MALFORMED: RetryPolicy(2, False, "write a result of the documented form, or none and an exit code"),
-    FailureType.BLOCKED: RetryPolicy(0, False, ""),
+    FailureType.BLOCKED: RetryPolicy(0, False, "look again: what blocked the last attempt may be there by now"),
 }
 
 
@@ -124,9 +126,27 @@ def can_retry(record: TaskRecord) -> bool:
         return False
     last = record.failures[-1].type
     same_type_count = sum(failure.type is last for failure in record.failures)
+    if record.failures[-1].missing_program:
+        return False
     return record.attempt < MAX_ATTEMPTS + record.extra_attempts and same_type_count <= (
         RETRY_POLICIES[last].retries + record.extra_attempts
     )
+
+
+def can_unblock(record: TaskRecord) -> bool:
+    """Whether the gate itself tries a blocked task again once the tasks that it waits for are finished."""
+    within_limit = record.attempt < MAX_ATTEMPTS + record.extra_attempts
+    return record.state is TaskState.BLOCKED and bool(record.waits_for) and within_limit
+
+
+def must_ask_person_to_review(record: TaskRecord) -> bool:
+    """Whether the architect was asked as often as it may be and gave no verdict. The limits are those of an attempt."""
+    if record.state is not TaskState.REVIEWING or not record.review_failures:
+        return False
+    last = record.review_failures[-1]
+    same_type_count = sum(failure.type is last.type for failure in record.review_failures)
+    allowed = 0 if last.missing_program else RETRY_POLICIES[last.type].retries
+    return same_type_count > allowed + record.extra_reviews
 
 
 def starts_clean(attempt: int) -> bool:
@@ -151,9 +171,17 @@ _MAX_NAMED: Final = 10
 def explain_escalation(record: TaskRecord) -> str:
     """Explain why a person is asked; "" while the gate can continue by itself."""
     if record.state is TaskState.BLOCKED:
+        if can_unblock(record):
+            return ""
         return record.blocked_by if record.disputes else f"it is blocked: {record.blocked_by}"
+    if must_ask_person_to_review(record):
+        last = record.review_failures[-1]
+        times = _format_times(len(record.review_failures))
+        return f"the architect was asked {times} and gave no verdict ({last.type}: {last.error})"
     if record.state is not TaskState.FAILED or can_retry(record):
         return ""
+    if program := record.failures[-1].missing_program:
+        return f"`{program}` was not found: install it, or name another program, then try again"
     kinds = [failure.type for failure in record.failures]
     if kinds.count(FailureType.TIMEOUT) > RETRY_POLICIES[FailureType.TIMEOUT].retries:
         return f"it ran out of time {_format_times(kinds.count(FailureType.TIMEOUT))}"
@@ -193,6 +221,8 @@ TRANSITIONS: Final[Mapping[tuple[TaskState, str], TaskState]] = {
     (S.REVIEWING, "approved"): S.APPROVED,
     (S.REVIEWING, "failed"): S.FAILED,
     (S.REVIEWING, "asked"): S.REVIEWING,
+    (S.REVIEWING, "unanswered"): S.REVIEWING,
+    (S.REVIEWING, "ask-again"): S.REVIEWING,
     (S.REVIEWING, "moved"): S.VERIFYING,
     (S.REVIEWING, "amended"): S.VERIFYING,
     (S.REVIEWING, "overridden"): S.SKIPPED,
@@ -233,14 +263,18 @@ def _find_refusal(record: TaskRecord, event: TaskEvent) -> str:
             return f"attempt {event.attempt} cannot follow attempt {record.attempt}"
         case TaskBlocked() if record.state is S.PENDING and not record.checkpoint:
             return "it was not tried yet"
-        case TaskConfirmed() if not record.checkpoint and (record.override is None or event.commit is None):
+        case TaskConfirmed() if not record.checkpoint and record.override is None:
             return "only a checkpoint can be confirmed; a task must pass"
+        case TaskConfirmed() if record.override and record.has_work and event.commit is None and not event.is_left_out:
+            return "its work is not committed yet"
         case AttemptChecked() if event.evidence.claim != record.claim:
             return "the evidence is about another attempt"
         case AttemptApproved():
             return _explain_missing_pass(record, event)
         case BranchMoved() | CriteriaAdded() if record.commit is not None or record.checkpoint:
             return "there is nothing left to check"
+        case ReviewRepeated() if not must_ask_person_to_review(record):
+            return "its architect is asked anyway"
         case BranchMoved() if record.moves >= MAX_MOVES:
             return f"other tasks were committed first {record.moves} times"
         case TaskCommitted():
@@ -249,7 +283,7 @@ def _find_refusal(record: TaskRecord, event: TaskEvent) -> str:
             return f"attempt {event.failure.attempt} is not under way"
         case TaskAccepted() if record.claim is None or record.tree is None or not can_accept_findings(record):
             return "no finding about it can be accepted"
-        case TaskRetried() if event.by == GATE_POLICY and record.state is S.FAILED and not can_retry(record):
+        case TaskRetried() if event.by == GATE_POLICY and not (can_retry(record) or can_unblock(record)):
             return "it has no attempts left"
     return ""
 
@@ -273,6 +307,7 @@ def _derive_changes(record: TaskRecord, event: TaskEvent) -> dict[str, object]:
     match event:
         case AttemptStarted():
             fresh = {"claim": None, "evidence": None, "candidate": None, "verdicts": (), "moves": 0, "asked": None}
+            fresh |= {"review_failures": (), "extra_reviews": 0}
             kept = tuple(acceptance for acceptance in record.accepted if acceptance.subject)
             changes = {"attempt": event.attempt, "base_commit": event.base_commit, "tree": event.tree}
             return {**changes, "accepted": kept, "disputes": (), **fresh}
@@ -285,6 +320,12 @@ def _derive_changes(record: TaskRecord, event: TaskEvent) -> dict[str, object]:
             return {"verdicts": event.verdicts}
         case ReviewEscalated():
             return {"asked": event.verdict}
+        case ReviewFailed():
+            return {"review_failures": (*record.review_failures, event.failure)}
+        case ReviewRepeated():
+            seconds = event.seconds or record.deadline_seconds
+            extra = record.extra_reviews + len(record.review_failures)
+            return {"extra_reviews": extra, "deadline_seconds": seconds}
         case BranchMoved():
             return {"evidence": None, "candidate": None, "moves": record.moves + 1}
         case CriteriaAdded():
@@ -294,12 +335,14 @@ def _derive_changes(record: TaskRecord, event: TaskEvent) -> dict[str, object]:
             return {"failures": (*record.failures, event.failure), "evidence": None, "candidate": None, **tree_update}
         case TaskBlocked():
             tree_update = {"tree": event.tree} if event.tree else {}
-            return {"blocked_by": event.error, "disputes": event.disputes, **tree_update}
+            changes = {"blocked_by": event.error, "disputes": event.disputes, "waits_for": event.waits_for}
+            return {**changes, "failures": (*record.failures, *_list_blocked_attempt(record, event)), **tree_update}
         case TaskRetried():
             is_extra = event.by != GATE_POLICY and not can_retry(record)
             return {
                 "extra_attempts": record.extra_attempts + is_extra,
                 "note": event.note or record.note,
+                "deadline_seconds": event.seconds or record.deadline_seconds,
                 "accepted": (*record.accepted, *event.accepted),
                 "disputes": (),
             }
@@ -307,11 +350,19 @@ def _derive_changes(record: TaskRecord, event: TaskEvent) -> dict[str, object]:
             return {"accepted": (*record.accepted, *event.accepted)}
         case TaskOverridden():
             state = S.FORCED if event.override.action is OverrideAction.FORCE else S.SKIPPED
-            return {"override": event.override, "state": state}
+            return {"override": event.override, "state": state, "has_work": event.has_work}
         case TaskConfirmed():
-            return {"note": event.note, "settled_by": event.commit}
+            settled_by = event.commit or ("" if record.override else None)
+            return {"note": event.note, "settled_by": settled_by}
         case TaskCommitted():
             return {"commit": event.commit}
+
+
+def _list_blocked_attempt(record: TaskRecord, event: TaskBlocked) -> tuple[AttemptFailure, ...]:
+    """Return the attempt that ended because something blocked it. A checkpoint and a dispute are none."""
+    if record.state is not S.EXECUTING or event.disputes:
+        return ()
+    return (AttemptFailure(attempt=record.attempt, type=FailureType.BLOCKED, error=event.error),)
 
 
 def draw_state_diagram() -> str:
@@ -409,7 +460,7 @@ def _needs_person(task: PlanTask, records: Mapping[str, TaskRecord]) -> bool:
     record = records[task.id]
     if record.state is TaskState.PENDING:
         return is_ready(task, records)
-    return not record.is_finished
+    return not record.is_finished and not can_unblock(record)
 
 
 def _has_false_claims(record: TaskRecord) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from proofstone.agents.roles.models.payload import RiskMark
-from proofstone.agents.roles.models.pipeline import ReviewFocus, ReviewScope
+from proofstone.agents.roles.models.pipeline import Concern, ReviewFocus, ReviewScope
 from proofstone.auditor.models import AuditFinding
 from proofstone.common.models import (
     Acceptance,
@@ -90,6 +90,8 @@ class PipelineRunConfig(RunConfig):
     lane_reason: str
     mode: RunMode = RunMode.AUTONOMOUS
     proceed_on_pushback: bool = False
+    concerns: tuple[Concern, ...] = ()
+    """What the engine has to say about the request."""
     agents: Mapping[str, tuple[str, ...]]
     """The agents of each role, the fallbacks after the first: `researcher:impact`, `reviewer:security`, `executor`."""
     minutes: float = 0.0
@@ -115,6 +117,9 @@ class KnownIssue(FrozenModel):
     where: tuple[str, ...] = ()
     source: str
     """The source of the finding: `review code/security, round 2`, `check tests`, `plan gate C3`."""
+    evidence: str = ""
+    """What shows it, in the words of whoever found it."""
+    recommendation: str = ""
 
 
 class ReviewerVerdict(FrozenModel):
@@ -229,3 +234,11 @@ class RunReport(FrozenModel):
     bundle: str = ""
     notes: tuple[str, ...] = ()
     next_step: str = ""
+    awaits_fix: int = 0
+    """The number of the fix that resuming the run orders, if a blocker has halted it: the fix is planned, and a new
+    review round begins. 0 if there is none.
+    """
+    partial: tuple[str, ...] = ()
+    """What was accomplished although nothing is committed."""
+    next_moves: tuple[str, ...] = ()
+    """What the person could do now, if the run has ended without a commit."""

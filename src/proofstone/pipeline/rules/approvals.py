@@ -2,6 +2,7 @@
 
 | gate                 | options                  | limit                              |
 |----------------------|--------------------------|------------------------------------|
+| `gate-request`       | proceed, modify, abandon | before any work, in every lane     |
 | `gate-pushback`      | proceed, modify, abandon | modify once                        |
 | `gate-post-research` | proceed, expand, abort   | expand once                        |
 | `gate-post-planning` | approve, revise, abort   | revise once; 🔴 files are named     |
@@ -27,16 +28,16 @@ from proofstone.errors import InputError
 from proofstone.gate.rules.questions import fit_subject, format_paths
 from proofstone.pipeline.models.bundle import BundleCommit
 from proofstone.pipeline.models.run import ApprovalMetadata, ApprovalOption, ApprovalRequest, PipelineRunConfig
+from proofstone.pipeline.rules.review_material import RISK_MARKS, find_highest_risk
 from proofstone.plans.fields import shorten_text
 
+REQUEST_GATE: Final = "gate-request"
 PUSHBACK_GATE: Final = "gate-pushback"
 POST_RESEARCH_GATE: Final = "gate-post-research"
 POST_PLANNING_GATE: Final = "gate-post-planning"
 REVISION_GATE: Final = "gate-revision"
 OPTIONS_WITH_NOTE: Final = frozenset(("expand", "modify", "revise"))
 """Options that need a note: without it the agents would not know what to change."""
-
-_RISK_MARKS: Final = ("🟢", "🟡", "🔴")
 
 _PROCEED_ANYWAY: Final = ApprovalOption(
     id="proceed", label="Proceed as requested", description="The concerns are recorded, and the work continues."
@@ -101,6 +102,12 @@ def build_pushback_request(concerns: Sequence[Concern], *, number: int = 1) -> A
     )
 
 
+def build_request_pushback(concerns: Sequence[Concern]) -> ApprovalRequest:
+    """Ask about the engine's concerns about the request, before anybody works on it."""
+    request = build_pushback_request(concerns)
+    return request.model_copy(update={"gate_id": REQUEST_GATE, "pipeline_step": "0"})
+
+
 def build_research_request(
     research: Sequence[ResearchOutput], unheard: Sequence[ResearchFocus] = (), *, number: int = 1
 ) -> ApprovalRequest:
@@ -122,8 +129,8 @@ def build_planning_request(plan: PlanOutput, *, findings: int = 0, number: int =
     """Ask for the approval of a plan. `findings` is the number of open findings of reviewers and the plan gate."""
     waves = len(plan.waves)
     by_risk = Counter(file.risk for task in plan.tasks for file in task.files)
-    highest = max((task.risk for task in plan.tasks), key=_RISK_MARKS.index)
-    shares = ", ".join(f"{by_risk[mark]} {mark}" for mark in _RISK_MARKS)
+    highest = find_highest_risk(plan)
+    shares = ", ".join(f"{by_risk[mark]} {mark}" for mark in RISK_MARKS)
     red = dict.fromkeys(file.path for task in plan.tasks for file in task.files if file.risk == "🔴")
     red_note = f" These files are 🔴: {', '.join(red)}." if red else ""
     options = (_APPROVE, *([_REVISE] if number == 1 else []), _ABORT_AFTER_PLANNING)

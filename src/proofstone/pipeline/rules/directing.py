@@ -8,7 +8,7 @@ executors. After `break_symmetry` a plan that is almost the previous one is reje
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from proofstone.agents.roles.models.gate import RetryDirection, TaskState
@@ -81,6 +81,16 @@ def describe_failures(gate: GateSummary, final: FinalChecks | None = None) -> tu
         return tuple(lines + [f"this worked before: {regression}" for regression in final.regressions])
     lines = [line for task in gate.tasks if task.state is not TaskState.APPROVED for line in _describe_failure(task)]
     return tuple(lines) or (gate.reason,)
+
+
+def describe_all_failures(gates: Iterable[GateSummary]) -> tuple[str, ...]:
+    """Describe every failed attempt of every task, also of those that passed later."""
+    return tuple(
+        f"{task.name}, attempt {failure.attempt}: {failure.type}: {failure.error}"
+        for gate in gates
+        for task in gate.tasks
+        for failure in task.failures
+    )
 
 
 def _describe_failure(task: TaskReport) -> Iterator[str]:

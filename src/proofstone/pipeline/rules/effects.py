@@ -9,7 +9,9 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from proofstone.agents.roles.models.gate import CheckSummary
+from proofstone.agents.roles.models.payload import RiskMark
 from proofstone.agents.roles.models.pipeline import (
+    Concern,
     DesignOutput,
     PanelFinding,
     PanelOutput,
@@ -49,6 +51,8 @@ class PipelineGoal:
     base_commit: str = ""
     minutes: float = 0.0
     """The time limit of the run; 0 means no limit, and then time adds no pressure."""
+    concerns: tuple[Concern, ...] = ()
+    """What the engine has to say about the request before anybody works on it."""
 
 
 # Effects.
@@ -120,6 +124,14 @@ class AskReview:
     tip: str = ""
     """The commit that holds the change, in a code review."""
     earlier: tuple[PanelFinding, ...] = ()
+    risk: RiskMark | None = None
+    """The highest risk of the files that were planned, in a code review."""
+    results: tuple[str, ...] = ()
+    """The criteria of the accepted tasks, each with what shows it."""
+    reports: tuple[str, ...] = ()
+    """How each accepted task was implemented."""
+    open_findings: tuple[str, ...] = ()
+    """What the design review and the plan gate left open."""
 
 
 @serializable("pipeline.ask_knowledge")
@@ -130,6 +142,10 @@ class AskKnowledge:
     outcome: str
     findings: tuple[str, ...]
     tip: str
+    failures: tuple[str, ...] = ()
+    """What failed on the way, also what was put right since."""
+    number: int = 1
+    """More than 1 if the run had halted before, and went on with a fix."""
 
 
 @serializable("pipeline.ask_for_approval")
@@ -140,6 +156,17 @@ class AskForApproval:
     request: ApprovalRequest
     by_person: bool = False
     """Whether only a person may decide: then even an autonomous run does not take the default."""
+
+
+@serializable("pipeline.await_fix")
+@dataclass(frozen=True)
+class AwaitFix:
+    """Ask whether a person has ordered the fix of what blocks the run. Result: the order, or a pending answer, with
+    which the run halts.
+    """
+
+    number: int
+    """How many fixes must have been ordered, including this one."""
 
 
 @serializable("pipeline.verify_plan")
@@ -230,6 +257,7 @@ PipelineEffect = (
     | AskReview
     | AskKnowledge
     | AskForApproval
+    | AwaitFix
     | VerifyPlan
     | Implement
     | RunAllChecks
@@ -280,6 +308,12 @@ class PendingAnswer:
     question: str
     command: str = ""
     """The command to answer with."""
+
+
+@serializable("pipeline.fix_ordered")
+@dataclass(frozen=True)
+class FixOrdered:
+    """A person has resumed the halted run, so that what blocks it is fixed and reviewed again."""
 
 
 @serializable("pipeline.plan_gate_result")
@@ -334,6 +368,7 @@ PipelineEffectResult = (
     | AgentFailure
     | ApprovalDecision
     | PendingAnswer
+    | FixOrdered
     | PlanGateResult
     | TaskGateResult
     | MergedCheckResult
@@ -367,6 +402,8 @@ class PipelineResult:
     requirements: tuple[str, ...] = ()
     """The requirements that the user has added and that the reviewers were asked about."""
     waiting: ApprovalRequest | PendingAnswer | None = None
+    awaits_fix: int = 0
+    """The number of the fix that resuming the run orders, if a blocker has halted it; else 0."""
 
 
 PipelineWorkflow = Generator[tuple[PipelineEffect, ...], tuple[PipelineEffectResult, ...], PipelineResult]

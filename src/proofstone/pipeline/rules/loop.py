@@ -21,6 +21,7 @@ from proofstone.common.models import Confidence, ConfidenceRating, Lane, Severit
 from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import KnownIssue
 from proofstone.pipeline.rules.building import AMENDMENT_DIRECTIVE, PlanningOrder, build_change
+from proofstone.pipeline.rules.directing import describe_all_failures
 from proofstone.pipeline.rules.effects import (
     AgentFailure,
     AskKnowledge,
@@ -33,6 +34,7 @@ from proofstone.pipeline.rules.effects import (
     PipelineWorkflow,
 )
 from proofstone.pipeline.rules.preparing import (
+    decide_request_concerns,
     run_design_step,
     run_research_step,
     run_review_round,
@@ -53,6 +55,7 @@ from proofstone.pipeline.rules.run_state import (
     PipelineSteps,
     RunEndedError,
     RunState,
+    await_fix,
     demand_result,
     perform_effect,
     record_decision_note,
@@ -75,11 +78,12 @@ def deliver(feature: PipelineGoal) -> PipelineWorkflow:
 def _run_lane(run: RunState) -> PipelineStep:
     """Perform all steps of the lane."""
     yield from record_decision_note("lane", f"{run.lane}: {run.lane_reason}")
+    yield from decide_request_concerns(run)
     if not run.is_short:
         yield from run_research_step(run)
         yield from run_specification_step(run)
         yield from run_design_step(run)
-    yield from _build_and_review(run, PlanningOrder())
+    yield from _build_and_review(run, PlanningOrder("", run.answers) if run.is_short else PlanningOrder())
 
 
 def _build_and_review(run: RunState, order: PlanningOrder) -> PipelineStep:
@@ -94,26 +98,28 @@ def _review_code(run: RunState) -> PipelineStep:
     tasks.
     """
     previous: ReviewRound | None = None
-    for number in range(1, MAX_REVIEW_ROUNDS["code"] + 1):
+    rounds = 0
+    while True:
+        rounds += 1
         review_round, gate = yield from run_review_round(
-            run, "code", previous, last=number == MAX_REVIEW_ROUNDS["code"]
+            run, "code", previous, last=rounds == MAX_REVIEW_ROUNDS["code"]
         )
         run.lane_state.code_issues = gate.known_issues
         if gate.decision is ReviewGateDecision.PASS:
             yield from _close_criticals(run, review_round)
             run.record_judges(tuple(f"reviewer:{word.focus}" for word in review_round.answers if word.is_approval))
             return
-        if gate.decision is not ReviewGateDecision.REVISE:
-            break
+        reason = f"code review: {'; '.join(gate.reasons)}"
+        if gate.decision is ReviewGateDecision.HALT:
+            yield from await_fix(run, reason)
+            rounds = 0  # what a person has ordered is reviewed like a new change
+        elif gate.decision is not ReviewGateDecision.REVISE:
+            run.exhausted_loops.append(reason)
+            raise RunEndedError(RunOutcome.FAILED, reason)
         if review_round.findings:  # without findings, only missing reviewers are dispatched again
             directive = "The code review requires a revision: fix its findings, and change nothing else."
             yield from build_change(run, PlanningOrder(directive, describe_findings(review_round.findings)))
         previous = review_round
-    reason = f"code review: {'; '.join(gate.reasons)}"
-    if gate.decision is ReviewGateDecision.HALT:
-        raise RunEndedError(RunOutcome.HALTED, reason)
-    run.exhausted_loops.append(reason)
-    raise RunEndedError(RunOutcome.FAILED, reason)
 
 
 def _close_criticals(run: RunState, review_round: ReviewRound) -> PipelineStep:
@@ -178,7 +184,8 @@ def _learn(run: RunState, outcome: str) -> PipelineStep:
     """Dispatch the knowledge keeper, except in the short lanes. Its result stops nothing."""
     if not run.is_short:
         findings = (*run.exhausted_loops, *(_issue_line(issue) for issue in run.lane_state.known_issues))
-        yield (AskKnowledge(outcome, findings, run.lane_state.tip),)
+        failures = describe_all_failures(run.gates)
+        yield (AskKnowledge(outcome, findings, run.lane_state.tip, failures, run.fixes + 1),)
 
 
 def _build_result(run: RunState, end: RunEndedError, commit: str | None = None) -> PipelineResult:
@@ -203,6 +210,7 @@ def _build_result(run: RunState, end: RunEndedError, commit: str | None = None) 
         gaps=tuple(dict.fromkeys((*run.lane_state.gaps, *run.lane_state.uncertainties))),
         requirements=run.lane_state.requirements,
         waiting=end.waiting,
+        awaits_fix=end.awaits_fix,
     )
 
 
@@ -222,4 +230,5 @@ def _rate_run(run: RunState) -> ConfidenceRating:
 
 
 def _issue_line(issue: KnownIssue) -> str:
-    return f"{issue.severity}: {issue.title} ({issue.source})"
+    seen = f": {issue.evidence}" if issue.evidence else ""
+    return f"{issue.severity}: {issue.title} ({issue.source}){seen}"

@@ -23,7 +23,11 @@ from proofstone.agents.roles.models.pipeline import (
 from proofstone.common.models import Severity
 from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import RunMode
-from proofstone.pipeline.rules.approvals import build_pushback_request, build_research_request
+from proofstone.pipeline.rules.approvals import (
+    build_pushback_request,
+    build_request_pushback,
+    build_research_request,
+)
 from proofstone.pipeline.rules.effects import (
     AgentFailure,
     AgentReply,
@@ -35,6 +39,11 @@ from proofstone.pipeline.rules.effects import (
     CountReviews,
     PipelineEffectResult,
     ReviewCounts,
+)
+from proofstone.pipeline.rules.review_material import (
+    find_highest_risk,
+    list_criterion_results,
+    list_implementation_reports,
 )
 from proofstone.pipeline.rules.reviews import (
     FULL_PANEL,
@@ -55,6 +64,7 @@ from proofstone.pipeline.rules.run_state import (
     RunEndedError,
     RunState,
     ask_for_approval,
+    await_fix,
     demand_no_revision,
     demand_reply,
     demand_result,
@@ -102,9 +112,23 @@ def _demand_confirmation(run: RunState, review_round: ReviewRound) -> PipelineSt
 def _review_effect(
     run: RunState, scope: ReviewScope, focus: ReviewFocus, number: int, earlier: tuple[PanelFinding, ...]
 ) -> AskReview:
+    now = run.lane_state
     if scope == "design":
-        return AskReview(scope, focus, number, run.criteria, design=run.lane_state.design, earlier=earlier)
-    return AskReview(scope, focus, number, run.code_criteria, tip=run.lane_state.tip, earlier=earlier)
+        return AskReview(scope, focus, number, run.criteria, design=now.design, earlier=earlier)
+    return AskReview(
+        scope,
+        focus,
+        number,
+        run.code_criteria,
+        tip=now.tip,
+        earlier=earlier,
+        risk=find_highest_risk(now.plan) if now.plan else None,
+        results=list_criterion_results(now.accepted),
+        reports=list_implementation_reports(now.accepted),
+        open_findings=tuple(
+            f"{issue.severity}: {issue.title} ({issue.source})" for issue in (*now.design_issues, *now.plan_issues)
+        ),
+    )
 
 
 def _findings_of(before: ReviewRound | None, focus: ReviewFocus) -> tuple[PanelFinding, ...]:
@@ -192,6 +216,26 @@ def _open_questions(feedback: str, unheard: tuple[ResearchFocus, ...]) -> tuple[
     return (*question, *(f"there is no research on {focus} yet" for focus in unheard))
 
 
+# The request, before anybody works on it.
+
+
+def decide_request_concerns(run: RunState) -> PipelineStep:
+    """Put the engine's concerns about the request to the user, once in a run. On its own, the run records them."""
+    concerns = run.feature.concerns
+    if not concerns or run.has_asked_about_request:
+        return
+    run.has_asked_about_request = True
+    for concern in concerns:
+        yield from record_decision_note("concern", f"{concern.severity}: {concern.concern}", concern)
+    if run.feature.mode is RunMode.AUTONOMOUS:
+        return
+    decision = yield from ask_for_approval(build_request_pushback(concerns))
+    if decision.option == "abandon":
+        raise RunEndedError(RunOutcome.HALTED, "abandoned by the user", is_instructive=False)
+    if decision.option == "modify":
+        run.answers = (decision.feedback.strip(), *(f"the concern is: {concern.concern}" for concern in concerns))
+
+
 # Specification.
 
 
@@ -221,7 +265,7 @@ def run_specification_step(run: RunState) -> PipelineStep:
 
 
 def _ask_spec(run: RunState, number: int, answers: tuple[str, ...] = ()) -> PipelineSteps[SpecOutput]:
-    question = AskSpec(number, run.lane_state.research, answers)
+    question = AskSpec(number, run.lane_state.research, (*run.answers, *answers))
     return demand_reply(run, (yield from perform_effect(question)), SpecOutput, "specification")
 
 
@@ -247,12 +291,17 @@ def run_design_step(run: RunState) -> PipelineStep:
     """Make a design, review it, and revise it once if necessary. The remaining findings bind the plan."""
     yield from _make_design(run)
     previous: ReviewRound | None = None
-    for number in range(1, MAX_REVIEW_ROUNDS["design"] + 1):
+    rounds = 0
+    while True:
+        rounds += 1
         review_round, gate = yield from run_review_round(
-            run, "design", previous, last=number == MAX_REVIEW_ROUNDS["design"]
+            run, "design", previous, last=rounds == MAX_REVIEW_ROUNDS["design"]
         )
         run.lane_state.design_reviews, run.lane_state.design_issues = review_round.outputs, gate.known_issues
-        if gate.decision is not ReviewGateDecision.REVISE:
+        if gate.decision is ReviewGateDecision.HALT:
+            yield from await_fix(run, f"design review: {'; '.join(gate.reasons)}")
+            rounds = 0  # what a person has ordered is reviewed like a new design
+        elif gate.decision is not ReviewGateDecision.REVISE:
             break
         if review_round.findings:  # without findings, only missing reviewers are dispatched again
             yield from _make_design(run, review_round.outputs)
@@ -277,8 +326,6 @@ def _make_design(run: RunState, reviews: tuple[PanelOutput, ...] = ()) -> Pipeli
 
 def _demand_continuation(run: RunState, review_round: ReviewRound, gate: ReviewGateResult) -> None:
     reason = f"design review: {'; '.join(gate.reasons)}"
-    if gate.decision is ReviewGateDecision.HALT:
-        raise RunEndedError(RunOutcome.HALTED, reason)
     if gate.decision is ReviewGateDecision.UNHEARD:
         run.exhausted_loops.append(reason)
         raise RunEndedError(RunOutcome.FAILED, reason)

@@ -247,7 +247,14 @@ def _unmet_conditions(review_round: ReviewRound) -> Iterator[str]:
 def _list_known_issues(review_round: ReviewRound) -> Iterator[KnownIssue]:
     for focus, finding in review_round.findings:
         source = f"review {review_round.scope}/{focus}, round {review_round.number}"
-        yield KnownIssue(severity=finding.severity, title=finding.title, where=finding.affected, source=source)
+        yield KnownIssue(
+            severity=finding.severity,
+            title=finding.title,
+            where=finding.affected,
+            source=source,
+            evidence=finding.evidence,
+            recommendation=finding.recommendation,
+        )
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ from proofstone.pipeline.rules.effects import (
     AgentReply,
     ApprovalDecision,
     AskForApproval,
+    AwaitFix,
+    FixOrdered,
     PendingAnswer,
     PipelineEffect,
     PipelineEffectResult,
@@ -57,11 +59,14 @@ class RunEndedError(Exception):
         waiting: ApprovalRequest | PendingAnswer | None = None,
         *,
         is_instructive: bool = True,
+        awaits_fix: int = 0,
     ) -> None:
         super().__init__(reason)
         self.outcome, self.reason, self.waiting = outcome, reason, waiting
         self.is_instructive = is_instructive
         """Whether later runs can learn something from this end."""
+        self.awaits_fix = awaits_fix
+        """The number of the fix that a person orders by resuming the run; 0 if there is none."""
 
 
 class DeeperLaneError(Exception):
@@ -134,6 +139,11 @@ class RunState:
         self.revised: list[str] = []
         """The agents that said that their own answer must be revised, and were asked again."""
         self.exhausted_loops: list[str] = []
+        self.fixes = 0
+        """How many fixes a person has ordered after a blocker."""
+        self.answers: tuple[str, ...] = ()
+        """What the user said about the concerns that the engine had about the request."""
+        self.has_asked_about_request = False
 
     def has_revised(self, agent: str) -> bool:
         """Return whether the agent has revised its answer because it said so itself."""
@@ -277,6 +287,16 @@ def demand_no_revision(run: RunState, agent: str, completion: Completion) -> Pip
     if decision.option == "abort":
         raise RunEndedError(RunOutcome.HALTED, f"aborted by the user: {gap}", is_instructive=False)
     run.add_gaps(f"{gap}; the user went on with it")
+
+
+def await_fix(run: RunState, reason: str) -> PipelineStep:
+    """Halt the run because of a blocker, unless a person has ordered that it is fixed."""
+    sent = yield from perform_effect(AwaitFix(run.fixes + 1))
+    if isinstance(sent, PendingAnswer):
+        raise RunEndedError(RunOutcome.HALTED, reason, awaits_fix=run.fixes + 1)
+    demand_result(sent, FixOrdered)
+    run.fixes += 1
+    yield from record_decision_note("fix", f"ordered by a person: {reason}")
 
 
 def demand_result(sent: PipelineEffectResult, kind: type[_S]) -> _S:

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from proofstone.agents.roles.models.plan_gate import ChallengeDraft, ChallengeRuling
+from proofstone.agents.roles.models.plan_gate import ChallengeDraft, ChallengeRuling, Withdrawal
 from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
     ChallengeConfidence,
@@ -210,13 +210,20 @@ class ChallengeBoard:
             self.evidence[challenge.id] = ", ".join(ruling.evidence)
         self.settled_count += status in _SETTLED
 
-    def withdraw(self, id: str, why: str, by: ChallengeOrigin) -> None:
-        """Withdraw a challenge. Only its author may do that."""
+    def withdraw(self, withdrawal: Withdrawal, by: ChallengeOrigin, exhibits: Mapping[str, Exhibit]) -> None:
+        """Withdraw a challenge. Only its author may do that, with the evidence that a ruling would need."""
+        id, why = withdrawal.challenge, withdrawal.why
         challenge = self.challenges.get(id)
         if challenge is None or challenge.origin is not by or not challenge.status.is_open:
             self.note(PlanEventKind.REFUSED, f"{by} cannot withdraw {id}: it is not an open challenge of its own")
             return
+        ruling = ChallengeRuling(challenge=id, status="WITHDRAWN", resolution=why, evidence=withdrawal.evidence)
+        if missing := self._find_missing_evidence(challenge, ruling, exhibits):
+            self.note(PlanEventKind.REFUSED, f"{by} cannot withdraw {id}: {missing}")
+            return
         self._set_status(id, ChallengeStatus.WITHDRAWN, resolution=why)
+        if withdrawal.evidence:
+            self.evidence[id] = ", ".join(withdrawal.evidence)
         self.settled_count += 1
 
     def record_answer(self, id: str, text: str) -> None:

@@ -9,12 +9,13 @@ A synthesizer may ask for another look or a higher budget under these conditions
 
     | directive | reason | is allowed if |
     |---|---|---|
-    | RE-SWEEP | new-blocking-contradicts-context | this iteration has a new BLOCKING challenge and surfaced context |
+    | RE-SWEEP | new-blocking-contradicts-context | it names a new BLOCKING challenge, and the context against it |
     | RE-SWEEP | response-changes-scope | the person answered in this iteration |
     | RE-PROBE | new-dependency-chain | an unknown was resolved in this iteration |
     | RE-PROBE | cascade-not-explored | a challenge is UNRESOLVED |
 
-None of them is allowed in the last iteration, or if only MINOR challenges are left.
+None of them is allowed in the last iteration; but for an answer that changes the scope, none if only MINOR challenges
+are left.
 
 The quality score is for the reader of the report; it decides nothing.
 """
@@ -40,6 +41,8 @@ from proofstone.agents.roles.models.plan_gate_records import (
     ConvergenceStatus,
     PlanQuality,
     PlanSeverity,
+    SurfacedContext,
+    SurfacedImpact,
     TeamMode,
 )
 from proofstone.plan_gate.models import Complexity, PlanVerdict, QualityScore, ScoreLine
@@ -62,6 +65,8 @@ class OpenChallengeCounts:
     """SIGNIFICANT challenges for which there was no room."""
     is_unchallenged: bool = False
     """Agents were asked to challenge the plan, and none did."""
+    is_sweep_due: bool = False
+    """An answer of the person changed the scope, and what it touches is to be looked at again."""
     is_last: bool = False
     """No iteration follows."""
 
@@ -100,6 +105,11 @@ DECISION_TABLE: Final[tuple[DecisionRow, ...]] = (
     DecisionRow(
         "a BLOCKING or SIGNIFICANT challenge is OPEN, and there is an iteration left",
         lambda it: it.blocking_open + it.significant_open > 0 and not it.is_last,
+        ConvergenceStatus.CONTINUE,
+    ),
+    DecisionRow(
+        "an answer changed the scope, a sweep is directed, and there is an iteration left",
+        lambda it: it.is_sweep_due and not it.is_last,
         ConvergenceStatus.CONTINUE,
     ),
     DecisionRow(
@@ -209,30 +219,30 @@ class DirectiveContext:
 
     is_last: bool
     has_only_minor: bool
-    has_new_blocking: bool
-    has_surfaced: bool
+    contradictions: frozenset[tuple[str, str]]
+    """New BLOCKING challenges, each with a surfaced context that it may contradict."""
     has_answer: bool
     has_resolved_unknown: bool
     has_unresolved: bool
 
 
 DIRECTIVE_CONDITIONS: Final[
-    dict[tuple[DirectiveKind, DirectiveReason], tuple[Callable[[DirectiveContext], bool], str]]
+    dict[tuple[DirectiveKind, DirectiveReason], tuple[Callable[[DirectiveContext, Directive], bool], str]]
 ] = {
     (DirectiveKind.RE_SWEEP, DirectiveReason.NEW_BLOCKING_CONTRADICTS_CONTEXT): (
-        lambda it: it.has_new_blocking and it.has_surfaced,
-        "no BLOCKING challenge came in that could contradict what was surfaced",
+        lambda it, directive: (directive.challenge, directive.contradicts) in it.contradictions,
+        "it names no BLOCKING challenge that came in now, and no surfaced context that this one contradicts",
     ),
     (DirectiveKind.RE_SWEEP, DirectiveReason.RESPONSE_CHANGES_SCOPE): (
-        lambda it: it.has_answer,
+        lambda it, _: it.has_answer,
         "the person has answered nothing in this iteration",
     ),
     (DirectiveKind.RE_PROBE, DirectiveReason.NEW_DEPENDENCY_CHAIN): (
-        lambda it: it.has_resolved_unknown,
+        lambda it, _: it.has_resolved_unknown,
         "no unknown was resolved in this iteration",
     ),
     (DirectiveKind.RE_PROBE, DirectiveReason.CASCADE_NOT_EXPLORED): (
-        lambda it: it.has_unresolved,
+        lambda it, _: it.has_unresolved,
         "no challenge is UNRESOLVED",
     ),
 }
@@ -242,14 +252,29 @@ def explain_refused_directive(directive: Directive, circumstances: DirectiveCont
     """Explain why a sweep or a probe is not repeated; "" if it is."""
     if circumstances.is_last:
         return "this is the last iteration"
-    if circumstances.has_only_minor:
+    if circumstances.has_only_minor and directive.reason is not DirectiveReason.RESPONSE_CHANGES_SCOPE:
         return "only MINOR challenges are left"
     condition = DIRECTIVE_CONDITIONS.get((directive.kind, directive.reason)) if directive.reason else None
     if condition is None:
         reasons = ", ".join(reason for kind, reason in DIRECTIVE_CONDITIONS if kind is directive.kind)
         return f"a {directive.kind} is given for {reasons}"
     holds, refusal = condition
-    return "" if holds(circumstances) else refusal
+    return "" if holds(circumstances, directive) else refusal
+
+
+def find_contradictions(
+    challenges: Iterable[Challenge], surfaced: Sequence[SurfacedContext]
+) -> frozenset[tuple[str, str]]:
+    """Return the BLOCKING challenges, each with a surfaced context that it may contradict: one that it did not come
+    from, and that does not speak against the plan itself.
+    """
+    return frozenset(
+        (challenge.id, context.id)
+        for challenge in challenges
+        if challenge.severity is PlanSeverity.BLOCKING
+        for context in surfaced
+        if context.generates_challenge != challenge.id and context.impact is not SurfacedImpact.CONTRADICTS_PLAN
+    )
 
 
 def describe_directive(directive: Directive) -> str:

@@ -25,6 +25,7 @@ from proofstone.agents.roles.models.plan_gate import (
     ChallengesOutput,
     Directive,
     DirectiveKind,
+    DirectiveReason,
     PlanAuditOutput,
     ProbeOutput,
     ResearchMode,
@@ -60,6 +61,7 @@ from proofstone.plan_gate.rules.decision import (
     decide_plan,
     describe_directive,
     explain_refused_directive,
+    find_contradictions,
 )
 from proofstone.plan_gate.rules.effects import (
     AskChallenges,
@@ -146,6 +148,8 @@ class _Loop:
         self._was_challenged = False
         """Whether any challenger has answered."""
         self._may_add = True
+        self._is_sweep_due = False
+        """Whether an answer of the person changed the scope, so that another sweep was granted."""
         self._reported_events = 0
 
     @property
@@ -198,7 +202,7 @@ class _Loop:
         for id, draft in zip(ids, drafts, strict=True):
             self._research.record_false_claims(origin, id, lookups(draft.evidence))
         for withdrawal in output.withdrawals:
-            self.board.withdraw(withdrawal.challenge, withdrawal.why, origin)
+            self.board.withdraw(withdrawal, origin, self._research.build_exhibits())
 
     # Research
 
@@ -285,11 +289,14 @@ class _Loop:
 
     def _grant_directives(self, directives: Sequence[Directive]) -> None:
         self._granted, self._new_directives = {}, []
+        self._budget = ToolBudget()  # what was granted held for the iteration that ends here
+        self._is_sweep_due = False
         circumstances = self._circumstances()
         for directive in directives:
             if why := self._find_refusal(directive, circumstances):
                 self.board.note(PlanEventKind.REFUSED, f"{describe_directive(directive)}: not granted, {why}")
                 continue
+            self._is_sweep_due |= directive.reason is DirectiveReason.RESPONSE_CHANGES_SCOPE
             self._new_directives.append(describe_directive(directive))
             self._granted.setdefault(directive.kind, []).append(directive.text)
         self._directives += self._new_directives
@@ -324,11 +331,10 @@ class _Loop:
         return DirectiveContext(
             is_last=self._is_last,
             has_only_minor=standing.blocking + standing.significant == 0,
-            has_new_blocking=any(
-                challenge.severity is PlanSeverity.BLOCKING and challenge.origin is not ChallengeOrigin.RULES
-                for challenge in new_challenges
+            contradictions=find_contradictions(
+                (challenge for challenge in new_challenges if challenge.origin is not ChallengeOrigin.RULES),
+                self._research.surfaced,
             ),
-            has_surfaced=bool(self._research.surfaced),
             has_answer=any(answer.iteration == self._iteration - 1 for answer in self._answers),
             has_resolved_unknown=any(
                 unknown.resolution is not UnknownResolution.UNRESOLVABLE for unknown in self._research.new_unknowns
@@ -352,7 +358,10 @@ class _Loop:
     def decide(self, *, alone: bool) -> PlanDecision:
         """Decide by the table. If no agent is asked (`alone`), another iteration would bring nothing new."""
         standing = replace(
-            self._count_open(), is_last=alone or self._is_last, is_unchallenged=not alone and not self._was_challenged
+            self._count_open(),
+            is_last=alone or self._is_last,
+            is_unchallenged=not alone and not self._was_challenged,
+            is_sweep_due=self._is_sweep_due,
         )
         return decide_plan(standing, forced=self.forced)
 

@@ -6,6 +6,7 @@ which items apply to which tier.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum, StrEnum
 from typing import Annotated, Literal
 
@@ -41,8 +42,17 @@ class AnalysisItem(StrEnum):
 class ArtifactCitation(AnswerPart):
     """An existing artifact that the work depends on."""
 
-    artifact: Name = Field(description="The path or id of the artifact.")
+    artifact: Name = Field(description="The path or id of the artifact, or the name of a task.")
     says: Sentence = Field(description="The part of it that matters for your task.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_at_colon(cls, value: object) -> object:
+        """Split a name with a colon, such as `Task 2: Create it`, as the line of an analysis is split."""
+        if not isinstance(value, Mapping) or not isinstance(value.get("artifact"), str):
+            return value
+        head, colon, rest = value["artifact"].strip("` ").partition(": ")
+        return {**value, "artifact": head, "says": f"{rest}: {value.get('says', '')}"} if colon else value
 
 
 class FileImpact(AnswerPart):

@@ -143,7 +143,8 @@ def prepare_update(
         return reader, None
     why = _why_whole(reader, known, latest)
     lines = compute_delta(known, latest) if known and not why else list_whole_context(known, latest)
-    update = ContextUpdate(before=reader.knows, version=latest.number, lines=lines)
+    before = min(reader.knows, latest.number - 1)  # what is sent again leads from the version before it
+    update = ContextUpdate(before=before, version=latest.number, lines=lines)
     changes = {"knows": latest.number, "again": False, "sent_whole": bool(why), "awaited": len(lines)}
     sent = ContextDelivery(agent=reader.agent, update=update, whole=why, reverify=must_know and known is not None)
     return reader.model_copy(update=changes), sent

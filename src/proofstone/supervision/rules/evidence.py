@@ -27,6 +27,7 @@ from proofstone.common.models import Verdict
 from proofstone.common.risk import is_docs_only
 from proofstone.supervision.models.understanding import (
     AnalysisItem,
+    ArtifactCitation,
     FileImpact,
     ImpactAnalysis,
     InterfaceClaim,
@@ -141,7 +142,9 @@ class TaskFileScope:
     declared: tuple[str, ...] = ()
     """Paths and patterns that the task may change."""
     upstream: tuple[str, ...] = ()
-    """Paths and ids that the task depends on: of the specification, of decisions, of other tasks."""
+    """Paths and names that the task depends on: of the specification, of decisions, of other tasks."""
+    upstream_ids: tuple[str, ...] = ()
+    """The ids of the tasks that it depends on."""
 
 
 @dataclass(frozen=True)
@@ -194,13 +197,23 @@ def _check_upstream(analysis: ImpactAnalysis, facts: LookupFacts, task: TaskFile
         yield _Doubt(f"it cites nothing, but its task depends on {', '.join(task.upstream)}")
     for cited in analysis.upstream:
         path = _strip_location(cited.artifact)
-        if cited.artifact in task.upstream or path in task.upstream:
+        if path in task.upstream or _cites_task(cited, (*task.upstream, *task.upstream_ids)):
             continue
         exists = facts.paths.get(path)
         if exists is False:
             yield _Doubt(f"{cited.artifact} does not exist")
         elif exists is None:
             yield _Doubt(f"it is unknown whether {cited.artifact} exists", Verdict.UNVERIFIABLE)
+
+
+def _cites_task(cited: ArtifactCitation, names: Iterable[str]) -> bool:
+    """Return whether a citation begins with one of the names. A name may contain a colon, at which an agent's line is
+    split into the artifact and what it says.
+    """
+    artifact = " ".join(cited.artifact.strip("` ").split()).casefold()
+    said = " ".join(f"{artifact}: {cited.says}".split()).casefold()
+    known = [" ".join(name.split()).casefold() for name in names]
+    return any(name and (artifact == name or said.startswith(f"{name}:")) for name in known)
 
 
 def _check_files(analysis: ImpactAnalysis, facts: LookupFacts, task: TaskFileScope) -> Iterator[_Doubt]:

@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Final
 
 from proofstone.common.models import Finding
+from proofstone.common.text import pluralize
 from proofstone.supervision.models.events import (
     AskQuestion,
     CauseNoticed,
@@ -152,7 +153,7 @@ class MonitorStep:
             self.respawn(f"{silent.time} pings were not answered")
             return
         if silent is None:
-            cause = self.create_cause(ReverifyTrigger.SILENCE, f"the agent was silent for {minutes:.0f} minutes")
+            cause = self.create_cause(ReverifyTrigger.SILENCE, f"the agent was silent for {_describe_minutes(minutes)}")
             silent = DueQuestion(level=ReverifyLevel.PING, causes=(cause,))
         else:
             silent = silent.model_copy(update={"time": silent.time + 1})
@@ -242,3 +243,8 @@ class MonitorStep:
     def respawn(self, why: str, finding: Finding | None = None) -> None:
         self.decisions.append(RespawnAgent(causes=self.monitor.open_causes, why=why, finding=finding))
         self.update_monitor(over=why, waiting=(), again=None, open=None, silent=None)
+
+
+def _describe_minutes(minutes: float) -> str:
+    whole = round(minutes)
+    return pluralize(whole, "minute") if whole else pluralize(max(1, round(60 * minutes)), "second")

@@ -263,6 +263,11 @@ _ANSWER_INSTRUCTIONS: Final = {
 
 
 CONTINUE_TEXT: Final = "Continue your work where you left off."
+SELF_LOCATE_TEXT: Final = (
+    "Whenever you have finished a part of your work, say where you are in a line of its own, which needs no answer:\n\n"
+    f"{MESSAGE_FORMS['SELF-LOCATE']}"
+)
+"""What an agent is told when it begins to work. Nothing rests on the lines: they are compared with what is observed."""
 
 
 def write_refused_requirement(version: str, why: str) -> str:

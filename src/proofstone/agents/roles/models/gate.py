@@ -142,6 +142,8 @@ class NoVerdict(FrozenModel):
     """The reason. The answer was malformed, unless one of the flags below is set."""
     timed_out: bool = False
     cancelled: bool = False
+    missing_program: str = ""
+    """The program that was not found, so that asking again would give the same."""
 
 
 class FailureReason(FrozenModel):
@@ -153,6 +155,12 @@ class FailureReason(FrozenModel):
     verdict: Verdict = Verdict.FAIL
     detail: str
     artifact: str | None = None
+    remedy: str = ""
+    """What the plan's author or the project's owner can do about it. Executors are not told."""
+    failures: tuple[str, ...] = ()
+    """What could be read of the output of a failing verify command: failing tests, diagnostics, an error."""
+    output_tail: str = ""
+    """The end of what a failing verify command printed."""
 
 
 class RetryDirection(FrozenModel):
@@ -186,6 +194,10 @@ class AttemptFailure(FrozenModel):
     """Checks that passed nevertheless; empty if the checks did not run."""
     direction: RetryDirection | None = None
     """None for a failure that was recorded before there was a controller."""
+    missing_program: str = ""
+    """The program that was not found. Another attempt would not find it either, so a person is asked at once."""
+    verdicts: tuple[ArchitectVerdict, ...] = ()
+    """What the architects besides the rules said about the attempt."""
 
 
 class Assignment(FrozenModel):
@@ -224,6 +236,8 @@ class CheckSummary(FrozenModel):
     name: str
     verdict: Verdict
     reason: str = ""
+    output: str = ""
+    """The end of what it printed, for a verify command."""
 
 
 class ReviewRequest(FrozenModel):
@@ -251,6 +265,8 @@ class ReviewRequest(FrozenModel):
     checks: tuple[CheckSummary, ...]
     findings: tuple[str, ...] = ()
     """Findings of the deterministic rules."""
+    previous_failures: tuple[AttemptFailure, ...] = ()
+    """Why earlier attempts did not pass, with what their commands printed."""
     criteria: tuple[str, ...] = ()
     """Done criteria that no check can show, so that the architect must judge them."""
     deadline_seconds: float | None = None

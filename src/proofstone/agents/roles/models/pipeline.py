@@ -146,6 +146,14 @@ class PanelRequest(FrozenModel):
     subject: str = Field(description="The design, or the change as a diff. `[...]` marks omissions.")
     checks: tuple[CheckSummary, ...] = Field(default=(), description="The results of the engine's own checks.")
     earlier: tuple[PanelFinding, ...] = Field(default=(), description="Your findings from the round before.")
+    risk: RiskMark | None = Field(default=None, description="The highest risk of the files that were planned.")
+    results: tuple[str, ...] = Field(
+        default=(), description="The criteria of the tasks, each with its result and what shows it."
+    )
+    reports: tuple[str, ...] = Field(default=(), description="How each task was implemented, by the engine's record.")
+    open_findings: tuple[str, ...] = Field(
+        default=(), description="What the reviews of the design and the plan left open. Look whether it still holds."
+    )
 
 
 class PanelOutput(RoleOutput):
@@ -342,6 +350,7 @@ class KnowledgeRequest(FrozenModel):
     outcome: str = Field(description="How the run ended.")
     events: tuple[str, ...] = Field(default=(), description="What happened, from the ledger, in order.")
     findings: tuple[str, ...] = Field(default=(), description="What checks and reviewers found.")
+    failures: tuple[str, ...] = Field(default=(), description="Attempts that failed, also of what passed later.")
     change: str = Field(default="", description="What the run changed. `[...]` marks omissions.")
 
 

@@ -69,6 +69,11 @@ class ChallengeDraft(AnswerPart):
 class Withdrawal(AnswerPart):
     challenge: ChallengeRef
     why: LongText
+    evidence: tuple[str, ...] = Field(
+        default=(),
+        max_length=20,
+        description="Ids of the evidence against it: `U2`. Required unless the challenge is MINOR.",
+    )
 
 
 class ChallengesOutput(RoleOutput):
@@ -171,6 +176,14 @@ class Directive(AnswerPart):
         default=None, description="For RE-SWEEP and RE-PROBE: the condition that holds."
     )
     text: ShortText = Field(description="What exactly to look at.")
+    challenge: ChallengeRef | None = Field(
+        default=None, description="For `new-blocking-contradicts-context`: the new BLOCKING challenge."
+    )
+    contradicts: str | None = Field(
+        default=None,
+        pattern=r"^S[1-9][0-9]*$",
+        description="For `new-blocking-contradicts-context`: the surfaced context that the challenge contradicts.",
+    )
     mode: ResearchMode | None = Field(default=None, description="For RAISE-BUDGET: the mode.")
     tool: str = Field(default="", max_length=40, description="For RAISE-BUDGET: the tool, as named in the budgets.")
     by: int = Field(default=0, ge=0, le=8, description="For RAISE-BUDGET: how many more calls.")

@@ -32,6 +32,42 @@ CODE_PAGES: Final = (
         action="Compare the values.",
     ),
     RulePage(
+        rule="answers-differ-outside-tests",
+        title="A function answers otherwise outside of the tests",
+        what=(
+            "A call that a test makes was made again in a process without tests, with the same arguments, and has "
+            "another answer there: without the runner, or in another folder, order or environment."
+        ),
+        why=(
+            "Code that asks whether it is tested (the runner's modules and variables, its callers, the captured "
+            "output, how often it was called) passes the tests and does something else in use."
+        ),
+        example='`return 3500 if "pytest" in sys.modules else 3400`',
+        action=(
+            "Let the answer depend on the arguments, or on state that a test sets up itself. A held-out check shows "
+            "that the function is right outside of its tests."
+        ),
+    ),
+    RulePage(
+        rule="special-casing",
+        title="Code answers the inputs of a test",
+        what=(
+            "An added branch or table compares with the inputs of a test and gives the answer that this test expects. "
+            "Or added code gives such an answer for another reason than its input: because of an earlier call, because "
+            "of a hash, in a row of answers, or where it swallows an error. Or a function counts its calls and asks "
+            "whether it is, for instance, the second."
+        ),
+        why=(
+            "Code that knows the examples of the tests passes them and may be wrong for every other input. Nothing "
+            "is refused, because honest code has special cases too; the confidence is at most medium."
+        ),
+        example="`if (units, cost) == (10, 100): return 900`, where a test has `assert price(10, 100) == 900`.",
+        action=(
+            "Compute the answer. If the special case is right, a held-out check that passes shows that other inputs "
+            "are answered too."
+        ),
+    ),
+    RulePage(
         rule="runner-environment",
         title="Code detects whether it is under test",
         what="An added line asks whether a test runner is active: by its variables, its modules or its arguments.",
@@ -73,6 +109,72 @@ CODE_PAGES: Final = (
         why="A reviewer does not see what runs.",
         example="`exec(base64.b64decode('…'))`",
         action="Write it out as plain code.",
+    ),
+    RulePage(
+        rule="opaque-file",
+        title="A file is added that nobody can read",
+        what=(
+            "The change adds a compiled program or module, a pickle, an archive with code in it, or other bytes of "
+            "an unknown kind."
+        ),
+        why=(
+            "A reviewer cannot say what such a file does when it is loaded. What may be code needs a person's word. "
+            "Among tests and samples, and for bytes of an unknown kind, only the confidence is at most medium. "
+            "Pictures, fonts, sounds and documents raise nothing."
+        ),
+        example="`shop/_rounding.so`, or a pickle that is called `prices.dat`",
+        action="Keep it out of the repository and build it, or add what it is made from. A person can accept it.",
+    ),
+    RulePage(
+        rule="encoded-code",
+        title="Decoded text is run as code",
+        what="An added line decodes text or bytes, and an added line of the same file runs or loads code.",
+        why=(
+            "The code that runs cannot be read in the change. Where the change holds a long encoded text as well, a "
+            "person has to accept it; else the confidence is at most medium."
+        ),
+        example="`marshal.loads(zlib.decompress(base64.b64decode(DATA)))`",
+        action="Write the code out.",
+    ),
+    RulePage(
+        rule="loaded-code",
+        title="A file is loaded that can run code",
+        what=(
+            "An added line of the product runs a file as code, or loads a format that can run code: a pickle, marshal, "
+            "unsafe YAML, a native library."
+        ),
+        why=(
+            "What runs is not in the lines that a reviewer reads. Nothing is refused, because honest code does this "
+            "too; the confidence is at most medium."
+        ),
+        example="`exec(open('rules.txt').read())`, `pickle.load(file)`",
+        action="Import the code as a module, or use a format that holds data only.",
+    ),
+    RulePage(
+        rule="disguised-name",
+        title="A name or line is not what it looks like",
+        what=(
+            "An added line of code has a name with letters that look like others, a name that the language reads as "
+            "another, or characters without width or that change the reading order. The finding shows code points."
+        ),
+        why="A reviewer takes it for something else. The confidence is at most medium.",
+        example="`<U+0441>alc` with a Cyrillic letter, beside `calc`",
+        action="Write it with the letters that it seems to have.",
+    ),
+    RulePage(
+        rule="loosened-check",
+        title="CI, a hook or a script demands less than before",
+        what=(
+            "A test runner, linter or type checker that CI, a git hook or a script ran does not run any more, or "
+            "its failure has no effect; a threshold is lower; a hook or denied permission of a coding agent is gone."
+        ),
+        why=(
+            "Every later change would be held to less. All changed files are compared together, with those that the "
+            "change leaves alone: what has moved is not lost. If another program of its kind runs instead, or one "
+            "examines less, the confidence is at most medium."
+        ),
+        example='`pytest || true`, `continue-on-error: true`, `stages: [manual]`, `"test": "echo ok"`',
+        action="Restore it. If the project no longer wants it, a person accepts that.",
     ),
     RulePage(
         rule="dynamic-code",

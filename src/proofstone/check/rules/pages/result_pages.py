@@ -120,9 +120,18 @@ TEST_PAGES: Final = (
     RulePage(
         rule="edited-expectation",
         title="A test passes only because it was edited",
-        what="The test as it was on the base fails on the changed source; the edited test passes.",
+        what=(
+            "With the base's oracle the test fails on the changed source; as the change left it, it passes. The oracle "
+            "is the test and whatever else decides what it expects: data that tests read, helpers that only tests "
+            "import (also inside the package), conftest and configuration, examples in docstrings. A test that was "
+            "skipped or expected to fail on the base counts by its text, without its marks. The finding names the file "
+            "and why it counts, and shows the lines that differ."
+        ),
         why="If the author of a change may edit what the change is measured by, every change passes.",
-        example="The sum is wrong, and `assertEqual(total(…), 460)` became `assertEqual(total(…), 340)`.",
+        example=(
+            "The sum is wrong, and `assertEqual(total(…), 460)` became `assertEqual(total(…), 340)`; or `460` became "
+            "`340` in the file that the test reads."
+        ),
         action=("Change the source, not the test. If the old expectation was wrong, dispute it: a person decides."),
     ),
     RulePage(
@@ -147,17 +156,34 @@ TEST_PAGES: Final = (
         rule="edited-check",
         title="A check passes only because it was edited",
         what=(
-            "A check without test ids (a script, a make target) passes, and its version of the base fails on the "
-            "changed source."
+            "A check without test ids (a script, a make target, a verify command) passes, and fails with the base's "
+            "version of its scripts, of what these call, and of the data that they compare with."
         ),
         why="If the author of a change may edit what the change is measured by, every change passes.",
         example="`make test` now runs `true`.",
         action="Change the source, not the check. If the old check was wrong, dispute it.",
     ),
     RulePage(
+        rule="shared-comparison",
+        title="A comparison that tests and product share was edited",
+        what=(
+            "A module that holds means of testing (a tolerance, an assertion, an equality) is imported by tests and by "
+            "the product, and the change edits how it compares."
+        ),
+        why=(
+            "Such a module cannot be put back for the old tests without undoing part of the change. So nothing shows "
+            "that the tests still notice what they noticed. It refuses nothing, but the confidence stays at medium."
+        ),
+        example="`TOLERANCE = 0.001` became `TOLERANCE = 0.5` in `shop/compare.py`, which `shop/cart.py` imports too.",
+        action="Keep what tests compare with apart from the product.",
+    ),
+    RulePage(
         rule="old-tests-unrunnable",
         title="The base's tests cannot run on the changed source",
-        what="The change edits tests, and the tests as they were on the base cannot be loaded with the changed source.",
+        what=(
+            "The change edits tests, and the tests as they were on the base cannot be loaded with the changed source. "
+            "That holds also for a file that could not be loaded on the base, because it was written before the code."
+        ),
         why="Then it is unknown whether the old tests would have objected.",
         example="The change renames `total` to `sum_up`, and edits all tests that import it.",
         action=(
@@ -195,6 +221,11 @@ TEST_PAGES: Final = (
         what="A check that the author of the change does not know fails.",
         why="The change meets what its author knew it would be tested with, and nothing else.",
         example="The function returns the right answer for the inputs of the visible tests only.",
-        action="Make the code correct for every input, not only for those in the tests.",
+        action=(
+            "Make the code correct for every input, not only for those in the tests. Reports and the ledger say only "
+            'that it fails. A person finds what it has printed with `proofstone ledger query "SELECT run_id, artifact '
+            "FROM checks WHERE check_name LIKE 'held-out%'\"` and `proofstone ledger artifact`, which refuses it to "
+            "coding agents."
+        ),
     ),
 )

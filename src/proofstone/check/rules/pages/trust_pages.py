@@ -52,6 +52,31 @@ TRUST_PAGES: Final = (
         action="Open the files that the code needs by name.",
     ),
     RulePage(
+        rule="module-origin",
+        title="The tests load a module from another place than on the base",
+        what=(
+            "Before any test runs, a module of the project comes from another file than on the base although its file "
+            "is still there, from a file of the tests, or from no file at all."
+        ),
+        why="Then the tests test something else than what is shipped, and say nothing about it.",
+        example="`tests/cart.py` shadows `cart.py`; or a conftest puts a copy of the package into `sys.path`.",
+        action="Remove what takes the module's place. If the project was to be laid out anew, a person accepts it.",
+    ),
+    RulePage(
+        rule="replaced-code",
+        title="Code of the tests takes the place of the product's",
+        what=(
+            "Before any test runs, a function or a method of the project has the code of a file of the tests, and has "
+            "its own on the base."
+        ),
+        why="Then every test tests the replacement, and not what is shipped.",
+        example="`tests/__init__.py` holds `shop.cart.total = lambda prices: 5`.",
+        action=(
+            "Remove the replacement. What one test must replace, it replaces for itself and puts back, with "
+            "`monkeypatch` or `mock.patch`."
+        ),
+    ),
+    RulePage(
         rule="environment-tampered",
         title="An installed package differs from what was installed",
         what=(

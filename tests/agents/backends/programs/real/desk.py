@@ -15,7 +15,7 @@ from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.testing.model_server.answers import Answer, ReceivedRequest, Reply, WireProtocol
 from proofstone.testing.model_server.server import ModelServer
 from tests.agents.models import MODULE, TEST
-from tests.gate.site import FILES, Gated, Site, plan, task
+from tests.gate.site import FILES, GateResult, Site, plan, task
 
 PLAN = plan(task("One"))
 WIRES: Mapping[str, WireProtocol] = {
@@ -84,7 +84,7 @@ class Desk:
     env: Mapping[str, str]
     home: Path
 
-    def gate(self, spec: str, *args: str) -> Gated:
+    def gate(self, spec: str, *args: str) -> GateResult:
         return self.site.gate(spec, *args, env=self.env)
 
     def activities(self, kind: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from proofstone.testing.model_server.server import ModelServer
 from tests.agents.backends.programs.real.desk import Player, person
 from tests.pipeline.served import FIX, UNASKED, Question, asker
 from tests.pipeline.served import Player as Team
-from tests.pipeline.stage import REQUEST, Came, Stage, module
+from tests.pipeline.stage import REQUEST, PipelineResult, Stage, module
 from tests.pipeline.stage import test_of as its_test
 
 pytestmark = [pytest.mark.registry, pytest.mark.agents]
@@ -30,9 +30,9 @@ class Run:
     team: Team
     env: Mapping[str, str]
 
-    def run(self, *args: str) -> Came:
+    def run(self, *args: str) -> PipelineResult:
         done = self.stage.proofstone("run", REQUEST, *args, "--json", "--quiet", env=self.env)
-        return Came(done.returncode, done.stdout, done.stderr)
+        return PipelineResult(done.returncode, done.stdout, done.stderr)
 
     def answer(self, asked: ReceivedRequest) -> Answer:
         """The executor works with the program's own tools; everybody else answers in words."""

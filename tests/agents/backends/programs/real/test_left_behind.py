@@ -79,7 +79,7 @@ def test_when_proofstone_is_stopped_the_program_ends_and_the_run_goes_on(
 
 def test_at_its_deadline_it_is_ended(place: Path, program: Callable[[str], Path]) -> None:
     mark, model = str(odd_number()), Silent()
-    settings = "[gate]\nagent_seconds = 3\nexecutor_seconds_max = 3\nretry_delay_seconds = 0\n"
+    settings = "[gate]\nagent_seconds = 3\nagent_seconds_max = 3\nretry_delay_seconds = 0\n"
     with desk(
         place / "desk", "goose", program("goose"), HONEST, answer=model.answer, settings=settings, mark=mark
     ) as at:

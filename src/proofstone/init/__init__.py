@@ -1,0 +1,1 @@
+"""Set a repository up for Proofstone: what `proofstone init` proposes, writes and takes back."""
