@@ -25,6 +25,12 @@ def line(setting: SettingDoc, value: str) -> str:
     return f'{setting.section}."{setting.key}" = {value}\n'
 
 
+def partners(setting: SettingDoc) -> list[SettingDoc]:
+    """Return the other one of a deadline and its maximum, which limit each other."""
+    names = {f"{setting.name}_max", setting.name.removesuffix("_max")} - {setting.name}
+    return [one for one in EVERY_SETTING if one.name in names]
+
+
 EVERY_SETTING: list[SettingDoc] = [setting for section in list_sections() for setting in section.settings]
 
 
@@ -55,7 +61,8 @@ def test_every_setting_says_what_it_is_for_and_what_it_takes(setting: SettingDoc
 def test_the_range_in_words_is_the_range_that_holds(setting: SettingDoc) -> None:
     low, high = (int(number) for number in re.findall(r"\d+", setting.accepts))
     for value in (low, high):
-        loaded = load_settings_text(line(setting, str(value)), "proofstone.toml").model_dump()
+        text = "".join(line(one, str(value)) for one in (setting, *partners(setting)))
+        loaded = load_settings_text(text, "proofstone.toml").model_dump()
         assert loaded[setting.section][setting.key] == value
     for value in (low - 1, high + 1):
         with pytest.raises(ValidationError):
