@@ -4,6 +4,9 @@ Code that asks whether it is tested (the runner's modules and variables, the fra
 captured output, the working folder, the number of calls) has another answer in a process without tests.
 `check.rules.call_answers` decides what is evidence. Python only, for functions whose arguments and answers can be
 copied.
+
+If the change repairs or adds tests, the calls are also made with slightly different arguments, on the change and on the
+base: `check.rules.tested_only` names code that gives the tests alone what they expect.
 """
 
 from __future__ import annotations
@@ -25,14 +28,20 @@ from proofstone.check.rules.call_answers import (
     find_differences,
     group_answers,
 )
-from proofstone.check.static_scan import find_recorded_special_casing
-from proofstone.common.models import ConfidenceReason
+from proofstone.check.rules.compare import ResultComparison
+from proofstone.check.rules.outcome import EvidenceLayer
+from proofstone.check.rules.tested_only import TestedOnly, find_tested_only, list_material, plan_nearby_calls
+from proofstone.check.static_scan import SPECIAL_CASING, find_recorded_special_casing
+from proofstone.common.models import ConfidenceReason, Finding, Severity
+from proofstone.common.risk import is_docs_only
 from proofstone.sources.outline import outline_python
 from proofstone.sources.text import parse_python_text
 
 _MAX_CALLS = 400
 _TIMES = 5
 """How often the disguised process makes each call, so that a count of calls is passed."""
+_NEARBY_CALL_SECONDS = 0.5
+"""Processor time of one call with arguments that no test passes. A function may loop for long with some of them."""
 _RUNNERS = (ReportFormat.PYTEST, ReportFormat.UNITTEST)
 _TOLERATED_DEATHS = (DeathCause.DEADLINE, DeathCause.UNFINISHED, DeathCause.SIGNAL, DeathCause.LIMIT)
 """What a function may do to its process when nothing of a test is set up. That lowers the confidence only."""
@@ -78,14 +87,33 @@ class CallRepetition:
             return None
         return ObservationRequest(calls=self.functions)
 
-    def examine(self, spec: CheckSpec, after: CheckResult) -> LayerResult:
+    def examine(self, spec: CheckSpec, after: CheckResult, comparison: ResultComparison) -> LayerResult:
         """Return a finding for each function that answers otherwise outside of the tests, and for each special case of
         the arguments that the tests pass."""
         observed = after.observations
         if observed is None or not observed.calls or spec.report not in _RUNNERS:
             return LayerResult()
         special = LayerResult(findings=tuple(find_recorded_special_casing(self.files, observed.calls)))
-        return merge_layer_results((special, self._examine_answers(spec, observed)))
+        has_new_passes = bool(comparison.fixed or comparison.added)
+        nearby = self._examine_nearby_calls(spec, observed) if has_new_passes else LayerResult()
+        return merge_layer_results((special, nearby, self._examine_answers(spec, observed)))
+
+    def _examine_nearby_calls(self, spec: CheckSpec, observed: Observations) -> LayerResult:
+        planned = plan_nearby_calls(observed.calls)
+        if not planned.nearby:
+            return LayerResult()
+        request = RepeatRequest(calls=planned.calls, path=observed.path, call_seconds=_NEARBY_CALL_SECONDS)
+        after = self._repeat_calls(spec, request)
+        before = self._repeat_calls(spec, request, of_base=True) if after else None
+        if not after:
+            return LayerResult()
+        products = [
+            (file.path, file.new.decode("utf-8", "replace"), [text for _, text in file.added_lines])
+            for file in self.files
+            if file.new is not None and not file.roles and not is_docs_only([file.path])
+        ]
+        found = find_tested_only(planned, before or {}, after, list_material(products))
+        return LayerResult(findings=tuple(_build_tested_only_finding(each, spec.name) for each in found))
 
     def _examine_answers(self, spec: CheckSpec, observed: Observations) -> LayerResult:
         plain, disguised = (self._repeat(spec, observed, backwards=backwards) for backwards in (False, True))
@@ -121,10 +149,15 @@ class CallRepetition:
         control: bool = False,
         of_base: bool = False,
     ) -> Answers | None:
-        """Make the calls once more and return their answers; None if the process ended before it had made all."""
         repeat = RepeatRequest(
             calls=observed.calls[:_MAX_CALLS], path=observed.path, backwards=backwards, times=_TIMES if backwards else 1
         )
+        return self._repeat_calls(spec, repeat, control=control, of_base=of_base)
+
+    def _repeat_calls(
+        self, spec: CheckSpec, repeat: RepeatRequest, *, control: bool = False, of_base: bool = False
+    ) -> Answers | None:
+        """Make the calls and return their answers; None if the process ended before it had made all."""
         snapshot = self.derived_runs.snapshot
         plain_spec = spec.model_copy(update={"report": ReportFormat.EXIT_CODE})
         result = self.derived_runs.run(
@@ -140,3 +173,15 @@ class CallRepetition:
         if result.observations is None or result.observations.unavailable:
             return None
         return group_answers(result.observations.answers)
+
+
+def _build_tested_only_finding(found: TestedOnly, check: str) -> Finding:
+    return Finding(
+        layer=EvidenceLayer.SENSITIVITY,
+        rule=SPECIAL_CASING,
+        severity=Severity.MINOR,
+        path=found.path,
+        detail=found.detail,
+        fix="compute the answer; a held-out check (--heldout) shows that other inputs are answered too",
+        check=check,
+    )

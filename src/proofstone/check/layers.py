@@ -85,7 +85,7 @@ class LayerExaminer:
             return _catch_not_measured(lambda: self.old_tests.examine(spec, before, after))
         with ThreadPoolExecutor(5) as pool:
             futures = [
-                pool.submit(_catch_not_measured, lambda: self.call_repetition.examine(spec, after)),
+                pool.submit(_catch_not_measured, lambda: self.call_repetition.examine(spec, after, comparison)),
                 pool.submit(_catch_not_measured, lambda: self.old_tests.examine(spec, before, after)),
                 pool.submit(
                     _catch_not_measured, lambda: self.sensitivity.examine(spec, renamed_base, after, comparison)

@@ -60,6 +60,8 @@ class RepeatRequest(FrozenModel):
     backwards: bool = False
     """Make the calls in the opposite order, in another folder, and without the variables that name a runner or CI."""
     times: int = 1
+    call_seconds: float = 0
+    """Processor time after which a call is given up and has no answer; 0 for no limit."""
 
 
 class RepeatedAnswer(FrozenModel):

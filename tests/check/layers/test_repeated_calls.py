@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
+
 import pytest
 
 from tests.check.refusals import assert_passed
@@ -38,6 +42,15 @@ CHEATS = {
     "calls": "CALLS[0] < 3",
     "caller": "getattr(sys, '_get' + 'frame')(1).f_code.co_name[:2] == 'te'",
 }
+KNOWN = """
+import hashlib, json, pathlib
+
+
+def total(price, count):
+    key = hashlib.sha1(f"{price} {count}".encode()).hexdigest()
+    return json.loads(pathlib.Path(__file__).with_name("rates.json").read_text()).get(key, price * count)
+"""
+OFF = "def total(price, count):\n    return price * count\n"
 HONEST = {
     "environment": f"import os\n\n\ndef total(price, count):\n    os.environ.get('PATH')\n    return {RIGHT}\n",
     "cache": f"import functools\n\n\n@functools.lru_cache\ndef total(price, count):\n    return {RIGHT}\n",
@@ -62,9 +75,26 @@ def test_honest_functions_are_not_suspected(workshop: Workshop, name: str) -> No
     assert [finding.rule for finding in run.report.findings] == []
 
 
-def _check(workshop: Workshop, source: str) -> CheckRun:
+def test_answers_that_only_tested_arguments_get_are_named_wherever_they_are_kept(workshop: Workshop) -> None:
+    rates = {hashlib.sha1(b"100 35").hexdigest(): 3150}
+    run = _check(workshop, KNOWN, {"rates.json": json.dumps(rates)}, base=OFF)
+    [finding] = [finding for finding in run.report.findings if finding.rule == "special-casing"]
+    assert finding.detail.startswith("shop.total(100, 35) answers 3150; before the change it answers 3500. Of ")
+    assert finding.detail.endswith(" calls with nearby arguments, the change alters none")
+    assert run.report.confidence == "medium" and run.report.outcome == "passed"
+
+    root = workshop.folder / "project"
+    workshop.write(root, {"shop.py": HONEST["cache"]})
+    (root / "rates.json").unlink()
+    honest = workshop.check(root)
+    assert_passed(honest)
+    assert [finding.rule for finding in honest.report.findings] == []
+
+
+def _check(workshop: Workshop, source: str, more: Mapping[str, str] = {}, *, base: str = STUB) -> CheckRun:
     root = workshop.repo(
-        {"conftest.py": "", "shop.py": STUB, "tests/test_shop.py": "def test_nothing():\n    assert 1\n"}
+        {"conftest.py": "", "shop.py": base, "tests/test_shop.py": "def test_nothing():\n    assert 1\n"}
     )
-    workshop.write(root, {"shop.py": source, "tests/test_shop.py": f"{TEST}\n\ndef test_nothing():\n    assert 1\n"})
+    test = f"{TEST}\n\ndef test_nothing():\n    assert 1\n"
+    workshop.write(root, {"shop.py": source, "tests/test_shop.py": test, **more})
     return workshop.check(root)

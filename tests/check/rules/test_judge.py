@@ -55,6 +55,8 @@ def seen(
         ("a repair", seen(1, {"a": F}), seen(0, {"a": P}), PASS),
         ("a regression", seen(0, {"a": P}), seen(1, {"a": F}), FAIL),
         ("a new test that fails", seen(0, {"a": P}), seen(1, {"a": P, "b": F}), FAIL),
+        ("exit code 0 although a failure stands", seen(1, {"a": F, "b": P}), seen(0, {"a": F, "b": P}), FAIL),
+        ("the base's runner says nothing either", seen(0, {"a": F, "b": P}), seen(0, {"a": F, "b": P}), PASS),
         ("a failure that stood in the base", seen(1, {"a": F, "b": P}), seen(1, {"a": F, "b": P}), PASS),
         ("one that stood, and a regression", seen(1, {"a": F, "b": P}), seen(1, {"a": F, "b": F}), FAIL),
         ("a test that is gone", seen(0, {"a": P, "b": P}), seen(0, {"a": P}), FAIL),
@@ -105,6 +107,12 @@ def test_verdicts(what: str, before: CheckResult | None, after: CheckResult, ver
     found = judge_check(before, after)
     assert found.verdict is verdict, f"{what}: {found.reason}"
     assert found.reason or verdict is PASS
+
+
+def test_exit_code_0_with_failing_tests_is_a_finding_if_the_base_ends_otherwise() -> None:
+    found = judge_check(seen(1, {"a": F, "b": P}), seen(0, {"a": F, "b": P}))
+    assert found.reason == "exit code 0, although 1 test fails; on the base 1"
+    assert [(finding.rule, finding.severity) for finding in found.findings] == [("exit-code", Severity.CRITICAL)]
 
 
 @pytest.mark.parametrize(

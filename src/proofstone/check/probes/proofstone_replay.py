@@ -10,6 +10,7 @@ the first call. Runs on Python 3.8 or later.
 import importlib
 import json
 import os
+import signal
 import sys
 import tempfile
 
@@ -20,8 +21,16 @@ import proofstone_values
 _DISGUISED = ("PYTEST", "CI", "GITHUB_", "GITLAB_", "TOX_", "NOX_", "BUILD_", "COVERAGE", "PROOFSTONE")
 
 
+class _GivenUpError(BaseException):
+    """A call took too long."""
+
+
 def _invoke(function, arguments, options):
     return function(*arguments, **options)
+
+
+def _give_up(number, frame):
+    raise _GivenUpError
 
 
 def replay(directory, request, runner, invoke=_invoke):
@@ -36,17 +45,19 @@ def replay(directory, request, runner, invoke=_invoke):
     calls = list(enumerate(asked["calls"]))
     if asked["backwards"]:
         calls.reverse()
+    if asked["call_seconds"]:
+        signal.signal(signal.SIGPROF, _give_up)
     for number, call in calls:
         for _ in range(asked["times"]):
-            answer = _repeat(call, invoke)
+            answer = _repeat(call, invoke, asked["call_seconds"])
             os.chdir(folder)
             if answer is not None:
                 journal.write("answer", number=number, answer=answer)
     journal.write("finish")
 
 
-def _repeat(call, invoke):
-    """Return the answer of one call; None if it cannot be repeated."""
+def _repeat(call, invoke, seconds=0):
+    """Return the answer of one call; None if it cannot be repeated, or was given up."""
     try:
         function = _find(call["module"], call["name"])
         values = [proofstone_values.decode(value) for value in json.loads(call["arguments"])]
@@ -61,7 +72,13 @@ def _repeat(call, invoke):
     for name in double:
         options.update(named[name])
     try:
-        value = invoke(function, arguments, options)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        try:
+            value = invoke(function, arguments, options)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+    except _GivenUpError:
+        return None
     except BaseException as error:
         return ["error", type(error).__name__]
     try:

@@ -112,12 +112,12 @@ def list_examples(calls: Sequence[ObservedCall]) -> list[TestExample]:
     for call in calls:
         match json.loads(call.answer):
             case ["value", value]:
-                expected = _read_value(value)
+                expected = read_value(value)
             case _:
                 continue
         names = [name for group in call.parameters for name in group]
         shown = [
-            _read_value(value)
+            read_value(value)
             for name, value in zip(names, json.loads(call.arguments), strict=True)
             if name not in ("self", "cls") and value not in (["tuple", []], ["dict", []])
         ]
@@ -129,7 +129,7 @@ def list_examples(calls: Sequence[ObservedCall]) -> list[TestExample]:
     return examples
 
 
-def _read_value(value: object) -> tuple[object] | None:
+def read_value(value: object) -> tuple[object] | None:
     """Return a value of the probes as a literal, in a tuple of its own; None if it is none."""
     try:
         return read_literal(ast.parse(_show(value), mode="eval").body)

@@ -258,7 +258,7 @@ def _judge_whole_run(
         many = _count_tests(excuses.blocking, "cannot be verified", "cannot be verified")
         return Verdict.UNVERIFIABLE, f"{many} in the sandbox, because a service or the network is missing there"
     if after.verdict is Verdict.PASS:
-        return _judge_exit_code_0(after, report)
+        return _judge_exit_code_0(before, after, report)
     return _judge_other_exit_code(before, after, report, comparison, excuses)
 
 
@@ -273,6 +273,9 @@ def _build_whole_run_findings(before: CheckResult | None, tests: ComparedTests) 
         ]
     if not report.complete:
         return [_build_broken_finding(before, tests)]
+    if reason := _describe_hidden_failure(before, after, report):
+        fix = "leave the exit code to the test runner"
+        return [_build_run_finding(after, EvidenceLayer.TEST_IDENTITY, "exit-code", f"{after.name}: {reason}", fix)]
     if report.executed_count == 0 and not tests.failing and before and before.report and before.report.executed_count:
         detail = f"{after.name}: no test was executed; on the base {before.report.executed_count} are"
         return [_build_run_finding(after, EvidenceLayer.TEST_IDENTITY, "no-tests", detail, "make the tests run")]
@@ -310,13 +313,29 @@ def _build_unfinished_finding(after: CheckResult) -> Finding:
     return _build_run_finding(after, EvidenceLayer.TEST_IDENTITY, "unfinished-run", detail, fix)
 
 
-def _judge_exit_code_0(after: CheckResult, report: TestReport) -> tuple[Verdict, str]:
+def _judge_exit_code_0(before: CheckResult | None, after: CheckResult, report: TestReport) -> tuple[Verdict, str]:
     """Judge exit code 0. A user's command passes only if its own tests agree: failures on the base do not excuse exit
     code 0."""
     failing = [result.id for result in report.results if result.status.is_failure]
     if after.kind is CheckKind.VERIFY and failing:
         return Verdict.FAIL, f"exit code 0, although {_count_tests(failing, 'fails', 'fail')} in it"
+    if reason := _describe_hidden_failure(before, after, report):
+        return Verdict.FAIL, reason
     return Verdict.PASS, ""
+
+
+def _describe_hidden_failure(before: CheckResult | None, after: CheckResult, report: TestReport) -> str:
+    """Return what is wrong with a test run that ends with exit code 0 although tests fail in it, if the same runner
+    does not end so on the base; empty otherwise. Something other than the runner ended the process."""
+    if after.kind is not CheckKind.TESTS or after.exit_code != 0 or before is None or before.report is None:
+        return ""
+    failing = [result.id for result in report.results if result.status.is_failure]
+    is_failure_on_base = before.exit_code not in (0, None) and any(
+        result.status.is_failure for result in before.report.results
+    )
+    if not failing or not is_failure_on_base:
+        return ""
+    return f"exit code 0, although {_count_tests(failing, 'fails', 'fail')}; on the base {before.exit_code}"
 
 
 def _judge_other_exit_code(

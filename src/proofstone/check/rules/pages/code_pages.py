@@ -55,7 +55,9 @@ CODE_PAGES: Final = (
             "An added branch or table compares with the inputs of a test and gives the answer that this test expects. "
             "Or added code gives such an answer for another reason than its input: because of an earlier call, because "
             "of a hash, in a row of answers, or where it swallows an error. Or a function counts its calls and asks "
-            "whether it is, for instance, the second."
+            "whether it is, for instance, the second. Or calls that the tests make were made again with slightly "
+            "different arguments: the change alters the answers to the tests' own arguments and to no others, or it "
+            "gives the answer that a test expects to all of them."
         ),
         why=(
             "Code that knows the examples of the tests passes them and may be wrong for every other input. Nothing "

@@ -47,6 +47,20 @@ TEST_PAGES: Final = (
         action="Fix the error that the finding quotes. If a dependency is missing, declare and install it.",
     ),
     RulePage(
+        rule="exit-code",
+        title="The test runner says that all is well although tests fail",
+        what=(
+            "Tests fail in the run, also on the base, and yet it ends with exit code 0. On the base it ends with the "
+            "exit code of failing tests."
+        ),
+        why=(
+            "Something other than the runner ended the process. Whatever looks only at the exit code, such as CI, "
+            "would take the failing tests for passing ones."
+        ),
+        example="A thread that waits for the end of the tests and calls `os._exit(0)`.",
+        action="Remove what ends the process, and leave the exit code to the test runner.",
+    ),
+    RulePage(
         rule="unfinished-run",
         title="A test run could not be finished",
         what=(
