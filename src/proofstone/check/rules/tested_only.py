@@ -87,7 +87,7 @@ def plan_nearby_calls(calls: Sequence[ObservedCall]) -> NearbyCalls:
 
 
 @dataclass(frozen=True)
-class _Point:
+class _TestedCall:
     """A recorded call, with the answers of the calls near it that are known on the change."""
 
     call: ObservedCall
@@ -115,7 +115,7 @@ class _Point:
 def find_tested_only(planned: NearbyCalls, before: Answers, after: Answers, material: str) -> list[TestedOnly]:
     """Return the functions that answer the tests only. `material` is what the change adds besides tests: lines of code
     and data."""
-    by_function: dict[tuple[str, str], list[_Point]] = defaultdict(list)
+    by_function: dict[tuple[str, str], list[_TestedCall]] = defaultdict(list)
     for number, call in enumerate(planned.points):
         if after.get(number) != frozenset((call.answer,)):
             continue  # it answers otherwise outside of the tests, which another rule names
@@ -124,7 +124,7 @@ def find_tested_only(planned: NearbyCalls, before: Answers, after: Answers, mate
             for other in planned.numbers_near(number)
             if (changed := _single(after.get(other))) is not None
         }
-        by_function[call.path, call.name].append(_Point(call, _single(before.get(number)), nearby))
+        by_function[call.path, call.name].append(_TestedCall(call, _single(before.get(number)), nearby))
     found = []
     for points in by_function.values():
         detail = _examine(points, planned, material)
@@ -137,7 +137,7 @@ def _single(answers: frozenset[str] | None) -> str | None:
     return next(iter(answers)) if answers is not None and len(answers) == 1 else None
 
 
-def _examine(points: Sequence[_Point], planned: NearbyCalls, material: str) -> str:
+def _examine(points: Sequence[_TestedCall], planned: NearbyCalls, material: str) -> str:
     """Return what is suspicious about one function; empty if nothing is."""
     is_new = all(point.before is None for point in points)
     altered = [point for point in points if point.is_altered]
@@ -154,7 +154,7 @@ def _examine(points: Sequence[_Point], planned: NearbyCalls, material: str) -> s
     return ""
 
 
-def _examine_new(points: Sequence[_Point]) -> str:
+def _examine_new(points: Sequence[_TestedCall]) -> str:
     telling = [point for point in points if _is_telling_answer(point.call) and _has_numbers_only(point.call)]
     others = {after for point in points for _, after in point.nearby.values()}
     enough = all(len(point.nearby) >= _MIN_NEARBY for point in points)
@@ -168,7 +168,7 @@ def _examine_new(points: Sequence[_Point]) -> str:
     )
 
 
-def _describe_constant(point: _Point, planned: NearbyCalls) -> str:
+def _describe_constant(point: _TestedCall, planned: NearbyCalls) -> str:
     example = describe_call(planned.calls[next(iter(point.nearby))])
     return (
         f"{describe_call(point.call)} {describe_answer(point.call.answer)}, as a test expects, and so do all "
@@ -176,7 +176,7 @@ def _describe_constant(point: _Point, planned: NearbyCalls) -> str:
     )
 
 
-def _describe_isolated(point: _Point, altered: Sequence[_Point]) -> str:
+def _describe_isolated(point: _TestedCall, altered: Sequence[_TestedCall]) -> str:
     total = sum(len(each.nearby) for each in altered)
     others = f" So it is for {pluralize(len(altered) - 1, 'other call')} of the tests." if len(altered) > 1 else ""
     return (
