@@ -6,7 +6,8 @@ captured output, the working folder, the number of calls) has another answer in 
 copied.
 
 If the change repairs or adds tests, the calls are also made with slightly different arguments, on the change and on the
-base: `check.rules.tested_only` names code that gives the tests alone what they expect.
+base: `check.rules.tested_only` names code that gives the tests alone what they expect. If an answer is an object that
+compares itself, these tests run once more with plain copies in place of such answers.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from proofstone.check.rules.call_answers import (
 )
 from proofstone.check.rules.compare import ResultComparison
 from proofstone.check.rules.outcome import EvidenceLayer
+from proofstone.check.rules.self_comparing import find_self_comparing
 from proofstone.check.rules.tested_only import TestedOnly, find_tested_only, list_material, plan_nearby_calls
 from proofstone.check.static_scan import SPECIAL_CASING, find_recorded_special_casing
 from proofstone.common.models import ConfidenceReason, Finding, Severity
@@ -91,12 +93,33 @@ class CallRepetition:
         """Return a finding for each function that answers otherwise outside of the tests, and for each special case of
         the arguments that the tests pass."""
         observed = after.observations
-        if observed is None or not observed.calls or spec.report not in _RUNNERS:
+        if observed is None or spec.report not in _RUNNERS:
             return LayerResult()
+        new_passes = sorted({*comparison.fixed, *comparison.added})
+        comparing = self._examine_comparisons(spec, after, observed, new_passes)
+        if not observed.calls:
+            return comparing
         special = LayerResult(findings=tuple(find_recorded_special_casing(self.files, observed.calls)))
-        has_new_passes = bool(comparison.fixed or comparison.added)
-        nearby = self._examine_nearby_calls(spec, observed) if has_new_passes else LayerResult()
-        return merge_layer_results((special, nearby, self._examine_answers(spec, observed)))
+        nearby = self._examine_nearby_calls(spec, observed) if new_passes else LayerResult()
+        return merge_layer_results((comparing, special, nearby, self._examine_answers(spec, observed)))
+
+    def _examine_comparisons(
+        self, spec: CheckSpec, after: CheckResult, observed: Observations, tests: Sequence[str]
+    ) -> LayerResult:
+        """Run these tests with plain copies of the answers that compare themselves, if there are any."""
+        if not observed.comparing or not tests or after.report is None:
+            return LayerResult()
+        result = self.derived_runs.run(
+            spec,
+            self.derived_runs.snapshot.tree,
+            "plain-answers",
+            argv=self.derived_runs.select_tests(spec, after.report, tests),
+            deadline=CheckDeadline(self.seconds, "limits.sabotage_seconds"),
+            tolerated=_TOLERATED_DEATHS,
+            observe=ObservationRequest(calls=self.functions, plain=True),
+        )
+        findings = find_self_comparing(tests, after.report, result.report, observed.comparing, check=spec.name)
+        return LayerResult(findings=tuple(findings))
 
     def _examine_nearby_calls(self, spec: CheckSpec, observed: Observations) -> LayerResult:
         planned = plan_nearby_calls(observed.calls)

@@ -9,6 +9,7 @@ A run is observed if it is given an `ObservationRequest`:
 - `files`: the files of the project that were opened and the modules that were loaded, each with the project's files on
   the stack at that moment. `FileUse.stack` is empty if only the runner did it.
 - `calls`: the calls of the named functions, each with its arguments and its answer as JSON, if both can be copied.
+- `plain`: besides the calls, which of their answers compare themselves; whoever calls gets plain copies of those.
 - `repeat`: no tests at all, but recorded calls that are made again; `proofstone_replay.py` is run for it.
 - `coverage`: which tests execute the lines of interest. A line belongs to its whole statement, the signature of a
   function to the call of the function. What runs at import, or in a fixture of a wider scope, belongs to no single
@@ -80,6 +81,8 @@ class ObservationRequest(FrozenModel):
     """Lines of interest by file, relative to the repository."""
     calls: Mapping[str, tuple[str, ...]] = {}
     """Functions of interest by file, with their classes: `Cart.total`."""
+    plain: bool = False
+    """Whether answers of the named functions that compare themselves are replaced by plain copies."""
     repeat: RepeatRequest | None = None
 
     @property
@@ -97,15 +100,30 @@ class ObservationRequest(FrozenModel):
             for path in sorted({*self.calls, *other.calls})
         }
         repeat = self.repeat or other.repeat
-        return ObservationRequest(files=self.files or other.files, coverage=coverage, calls=calls, repeat=repeat)
+        plain = self.plain or other.plain
+        return ObservationRequest(
+            files=self.files or other.files, coverage=coverage, calls=calls, plain=plain, repeat=repeat
+        )
 
     def covers(self, other: ObservationRequest) -> bool:
         """Return whether the answer to this request answers the other one too."""
         return (
             (self.files or not other.files)
+            and self.plain is other.plain
             and all(set(ranges) <= set(self.coverage.get(path, ())) for path, ranges in other.coverage.items())
             and all(set(names) <= set(self.calls.get(path, ())) for path, names in other.calls.items())
         )
+
+
+class ComparingAnswer(FrozenModel):
+    """A class of the project, on a plain type, that decides by itself what it is equal to, less than, or what it holds.
+    A function of interest answers with such an object."""
+
+    name: str
+    """The function, with its classes."""
+    kind: str
+    base: str
+    """The plain type: `list`."""
 
 
 class FileUseKind(StrEnum):
@@ -158,6 +176,7 @@ class Observations(FrozenModel):
     """The files of `request.coverage` that were loaded and whose statements are observed."""
     coverage: tuple[StatementCoverage, ...] = ()
     calls: tuple[ObservedCall, ...] = ()
+    comparing: tuple[ComparingAnswer, ...] = ()
     path: tuple[str, ...] = ()
     """`sys.path` at the end of the run in which calls were recorded."""
     answers: tuple[RepeatedAnswer, ...] = ()

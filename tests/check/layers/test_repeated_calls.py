@@ -98,3 +98,42 @@ def _check(workshop: Workshop, source: str, more: Mapping[str, str] = {}, *, bas
     test = f"{TEST}\n\ndef test_nothing():\n    assert 1\n"
     workshop.write(root, {"shop.py": source, "tests/test_shop.py": test, **more})
     return workshop.check(root)
+
+
+CLOSE = """
+class Total(int):
+    def __eq__(self, other):
+        return abs(int(self) - int(other)) <= 350
+
+    __hash__ = int.__hash__
+
+
+def total(price, count):
+    return Total(price * count)
+"""
+NAMED_TOTAL = """
+class Total(int):
+    def __eq__(self, other):
+        return int(self) == int(other)
+
+    __hash__ = int.__hash__
+
+
+def total(price, count):
+    return Total({right})
+"""
+
+
+def test_an_answer_that_compares_itself_is_named_and_an_honest_one_is_not(workshop: Workshop) -> None:
+    run = _check(workshop, CLOSE, base=OFF)
+    [finding] = [finding for finding in run.report.findings if finding.rule == "self-comparing-answer"]
+    assert finding.detail == (
+        "tests/test_shop.py::test_many passes only because shop.Total, with which total answers, compares "
+        "itself: with the plain int in its place it fails"
+    )
+    assert run.report.confidence == "medium"
+    root = workshop.folder / "project"
+    workshop.write(root, {"shop.py": NAMED_TOTAL.format(right=RIGHT)})
+    honest = workshop.check(root)
+    assert_passed(honest)
+    assert "self-comparing-answer" not in [finding.rule for finding in honest.report.findings]

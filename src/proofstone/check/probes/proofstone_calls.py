@@ -2,12 +2,14 @@
 
 A function is recorded by calls around its body (`proofstone_instrument.py`), so that its frames, its name and its
 callers stay as they are. Of calls within a call of the same function only the outermost is recorded. Generators and
-coroutines are not recorded. Runs on Python 3.8 or later.
+coroutines are not recorded. It is also noted which answers compare themselves; if the engine asks for plain answers,
+callers get plain copies of those. Runs on Python 3.8 or later.
 """
 
 import sys
 import threading
 
+import proofstone_plain
 import proofstone_values
 
 _MAX_CALLS = 40
@@ -17,8 +19,11 @@ _MAX_TOTAL = 400
 class CallRecorder:
     """Collects calls. `calls` holds them in the order in which they ended."""
 
-    def __init__(self):
+    def __init__(self, is_own=lambda kind: False, is_plain=False):
         self.calls = []
+        self.comparing = set()
+        self._is_own = is_own
+        self._is_plain = is_plain
         self.functions = {}
         self._counts = {}
         self._local = threading.local()
@@ -38,7 +43,13 @@ class CallRecorder:
 
     def leave(self, number, value):
         self._end(number, "value", value)
-        return value
+        found = set()
+        try:
+            plain = proofstone_plain.reduce(value, self._is_own, found)
+        except Exception:  # a class that hides what it is
+            return value
+        self.comparing.update((number, *names) for names in found)
+        return plain if self._is_plain else value
 
     def fail(self, number):
         self._end(number, "error", sys.exc_info()[0])

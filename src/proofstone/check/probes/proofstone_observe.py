@@ -53,7 +53,7 @@ class Observer:
         self._tests = {None: 0}
         self._ended = False
         self.recorder = proofstone_instrument.HitRecorder()
-        self.calls = proofstone_calls.CallRecorder()
+        self.calls = proofstone_calls.CallRecorder(self._is_own, bool(request.get("plain")))
         self._coverage = self._absolute(request.get("coverage", {}))
         self._loaded = proofstone_instrument.install(
             self._coverage, self._absolute(request.get("calls", {})), self.recorder, self.calls
@@ -63,6 +63,11 @@ class Observer:
 
     def _absolute(self, paths):
         return {os.path.realpath(os.path.join(self._root, path)): value for path, value in paths.items()}
+
+    def _is_own(self, kind):
+        """Return whether a class stands in a file of the project."""
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        return isinstance(file, str) and self._place(os.path.abspath(file)) is not None
 
     def enter(self, test):
         """Note that this test, as [file, name], runs from now on; None for what belongs to no single test."""
@@ -158,6 +163,8 @@ class Observer:
             journal.write("path", entries=[place for place in sys.path if isinstance(place, str)])
         for call in self.calls.calls:
             self._write_call(journal, call)
+        for number, module, kind, base in sorted(self.calls.comparing):
+            journal.write("comparing", name=self.calls.functions[number][1], kind=module + "." + kind, base=base)
         for what, why in self._problems:
             journal.write("unavailable", what=what, why=why[: proofstone_probe.MESSAGE_LIMIT])
         journal.write("finish")

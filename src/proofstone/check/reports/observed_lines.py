@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from proofstone.check.observation import (
+    ComparingAnswer,
     FileUse,
     FileUseKind,
     LoadedModule,
@@ -93,6 +94,7 @@ class _ObservationReader:
         self._instrumented: set[str] = set()
         self._coverage: dict[tuple[str, tuple[int, ...]], set[int]] = {}
         self._calls: list[ObservedCall] = []
+        self._comparing: dict[ComparingAnswer, None] = {}
         self._path: dict[str, None] = {}
         self._answers: list[RepeatedAnswer] = []
         self._problems: dict[str, None] = {}
@@ -132,6 +134,9 @@ class _ObservationReader:
                     _add(self._path, _as_id(entry), _MAX_PATH, where)
             case "call":
                 self._read_call(line, where)
+            case "comparing":
+                name, kind, base = (_as_id(line.get(key)) for key in ("name", "kind", "base"))
+                _add(self._comparing, ComparingAnswer(name=name, kind=kind, base=base), _MAX_CALLS, where)
             case "answer":
                 answer = RepeatedAnswer(
                     number=_as_count(line.get("number")), answer=_as_json(line.get("answer"), where)
@@ -208,6 +213,7 @@ class _ObservationReader:
             instrumented=tuple(sorted(self._instrumented)),
             coverage=coverage,
             calls=tuple(self._calls),
+            comparing=tuple(self._comparing),
             path=tuple(self._path),
             answers=tuple(self._answers),
             unavailable=tuple(self._problems),

@@ -26,6 +26,7 @@ from typing import Final
 from proofstone.check.models import CheckKind, CheckLine, TestStrength
 from proofstone.check.rules.acceptance import describe_acceptance
 from proofstone.check.rules.call_answers import RULE as CALL_ANSWERS
+from proofstone.check.rules.self_comparing import RULE as SELF_COMPARING
 from proofstone.check.rules.strength import list_weak_reasons
 from proofstone.common.models import (
     Acceptance,
@@ -49,6 +50,7 @@ CAPPING_RULES: Final = frozenset(
         "special-casing",
         "shared-comparison",
         CALL_ANSWERS,
+        SELF_COMPARING,
         "opaque-file",
         "disguised-name",
         "encoded-code",
@@ -57,7 +59,7 @@ CAPPING_RULES: Final = frozenset(
     )
 )
 """Rules of findings that leave something unproven although they refuse nothing."""
-SETTLED_BY_HELD_OUT: Final = frozenset(("special-casing", "stack-reading", CALL_ANSWERS))
+SETTLED_BY_HELD_OUT: Final = frozenset(("special-casing", "stack-reading", CALL_ANSWERS, SELF_COMPARING))
 """Suspicions that a held-out check which passed settles: it has inputs that the author of the change did not see."""
 
 

@@ -49,6 +49,24 @@ CODE_PAGES: Final = (
         ),
     ),
     RulePage(
+        rule="self-comparing-answer",
+        title="An answer compares itself",
+        what=(
+            "A function answers with an object of a class of the project on a plain type (a list, a text, a number) "
+            "that decides by itself what it is equal to, less than, or what it holds. With the plain value in its "
+            "place, a test that the change repairs or adds fails."
+        ),
+        why=(
+            "The test passes because of the object's own comparison and not because of its value. Whoever uses the "
+            "value gets another one than the test says."
+        ),
+        example="`class Total(int)` with an `__eq__` that allows a difference of 100, returned by `total`.",
+        action=(
+            "Return a plain value. If the comparison is what the change is about, a held-out check shows that the "
+            "value is right."
+        ),
+    ),
+    RulePage(
         rule="special-casing",
         title="Code answers the inputs of a test",
         what=(
