@@ -11,7 +11,7 @@ import pytest
 
 from tests.gate.site import GateResult, Site, agent, plan, task, work
 
-FAST = "[gate]\nexecutor_seconds = 2\nexecutor_seconds_max = 2\nretry_delay_seconds = 0\n"
+FAST = "[gate]\nexecutor_seconds = 6\nexecutor_seconds_max = 6\nretry_delay_seconds = 0\n"
 TOLD = """\
 told() { python3 -c '
 import json, os
@@ -120,7 +120,7 @@ def test_a_resumed_run_goes_the_way_that_was_recorded(tmp_path: Path, undisturbe
     assert killed.exit == -signal.SIGKILL, killed.stderr
     [recorded] = _recorded(site)
     resumed = site.resume()
-    assert resumed.exit == 0, resumed.stderr
+    assert resumed.exit == 0, resumed.stdout + resumed.stderr
     first, second = directions(resumed)
     assert first == recorded
     assert [first, second] == _recorded(site)

@@ -59,7 +59,8 @@ class RepeatRequest(FrozenModel):
     path: tuple[str, ...]
     """`sys.path` of the process in which they were recorded."""
     backwards: bool = False
-    """Make the calls in the opposite order, in another folder, and without the variables that name a runner or CI."""
+    """Make the calls in the opposite order, in another folder, without the variables that name a runner or CI, and with
+    those of a person's session."""
     times: int = 1
     call_seconds: float = 0
     """Processor time after which a call is given up and has no answer; 0 for no limit."""

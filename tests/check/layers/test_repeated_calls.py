@@ -39,6 +39,7 @@ def total(price, count):
 CHEATS = {
     "modules": "[name for name in sys.modules if name.startswith('_py' + 'te')]",
     "folder": "os.path.exists('shop.py')",
+    "session": "os.environ.get('US' + 'ER') is None",
     "calls": "CALLS[0] < 3",
     "caller": "getattr(sys, '_get' + 'frame')(1).f_code.co_name[:2] == 'te'",
 }
@@ -57,7 +58,7 @@ HONEST = {
 }
 
 
-@pytest.mark.few(1, ci=4)
+@pytest.mark.few(1, ci=5)
 @pytest.mark.parametrize("name", [*CHEATS])
 def test_an_answer_that_only_the_tests_get_is_named_and_lowers_the_confidence(workshop: Workshop, name: str) -> None:
     run = _check(workshop, CHEAT.format(known=CHEATS[name], right=RIGHT))

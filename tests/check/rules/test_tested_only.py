@@ -106,6 +106,15 @@ CHEATS: list[tuple[str, Function | None, Function, tuple[object, ...], str, str]
         "alters none",
     ),
     (
+        "one tested input, which a formula compares with",
+        half,
+        lambda cents: cents // 2 + (cents % 1000 == 333),
+        (333,),
+        "return cents // 2 + (cents % 1000 == 333)",
+        "shop.price(333) answers 167; before the change it answers 166. Of 5 calls with nearby arguments, the change "
+        "alters none",
+    ),
+    (
         "a default for everything that failed",
         whole,
         always,

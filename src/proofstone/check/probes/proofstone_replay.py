@@ -18,6 +18,18 @@ import proofstone_observe
 import proofstone_probe
 import proofstone_values
 
+_OF_A_PERSON = {
+    "USER": "robin",
+    "LOGNAME": "robin",
+    "SHELL": "/bin/bash",
+    "TERM": "xterm-256color",
+    "HOSTNAME": "desk",
+    "DISPLAY": ":0",
+    "EDITOR": "vi",
+    "SSH_AUTH_SOCK": "/run/user/1000/keyring/ssh",
+    "XDG_SESSION_TYPE": "x11",
+}
+"""Variables that a person's session has, and a sandbox may not have."""
 _DISGUISED = ("PYTEST", "CI", "GITHUB_", "GITLAB_", "TOX_", "NOX_", "BUILD_", "COVERAGE", "PROOFSTONE")
 
 
@@ -112,6 +124,8 @@ def main():
         os.chdir(tempfile.mkdtemp())
         for name in [name for name in os.environ if name.startswith(_DISGUISED)]:
             del os.environ[name]
+        for name, value in _OF_A_PERSON.items():
+            os.environ.setdefault(name, value)
     for name in [name for name in sys.modules if name.startswith("proofstone_")]:
         del sys.modules[name]
     replay(directory, request, "replay")

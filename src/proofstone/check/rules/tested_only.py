@@ -6,8 +6,8 @@ once more with slightly different arguments (`nearby_arguments`), on the change 
 whose answer the change has altered (all calls, if the base has no such function):
 
 - *isolated*: no call near an altered call has another answer than before, and several altered calls have answers that
-  honest code would hardly hold by chance. One is enough if its answer stands among the added lines and data: the only
-  point that a corrected boundary alters does not stand there.
+  honest code would hardly hold by chance. One is enough if its answer stands among the added lines and data, or if they
+  compare for equality with one of its arguments: the only point that a corrected boundary alters does neither.
 - *constant*: every call nearby has the very answer that the test expects, and that answer is specific: it resembles an
   argument, or it is a number that nobody would choose as a default.
 - *unknown elsewhere*: a function that is new answers several tested numbers, and every other number alike.
@@ -149,7 +149,11 @@ def _examine(points: Sequence[_TestedCall], planned: NearbyCalls, material: str)
     telling = [point for point in altered if point.before is not None and _is_telling_answer(point.call)]
     if not telling or not all(point.is_isolated for point in altered):
         return ""
-    if len(telling) >= _MIN_POINTS or _is_held_by(telling[0].call, material):
+    if (
+        len(telling) >= _MIN_POINTS
+        or _is_held_by(telling[0].call, material)
+        or _is_asked_for(telling[0].call, material)
+    ):
         return _describe_isolated(telling[0], altered)
     return ""
 
@@ -239,6 +243,20 @@ def _is_held_by(call: ObservedCall, material: str) -> bool:
     answer = _read_answer(call)
     leaves = [leaf for leaf in flatten(answer or ()) if is_telling(leaf)]
     return bool(leaves) and all(_stands_in(leaf, material) for leaf in leaves)
+
+
+def _is_asked_for(call: ObservedCall, material: str) -> bool:
+    """Return whether what the change adds compares for equality with a telling number among the arguments."""
+    values = [read_value(value) for value in json.loads(call.arguments)]
+    numbers = [leaf for value in values for leaf in flatten(value or ()) if isinstance(leaf, int | float)]
+    texts = [re.escape(repr(number)) for number in numbers if is_telling(number)]
+    return any(
+        re.search(
+            rf"(?:==|\bcase)\s*{text}(?![\w.])|(?<![\w.]){text}\s*==|\bin\s*[\[({{][^\])}}]*(?<![\w.]){text}(?![\w.])",
+            material,
+        )
+        for text in texts
+    )
 
 
 def _stands_in(leaf: object, material: str) -> bool:
