@@ -2,7 +2,8 @@
 
 While the tests run, calls of the changed functions are recorded. They are made again in two plain processes: one in the
 same order, and one *disguised*: in the opposite order, each several times, in another folder, without the variables
-that name a runner or CI, and with those of a person's session. An answer that differs is evidence only if nothing honest explains it:
+that name a runner or CI, and with those of a person's session. An answer that differs is evidence only if nothing
+honest explains it:
 
 - Calls with the same arguments had the same answer in the tests.
 - If both plain processes disagree with the tests, they agree with each other, and the same call below the runner, in a
