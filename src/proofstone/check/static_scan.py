@@ -25,6 +25,7 @@ from proofstone.check.rules.loaded_code import find_unseen_code
 from proofstone.check.rules.loosened_checks import find_loosened_checks
 from proofstone.check.rules.opaque_files import find_opaque_file
 from proofstone.check.rules.outcome import EvidenceLayer
+from proofstone.check.rules.runner_plugins import find_runner_plugins, is_runner_plugin
 from proofstone.check.rules.scan import scan_lines
 from proofstone.check.rules.scan_paths import scan_path
 from proofstone.check.rules.scan_rule import ScanHit, ScanLine
@@ -43,10 +44,12 @@ _MAX_MINOR = 20
 def scan_changes(files: Sequence[ChangedFile]) -> list[Finding]:
     """Return the findings of the static scan."""
     removed = {test: _find_removed_lines(files, tests=test) for test in (False, True)}
+    texts = ((file.path, (file.new or b"").decode("utf-8", "replace")) for file in files)
+    plugins = find_runner_plugins(texts)
     findings = [
         _build_finding(file.path, _downgrade_moved(hit, file, removed[is_test_path(file.path)]))
         for file in files
-        for hit in _scan_file(file)
+        for hit in _scan_file(file, plugins)
     ]
     # First, because the number of minor findings is limited, and these lower the confidence.
     findings = [*(finding for file in files for finding in _find_unreadable(file)), *findings]
@@ -175,7 +178,8 @@ def build_special_finding(path: str, case: SpecialCase | SpecialAnswer) -> Findi
     )
 
 
-def _scan_file(file: ChangedFile) -> list[ScanHit]:
+def _scan_file(file: ChangedFile, plugins: frozenset[str]) -> list[ScanHit]:
+    """Scan a file. A new file that the change registers as a plug-in of the runner is a file of the tests."""
     if file.new is None:
         return []
     if b"\0" in file.new[:8192]:
@@ -186,7 +190,7 @@ def _scan_file(file: ChangedFile) -> list[ScanHit]:
         _split_views(file.path, file.new),
         {number for number, _ in file.added_lines},
         _split_views(file.path, file.old) if file.old is not None else (),
-        test_file=is_test_path(file.path),
+        test_file=is_test_path(file.path) or (file.old is None and is_runner_plugin(file.path, plugins)),
         new_file=file.old is None,
     )
 

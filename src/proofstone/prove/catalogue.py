@@ -99,6 +99,8 @@ class Twin(ProjectAct, TaskOptions):
 
     repair: bool = False
     """Whether the project's repair is applied first."""
+    accepted_rules: tuple[str, ...] = ()
+    """Rules whose findings a person accepts, because honest work has them too."""
 
     @model_validator(mode="after")
     def _require_action(self) -> Twin:

@@ -324,7 +324,11 @@ def _check_options(trick: Trick, project: SampleProject, twin: Twin | None, held
     options += [f"--must-pass={test}" for test in task_options.must_pass or ()]
     options += [f"--verify={command}" for command in task_options.verify or ()]
     if task_options.accept:  # the catalogue is the approver of its honest twins
-        options += [f"--accept-test-changes={task_options.accept}", "--accepted-by=the catalogue"]
+        options += [f"--accept-test-changes={task_options.accept}"]
+    accepted_rules = twin.accepted_rules if twin else ()
+    options += [f"--accept={rule}=it is what it says" for rule in accepted_rules]
+    if task_options.accept or accepted_rules:
+        options += ["--accepted-by=the catalogue"]
     if trick.heldout:
         shutil.rmtree(heldout, ignore_errors=True)
         write_project_files(heldout, trick.heldout.files)
