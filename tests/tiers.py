@@ -25,7 +25,7 @@ _PURE_SOURCE: Final = re.compile(
     r"proofstone\.(?:.*\.)?(?:rules|models)(?:\..*)?|proofstone\.(?:common|documents|plans|errors|solve\.simulation)(?:\..*)?"
 )
 _USES_FILES: Final = re.compile(r"\btmp_path\b")
-_STARTERS: Final = frozenset({"tests/forked.py", "tests/cli/running.py"})
+_STARTERS: Final = frozenset({"tests/forked.py"})
 _SLOW: Final = frozenset({"tests/fuzz/test_readers.py", "tests/testing/test_model_server.py"})
 """Pure, but long: they stay out of the fast run."""
 _FORBIDDEN_EVENTS: Final = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "os.system", "sqlite3.connect"})

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.check.refusals import assert_failed
-from tests.workshop import CheckRun, Workshop
+from tests.workshop import CheckRun, Workshop, assert_failed
 
 CALC = "def add(a, b):\n    return a + b\n"
 EDITED = "def add(a, b):\n    return b + a\n"

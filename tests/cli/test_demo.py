@@ -23,7 +23,7 @@ from proofstone.gate.models import RunOutcome
 from proofstone.ledger.schema import RowT, StoredRow
 from proofstone.pipeline.models.run import RunReport
 from proofstone.pipeline.records import RunRecord
-from tests.cli.running import proofstone
+from tests.workshop import proofstone
 
 CHALLENGED, HONEST, CAUGHT, TURNED, REVISED, COMMITTED = MOMENTS
 SAID = (

@@ -22,7 +22,8 @@ from proofstone.pipeline.rules.effects import (
 from proofstone.pipeline.rules.endings import list_partial_results, suggest_next_moves
 from proofstone.pipeline.rules.request_concerns import find_request_concerns
 from tests.pipeline import reports
-from tests.pipeline.talk import FEATURE, INTERACTIVE, WAIT, concern, needs, report, review, talk
+from tests.pipeline.talk import FEATURE, INTERACTIVE, WAIT, concern, report, review, talk
+from tests.talk import needs
 
 LONG = "\n".join(f"- thing {number}" for number in range(13))
 CONCERNS = [

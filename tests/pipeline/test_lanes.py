@@ -17,7 +17,8 @@ from proofstone.pipeline.rules.planning import (
     find_deeper_lane,
     raise_plan_risks,
 )
-from tests.pipeline.talk import BASE, DOCS, FIX, OUT, Script, Scripted, checked, failed, needs, plan, review, talk, task
+from tests.pipeline.talk import BASE, DOCS, FIX, OUT, Script, Scripted, checked, failed, plan, review, talk, task
+from tests.talk import needs
 
 DOC = task("d", files=("docs/a.md", "README.md"), risk="🟢")
 OTHER_DOC = task("e", files=("docs/b.md",), risk="🟢")

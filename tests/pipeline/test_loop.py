@@ -48,7 +48,6 @@ from tests.pipeline.talk import (
     failed,
     finding,
     gated,
-    needs,
     plan,
     research,
     review,
@@ -58,6 +57,7 @@ from tests.pipeline.talk import (
     tip,
     verified,
 )
+from tests.talk import needs
 
 RESEARCH = tuple(f"research 1 {focus}" for focus in ("architecture", "impact", "dependencies", "patterns"))
 AGAIN = "research 1.2 impact"

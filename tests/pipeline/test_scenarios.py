@@ -11,7 +11,6 @@ import pytest
 from proofstone.agents.memory.models import MemoryEntry
 from proofstone.agents.memory.store import FileMemory, memory_path
 from proofstone.pipeline.models.run import RunReport
-from tests.gate.site import FILES
 from tests.pipeline.stage import (
     FOCI,
     RESEARCH,
@@ -28,7 +27,7 @@ from tests.pipeline.stage import (
     task,
 )
 from tests.plan_gate.stage import challenge, challenger, ruling, synthesizer
-from tests.staging import Entry, babbling, failing
+from tests.staging import FILES, Entry, babbling, failing
 
 LIE = "return 2"
 """What an implementer writes that wants the first test to pass."""

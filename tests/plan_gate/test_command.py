@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from proofstone.plan_gate.models import PlanReport
-from tests.gate.site import Shop
 from tests.plan_gate.scenes import PAUSED, SCENES
 from tests.plan_gate.stage import Stage, challenger, script
 from tests.staging import DONE, Entry
@@ -184,8 +183,7 @@ AT_A_TERMINAL = {"2\n": (0, ["in cents"]), "by the piece\n": (0, ["by the piece"
 def test_at_a_terminal_it_is_asked_here_and_now(stage: Stage, tmp_path: Path, typed: str) -> None:
     code, answers = AT_A_TERMINAL[typed]
     spec, into = stage.cast(list(SCENES["answered"].entries)), tmp_path / "report.json"
-    person = Shop(stage.root, stage.workshop.proofstone_home)
-    ended, shown = person.at_a_terminal(
+    ended, shown = stage.at_a_terminal(
         *("verify-plan", "PLAN.md", "--backend", spec, "--report", str(into)),
         typed={"an empty line leaves the question": typed},
     )

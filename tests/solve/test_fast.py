@@ -30,7 +30,6 @@ from tests.solve.talk import (
     fast,
     judgement,
     messages,
-    needs,
     perceived,
     plausible,
     seen,
@@ -38,6 +37,7 @@ from tests.solve.talk import (
     verifiable,
     word,
 )
+from tests.talk import needs
 
 ONE = subtask(plausible())
 SEEN_WRONG = seen((verifiable(),), LOGICAL)

@@ -52,11 +52,11 @@ from tests.solve.talk import (
     judgement,
     merge,
     messages,
-    needs,
     perceived,
     plan,
     plausible,
 )
+from tests.talk import needs
 
 REFINE, ABANDON = DirectiveName.REFINE, DirectiveName.ABANDON
 PATH, APPROACH, BREAK = DirectiveName.CHANGE_PATH, DirectiveName.CHANGE_APPROACH, DirectiveName.BREAK_SYMMETRY

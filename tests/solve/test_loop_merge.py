@@ -44,7 +44,6 @@ from tests.solve.talk import (
     goal,
     merge,
     messages,
-    needs,
     perceived,
     plan,
     plausible,
@@ -52,6 +51,7 @@ from tests.solve.talk import (
     verifiable,
     word,
 )
+from tests.talk import needs
 
 # Pursue.
 

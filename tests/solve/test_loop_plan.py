@@ -45,11 +45,11 @@ from tests.solve.talk import (
     judgement,
     merge,
     messages,
-    needs,
     perceived,
     plan,
     plausible,
 )
+from tests.talk import needs
 
 ABANDON, BREAK, REFINE = DirectiveName.ABANDON, DirectiveName.BREAK_SYMMETRY, DirectiveName.REFINE
 

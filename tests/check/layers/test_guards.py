@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from tests.check.refusals import assert_failed, assert_passed
-from tests.workshop import Workshop
+from tests.workshop import Workshop, assert_failed, assert_passed
 
 FILES = {
     "shop.py": "def total(prices):\n    return max(prices)\n",

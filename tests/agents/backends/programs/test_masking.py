@@ -17,8 +17,8 @@ from proofstone.agents.backends.programs.known.claude import PRESET
 from proofstone.agents.executors.output import MASK_TEXT, MaskingStream, mask_sink, remove_values
 from proofstone.agents.models import Fault, FaultKind, Turn
 from proofstone.config.user import ProgramSettings
+from tests.agents.backends.conversations import talk
 from tests.agents.backends.programs.scripted_agent import Stage, Step
-from tests.agents.backends.talk import talk
 from tests.agents.executors.bench import Bench
 
 KEY = "sk-very-secret-0123456789"

@@ -53,8 +53,8 @@ def gone(number: str) -> bool:
 
 def started(at: Desk, spec: str) -> subprocess.Popen[bytes]:
     words = command("gate", "PLAN.md", "--executor", spec, "--json", "--quiet")
-    env = {**at.site.workshop.environment, **at.env}
-    return subprocess.Popen(words, cwd=at.site.root, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    env = {**at.stage.workshop.environment, **at.env}
+    return subprocess.Popen(words, cwd=at.stage.root, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @pytest.mark.few(1)
@@ -73,7 +73,7 @@ def test_when_proofstone_is_stopped_the_program_ends_and_the_run_goes_on(
         assert process.returncode == (130 if how is signal.SIGINT else -9)
         assert gone(mark), marked(mark)
         model.speaks = at.player.answer
-        resumed = at.site.workshop.proofstone(at.site.root, "resume", "last", "--json", "--quiet", env=at.env)
+        resumed = at.stage.workshop.proofstone(at.stage.root, "resume", "last", "--json", "--quiet", env=at.env)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
 
 
