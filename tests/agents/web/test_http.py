@@ -15,6 +15,7 @@ from proofstone.agents.rules.tool_rules import ToolFailedError, ToolRefusedError
 from proofstone.agents.web.http import MAX_RESPONSE_BYTES, DirectFetch, ResolveHost, ServiceKey, WebService
 from proofstone.agents.web.pages import WebPage
 from tests.agents.web.site import HERE, Reply, Site
+from tests.rows import each_row
 
 SECRET = "the-key-that-nobody-may-see"
 BEARER = "Authorization: Bearer"
@@ -78,7 +79,7 @@ def test_five_redirects_are_followed_and_not_six(site: Site, count: int, arrives
         assert len(site.asked) == 6
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     [
         "http://127.0.0.1/",

@@ -20,6 +20,7 @@ from proofstone.config.user import ProgramSettings
 from tests.agents.backends.conversations import talk
 from tests.agents.backends.programs.scripted_agent import Stage, Step
 from tests.agents.executors.bench import Bench
+from tests.rows import each_row
 
 KEY = "sk-very-secret-0123456789"
 VARIABLES = {"ANTHROPIC_API_KEY": KEY}
@@ -41,7 +42,7 @@ MASKED: list[tuple[dict[str, str], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("variables", "text", "seen"), MASKED)
+@each_row(("variables", "text", "seen"), MASKED)
 def test_a_key_is_known_by_the_name_of_its_variable(variables: dict[str, str], text: str, seen: str) -> None:
     assert KeyMask.from_variables(variables)(text) == seen
 
