@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.waiting import PATIENCE
 from tests.workshop import START, Workshop, command
 
-_SECONDS = 120.0
 _CONTROLLED = "import os; os.close(os.open(os.ttyname(0), os.O_RDWR)); "
 """The first terminal that the leader of a session opens is the one whose Ctrl-C reaches it."""
 
@@ -49,7 +49,7 @@ def run_in_terminal(
         )
         os.close(program)
         screen, pending, seen = "", list((typed or {}).items()), 0
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             text = _read(person)
             if text is None:
@@ -60,7 +60,7 @@ def run_in_terminal(
                 os.write(person, pending.pop(0)[1].encode())
         else:
             process.kill()
-        exit_code = process.wait(timeout=_SECONDS)
+        exit_code = process.wait(timeout=PATIENCE)
     finally:
         os.close(person)
     assert not pending, f"it never asked {pending[0][0]!r}:\n{screen}"

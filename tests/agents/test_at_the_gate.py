@@ -14,6 +14,7 @@ from proofstone.testing.model_server.answers import HttpError, Reply, WireProtoc
 from tests.agents.models import APPROVES, MODULE, PLAN, TEST, WRITES, answers, calls, desk
 from tests.gate.stage import Stage
 from tests.staging import FILES, plan, task
+from tests.waiting import PATIENCE
 
 SWEPT = pytest.mark.sweep
 """Further variants of what is tried in every run."""
@@ -263,7 +264,7 @@ def test_a_tool_that_an_interruption_ends_is_used_again_and_its_real_result_told
             assert process.poll() is None, "it never came to that"
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
         assert process.returncode == 130
         code, _, errors = at.resume()
         assert code == 0, errors

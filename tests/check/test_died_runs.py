@@ -133,6 +133,7 @@ def test_a_derived_run_that_is_killed_makes_the_check_unverifiable(
     assert "tests:pytest:layers after unverifiable" in [row.rstrip() for row in rows(workshop, root)]
 
 
+@pytest.mark.ci
 def test_a_sabotaged_run_that_breaks_off_costs_confidence_only(workshop: Workshop) -> None:
     root = workshop.repo({"conftest.py": SABOTAGE_BREAKS, "calc.py": CALC, "tests/test_calc.py": TESTS})
     workshop.write(root, {"calc.py": EDITED})

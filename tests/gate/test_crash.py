@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from proofstone.faults import FAULT_POINTS
-from tests.crash.bench import wait_until
 from tests.gate.stage import Stage, agent, work
 from tests.staging import plan, task
+from tests.waiting import wait_until
 
 PLAN = plan(task("One"), task("Two"))
 EXECUTOR = agent(t1=work("one"), t2=work("two"))

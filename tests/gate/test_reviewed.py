@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.gate.stage import Stage, agent, work
 from tests.staging import FILES, plan, task
+from tests.waiting import PATIENCE, wait_until
 
 DUE = "The release is due today"
 
@@ -21,18 +20,10 @@ def started(stage: Stage, *args: str) -> subprocess.Popen[str]:
 
 def ended(running: subprocess.Popen[str]) -> tuple[int, str]:
     try:
-        out, err = running.communicate(timeout=180)
+        out, err = running.communicate(timeout=PATIENCE)
     finally:
         running.kill()
     return running.returncode, out + err
-
-
-def until(true: Callable[[], bool]) -> None:
-    for _ in range(600):
-        if true():
-            return
-        time.sleep(0.1)
-    raise AssertionError("it did not come to that")
 
 
 @pytest.mark.ci
@@ -47,7 +38,7 @@ def test_a_time_out_is_tried_again_after_its_pause(tmp_path: Path) -> None:
 def test_a_word_that_comes_while_a_task_is_at_work_is_heard_before_its_commit(tmp_path: Path) -> None:
     stage = Stage.set_up(tmp_path, plan(task("One")))
     running = started(stage, "--executor", agent(t1=f"sleep 4\n{work('one')}"))
-    until(lambda: "EXECUTING" in stage.proofstone("status", "--json").stdout)
+    wait_until(lambda: "EXECUTING" in stage.proofstone("status", "--json").stdout)
     said = stage.proofstone("skip", "last", "1", "--category", "time-pressure", "--reason", DUE)
     assert said.returncode == 0, said.stderr
     code, output = ended(running)
@@ -72,7 +63,7 @@ def test_a_commit_of_a_person_on_the_branch_is_taken_in_and_the_task_is_checked_
     stage = Stage.set_up(tmp_path, plan(task("One"), task("Two")))
     slow = f"if [ -f shop/one.py ]; then sleep 5; fi\n{work('two')}"
     running = started(stage, "--executor", agent(t1=work("one"), t2=slow))
-    until(lambda: bool(stage.git("branch", "--list", stage.branch)))
+    wait_until(lambda: bool(stage.git("branch", "--list", stage.branch)))
     other = stage.workshop.folder / "other"
     stage.git("worktree", "add", "-q", str(other), stage.branch)
     stage.workshop.write(other, {"by-hand.txt": "x\n"})
@@ -89,7 +80,7 @@ def test_a_branch_that_a_person_rewound_is_not_brought_back(tmp_path: Path) -> N
     stage = Stage.set_up(tmp_path, plan(task("One"), task("Two")))
     slow = f"if [ -f shop/one.py ]; then sleep 5; fi\n{work('two')}"
     running = started(stage, "--executor", agent(t1=work("one"), t2=slow))
-    until(lambda: bool(stage.git("branch", "--list", stage.branch)))
+    wait_until(lambda: bool(stage.git("branch", "--list", stage.branch)))
     stage.git("branch", "-f", stage.branch, "main")
     code, output = ended(running)
     assert code == 2 and "no longer contains" in output

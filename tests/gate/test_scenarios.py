@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.gate.stage import Stage, agent, work
 from tests.staging import FILES, plan, task
+from tests.waiting import PATIENCE, wait_until
 
 FAST = "[gate]\nexecutor_seconds = 2\nexecutor_seconds_max = 2\nretry_delay_seconds = 0\n"
 
@@ -163,7 +163,7 @@ def test_a_persons_work_is_waited_for_and_verified_like_any_other(tmp_path: Path
         stage.workshop.run(place, "sh", "-ec", work("one"))
         said = stage.proofstone("done", "last", "task-01")
         assert said.returncode == 0, said.stderr
-        stdout, stderr = running.communicate(timeout=120)
+        stdout, stderr = running.communicate(timeout=PATIENCE)
     finally:
         running.kill()
     assert running.returncode == 0, stderr
@@ -173,14 +173,15 @@ def test_a_persons_work_is_waited_for_and_verified_like_any_other(tmp_path: Path
 
 
 def _work_tree(stage: Stage) -> Path:
-    for _ in range(600):
+    places: list[str] = []
+
+    def is_offered() -> bool:
         shown = stage.proofstone("status", "--json")
-        if shown.returncode == 0:
-            place = json.loads(shown.stdout)["tasks"][0]["work_tree"]
-            if place:
-                return Path(place)
-        time.sleep(0.1)
-    raise AssertionError("no work tree was offered")
+        places[:] = [json.loads(shown.stdout)["tasks"][0]["work_tree"]] if shown.returncode == 0 else []
+        return any(places)
+
+    wait_until(is_offered, lambda: "no work tree was offered")
+    return Path(places[0])
 
 
 @pytest.mark.ci
@@ -475,12 +476,10 @@ def test_interrupted_it_can_be_resumed(tmp_path: Path) -> None:
     executor = agent(t1=work("one"), t2=slow)
     running = stage.workshop.start(stage.root, "gate", "PLAN.md", "--json", "--executor", executor)
     try:
-        for _ in range(600):
-            if stage.workshop.run(stage.root, "git", "rev-parse", "--verify", stage.branch).returncode == 0:
-                break
-            time.sleep(0.1)
+        verify = ("git", "rev-parse", "--verify", stage.branch)
+        wait_until(lambda: stage.workshop.run(stage.root, *verify).returncode == 0)
         running.send_signal(signal.SIGINT)
-        running.communicate(timeout=60)
+        running.communicate(timeout=PATIENCE)
     finally:
         running.kill()
     assert running.returncode == 130

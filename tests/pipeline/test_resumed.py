@@ -126,7 +126,7 @@ def test_a_run_comes_by_every_kind_of_boundary(undisturbed: Undisturbed) -> None
     assert {point for point, _ in undisturbed.passed} == set(FAULT_POINTS) - elsewhere
 
 
-@pytest.mark.few(2, ci=4)
+@pytest.mark.few(1, ci=4)
 @pytest.mark.parametrize("number", range(SAMPLE))
 @pytest.mark.seed("pipeline", "resume")
 def test_a_run_that_was_killed_goes_on_to_the_same_commit(stage: Stage, undisturbed: Undisturbed, number: int) -> None:

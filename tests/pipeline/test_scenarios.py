@@ -211,6 +211,7 @@ def test_half_of_the_research_is_enough(stage: Stage) -> None:
     assert "readiness-secrets" in stage.checks(came.report.run_id, "final")
 
 
+@pytest.mark.ci
 @pytest.mark.seed("pipeline", "pushback-spec")
 def test_a_grave_concern_waits_for_a_person_unless_told_otherwise(stage: Stage) -> None:
     grave = {"severity": "blocker", "concern": "There is no cart in this shop."}

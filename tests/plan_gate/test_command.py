@@ -15,6 +15,7 @@ from proofstone.plan_gate.models import PlanReport
 from tests.plan_gate.scenes import PAUSED, SCENES
 from tests.plan_gate.stage import Stage, challenger, script
 from tests.staging import DONE, Entry
+from tests.waiting import PATIENCE
 from tests.workshop import Workshop
 
 SLEEPING: list[Entry] = [
@@ -223,7 +224,7 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.S
         if line.startswith("iteration 1"):
             break
     os.kill(running.pid, sign)
-    stdout, stderr = running.communicate(timeout=60)
+    stdout, stderr = running.communicate(timeout=PATIENCE)
     assert (running.returncode, stdout) == (128 + sign, ""), stderr
     assert "Traceback" not in stderr
     (told,) = [line for line in stderr.splitlines() if "resume with" in line]
@@ -243,7 +244,7 @@ def test_two_do_not_go_on_with_the_same_run_at_once(stage: Stage) -> None:
             break
     other = stage.resume("last")
     os.kill(running.pid, signal.SIGINT)
-    running.communicate(timeout=60)
+    running.communicate(timeout=PATIENCE)
     assert other.exit == 2 and "another process is working on this run" in other.stderr
 
 

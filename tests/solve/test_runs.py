@@ -13,6 +13,7 @@ import pytest
 from proofstone.agents.roles.models.solve_messages import FinalStatus
 from proofstone.solve.models import SolveReport
 from tests.terminal import run_in_terminal
+from tests.waiting import PATIENCE
 from tests.workshop import Workshop
 
 Entry = dict[str, Any]
@@ -177,7 +178,7 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.S
         if line.startswith("round 1: 1 subtask"):
             break
     os.kill(running.pid, sign)
-    stdout, stderr = running.communicate(timeout=60)
+    stdout, stderr = running.communicate(timeout=PATIENCE)
     assert (running.returncode, stdout) == (128 + sign, ""), stderr
     assert "Traceback" not in stderr
     (told,) = [line for line in stderr.splitlines() if "resume with" in line]

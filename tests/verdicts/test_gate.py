@@ -12,6 +12,7 @@ from tests.staging import FILES, plan, task
 from tests.supervision.stage import CLAIM, UNDERSTANDS, WORK, analysis, executor, judge, says
 from tests.supervision.stage import Stage as Supervised
 from tests.supervision.test_runs import mini
+from tests.waiting import PATIENCE
 from tests.workshop import Workshop
 
 PROSE = "The parser refuses an empty file"
@@ -125,7 +126,7 @@ def test_a_tree_that_failed_and_passes_now_is_flaky_in_every_attempt(tmp_path: P
     while running.poll() is None and not (state.is_file() and "VERIFY_FAILURE" in state.read_text()):
         time.sleep(0.02)
     outside.write_text("yes")
-    stdout, stderr = running.communicate(timeout=300)
+    stdout, stderr = running.communicate(timeout=PATIENCE)
     gated = GateResult(running.returncode, stdout, stderr)
     assert (gated.exit, gated.states, gated.attempts) == (1, ["FAILED"], [3]), gated.json
     last = {one["check"]: one["detail"] for one in gated.json["tasks"][0]["failures"][-1]["reasons"]}
@@ -205,7 +206,7 @@ def test_a_requirement_is_a_criterion_of_every_unfinished_task_at_once(tmp_path:
         assert site.proofstone("amend", run, "limit the rate").returncode == 0
         assert site.proofstone("amend", run, "say it in the manual", "--files", "docs/manual.md").returncode == 0
         (place / "go").touch()
-        stdout, stderr = running.communicate(timeout=300)
+        stdout, stderr = running.communicate(timeout=PATIENCE)
     finally:
         running.kill()
     gated = GateResult(running.returncode, stdout, stderr)

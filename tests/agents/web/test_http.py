@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler
 
@@ -231,10 +230,8 @@ def test_work_that_is_stopped_does_not_wait_for_the_server(site: Site) -> None:
     site.replies["/a"] = drip(site)
     cancel = threading.Event()
     threading.Timer(0.1, cancel.set).start()
-    began = time.monotonic()
     with pytest.raises(ToolFailedError, match="stopped"):
-        DIRECT(site.url("/a"), 20, cancel)
-    assert time.monotonic() - began < 15
+        DIRECT(site.url("/a"), 600, cancel)
 
 
 def test_proxy_variables_are_not_followed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,10 +227,10 @@ def test_any_text_gives_one_short_line(text: str) -> None:
 
 @each_row("text", ["E   x\n" * 20_000, " " * 200_000, "`" * 100_000, "a.go:1:" * 20_000, "thread '" * 20_000])
 def test_long_texts_are_read_in_no_time(text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     summarize_failure(text)
     find_run_error(text)
-    assert time.monotonic() - began < 20  # quadratic time would take hours
+    assert time.process_time() - began < 20  # quadratic time would take hours
 
 
 @each_row(
