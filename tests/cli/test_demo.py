@@ -25,6 +25,9 @@ from proofstone.pipeline.models.run import RunReport
 from proofstone.pipeline.records import RunRecord
 from tests.workshop import proofstone
 
+pytestmark = pytest.mark.ci
+"""One demo takes as long as twenty checks, and other tests see each of its parts."""
+
 CHALLENGED, HONEST, CAUGHT, TURNED, REVISED, COMMITTED = MOMENTS
 SAID = (
     "Written without leading zeros, 5 cents look like 50.",
