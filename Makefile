@@ -36,7 +36,7 @@ coverage: $(VENV)/.installed-dev system-tools
 	$(BIN)/python -m coverage combine --quiet --rcfile=tests/coverage.ini
 	$(BIN)/python -m coverage report --rcfile=tests/coverage.ini
 
-# Changed rules, and how many of them the pure tests notice.
+# Changed rules, and how many of them tests notice that start no whole run.
 mutants: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.mutants --count 50 --seed $(SEED)
 

@@ -76,8 +76,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)  # of what `-m` has left
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test that is marked `few`, so many variants are tried; whoever names files or tests gets all of them."""
-    whole = all((config.invocation_params.dir / arg).resolve() == config.rootpath / "tests" for arg in config.args)
+    """Of a test that is marked `few`, so many variants are tried; whoever names files or tests gets all of them.
+
+    A fast run names its files too, and is a sample all the same.
+    """
+    whole = GUARD is not None or all(
+        (config.invocation_params.dir / arg).resolve() == config.rootpath / "tests" for arg in config.args
+    )
     if os.environ.get("PROOFSTONE_TEST_SWEEP") == "1" or not whole:
         return
     variants: defaultdict[tuple[Path, str, int], list[pytest.Item]] = defaultdict(list)

@@ -4,9 +4,9 @@
 
 A mutant is one changed operator or constant in a module of rules: `<` becomes `<=`, `and` becomes `or`, `not` is left
 out, a number grows by one, True becomes False. Equal seeds draw equal mutants from equal sources. Rules are pure, so
-the pure tests are to find every mutant: first those of its feature, then all of them. A mutant that no test notices is
-printed with its line; some change nothing that can be seen, the others are tests that are missing. The source is
-mutated in a copy.
+no whole run is needed to find a mutant: first the tests are tried that import its module themselves, and that start no
+`proofstone`, then all pure tests whose imports lead to it. A mutant that none of them notices is printed with its line;
+some change nothing that can be seen, the others are tests that are missing. The source is mutated in a copy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.tiers import ROOT, list_pure_files
+from tests.tiers import ROOT, find_imported_files, find_tier, list_imported_files, list_pure_files, list_test_files
 
 SOURCE: Final = ROOT / "src" / "proofstone"
 LONGEST: Final = 600
@@ -143,6 +143,7 @@ class Copy:
             "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
         }
         self._pure = list_pure_files()
+        self._tests = [name for name in list_test_files() if find_tier(name) != "end_to_end"]
         self._written = 0
         self._deselected: list[str] = []
 
@@ -157,15 +158,19 @@ class Copy:
         text = path.read_text(encoding="utf-8")
         self._write(path, mutant.apply(text))
         try:
-            feature = f"tests/{mutant.path.partition('/')[0]}/"
-            near = [name for name in self._pure if name.startswith(feature)]
-            return (self._failing(near) if near else "") or self._failing(self._pure)
+            source = f"src/proofstone/{mutant.path}"
+            near = [name for name in self._tests if source in list_imported_files(name)]
+            rest = [name for name in self._pure if name not in near and source in find_imported_files(name)]
+            return (self._failing(near) if near else "") or (self._failing(rest) if rest else "")
         finally:
             self._write(path, text)
 
-    def leave_out_failing(self) -> list[str]:
-        """Return the pure tests that fail although nothing was changed: they can notice nothing."""
-        done = self._pytest("-rfE", *self._pure)
+    def leave_out_failing(self, mutants: Sequence[Mutant]) -> list[str]:
+        """Return the tests for these mutants that fail although nothing was changed: they can notice nothing."""
+        sources = {f"src/proofstone/{mutant.path}" for mutant in mutants}
+        near = [name for name in self._tests if not sources.isdisjoint(list_imported_files(name))]
+        rest = [name for name in self._pure if name not in near and not sources.isdisjoint(find_imported_files(name))]
+        done = self._pytest("-rfE", *near, *rest)
         self._deselected = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
         return self._deselected
 
@@ -207,9 +212,9 @@ def main() -> int:
         copy = Copy(Path(folder))
         if not copy.is_imported():
             sys.exit("the tests do not import the copy of the source: is proofstone installed editable?")
-        for test in copy.leave_out_failing():
-            sys.stdout.write(f"left out, for it fails without a mutant: {test}\n")
         mutants = draw_mutants(options.count, options.seed)
+        for test in copy.leave_out_failing(mutants):
+            sys.stdout.write(f"left out, for it fails without a mutant: {test}\n")
         for number, mutant in enumerate(mutants, start=1):
             described = mutant.describe((SOURCE / mutant.path).read_text(encoding="utf-8"))
             killer = copy.kills(mutant)

@@ -1,4 +1,4 @@
-"""What every stage with scripted agents has: a small project, agents who say what is written for them, the record."""
+"""What every stage has: a small project with a plan, agents who say what is written for them, what is on record."""
 
 from __future__ import annotations
 
@@ -15,10 +15,50 @@ from proofstone.agents.spending import DispatchRecord, read_dispatch_records
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.models import CheckRow, EventRow, MessageRow
 from proofstone.ledger.sqlite import SqliteLedger
+from tests.terminal import run_in_terminal
 from tests.workshop import Workshop
 
 Entry = dict[str, Any]
 """Of a script: what one agent says and does on one occasion."""
+
+# A small project, and a plan for it.
+
+FILES: Mapping[str, str | bytes] = {
+    "shop/__init__.py": "",
+    "shop/cart.py": "def total(prices):\n    return sum(prices)\n",
+    "tests/__init__.py": "",
+    "tests/test_cart.py": (
+        "import unittest\n\nfrom shop.cart import total\n\n\nclass Cart(unittest.TestCase):\n"
+        "    def test_total(self):\n        self.assertEqual(total([1, 2]), 3)\n"
+    ),
+}
+
+
+def task(
+    name: str,
+    *,
+    files: str = "",
+    verify: str = "",
+    done: str = "All tests pass",
+    attributes: str = "",
+    action: str = "Do it.",
+    further: str = "",
+) -> str:
+    """One task in the form of a plan; by default one that `work` can do."""
+    stem = name.lower().replace(" ", "_")
+    files = files or f"shop/{stem}.py, tests/test_{stem}.py"
+    verify = verify or f"python3 -m unittest tests.test_{stem}"
+    return (
+        f'<task type="auto" {attributes}>\n<name>{name}</name>\n<files>{files}</files>\n<action>{action}</action>\n'
+        f"<verify>{verify}</verify>\n<done>{done}</done>\n{further}</task>\n"
+    )
+
+
+def plan(*tasks: str, head: str = "phase: shop\nplan: 01\n") -> str:
+    return f"---\n{head}---\n# More of a shop\n\n<tasks>\n{''.join(tasks)}</tasks>\n"
+
+
+# What agents say.
 
 DONE = {"completion": {"status": "DONE", "summary": "said"}}
 
@@ -81,6 +121,20 @@ class Staged:
     def proofstone(self, *args: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         return self.workshop.proofstone(self.root, *args, env=env)
 
+    def document(self, *args: str) -> dict[str, Any]:
+        """What a command prints with `--json`, and its exit code as `exit`."""
+        done = self.proofstone(*args, "--json")
+        found: dict[str, Any] = json.loads(done.stdout)
+        return {"exit": done.returncode, **found}
+
+    def at_a_terminal(self, *args: str, typed: Mapping[str, str]) -> tuple[int, str]:
+        """Exit code and everything shown; each text is typed when what it answers has been shown."""
+        session = run_in_terminal(self.workshop, self.root, *args, typed=typed)
+        return session.exit, session.screen
+
+    def git(self, *args: str) -> str:
+        return self.workshop.git(self.root, *args)
+
     # What is on record.
 
     @property
@@ -91,6 +145,12 @@ class Staged:
     def dispatches(self, run_id: str) -> dict[str, DispatchRecord]:
         with closing(self.ledger()) as ledger:
             return read_dispatch_records(ledger, run_id)
+
+    @property
+    def row_count(self) -> int:
+        """How many rows the ledger has."""
+        with closing(self.ledger()) as ledger:
+            return ledger.head().seq
 
     def events(self, run_id: str, type: str) -> list[Mapping[str, Any]]:
         with closing(self.ledger()) as ledger:

@@ -7,13 +7,15 @@ import pty
 import select
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.workshop import Workshop, command
+from tests.waiting import PATIENCE
+from tests.workshop import START, Workshop, command
 
-_SECONDS = 120.0
+_CONTROLLED = "import os; os.close(os.open(os.ttyname(0), os.O_RDWR)); "
+"""The first terminal that the leader of a session opens is the one whose Ctrl-C reaches it."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +31,15 @@ def run_in_terminal(
     workshop: Workshop,
     root: Path,
     *args: str,
-    answers: Sequence[tuple[str, str]] = (),
+    typed: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Session:
-    """Run `proofstone` with these arguments in a terminal. Each answer is a text to wait for and the line to type."""
+    """Run `proofstone` with these arguments in a terminal. Each text is typed when what it answers has been shown since
+    the last one."""
     person, program = pty.openpty()
     try:
         process = subprocess.Popen(
-            command(*args),
+            command(*args, start=_CONTROLLED + START),
             cwd=root,
             env={**workshop.environment, "TERM": "dumb", "COLUMNS": "200", **(env or {})},
             stdin=program,
@@ -45,8 +48,8 @@ def run_in_terminal(
             start_new_session=True,
         )
         os.close(program)
-        screen, pending, seen = "", list(answers), 0
-        deadline = time.monotonic() + _SECONDS
+        screen, pending, seen = "", list((typed or {}).items()), 0
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             text = _read(person)
             if text is None:
@@ -54,10 +57,10 @@ def run_in_terminal(
             screen += text
             if pending and pending[0][0] in screen[seen:]:
                 seen = len(screen)
-                os.write(person, f"{pending.pop(0)[1]}\n".encode())
+                os.write(person, pending.pop(0)[1].encode())
         else:
             process.kill()
-        exit_code = process.wait(timeout=_SECONDS)
+        exit_code = process.wait(timeout=PATIENCE)
     finally:
         os.close(person)
     assert not pending, f"it never asked {pending[0][0]!r}:\n{screen}"

@@ -25,7 +25,7 @@ _PURE_SOURCE: Final = re.compile(
     r"proofstone\.(?:.*\.)?(?:rules|models)(?:\..*)?|proofstone\.(?:common|documents|plans|errors|solve\.simulation)(?:\..*)?"
 )
 _USES_FILES: Final = re.compile(r"\btmp_path\b")
-_STARTERS: Final = frozenset({"tests/forked.py", "tests/cli/running.py"})
+_STARTERS: Final = frozenset({"tests/forked.py"})
 _SLOW: Final = frozenset({"tests/fuzz/test_readers.py", "tests/testing/test_model_server.py"})
 """Pure, but long: they stay out of the fast run."""
 _FORBIDDEN_EVENTS: Final = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "os.system", "sqlite3.connect"})
@@ -33,10 +33,10 @@ _FORBIDDEN_EVENTS: Final = frozenset({"subprocess.Popen", "os.fork", "os.posix_s
 
 def list_pure_files() -> list[str]:
     """Return the test modules of the pure tier, as paths from the root of the repository."""
-    return [name for name in _list_test_files() if name not in _SLOW and is_pure(name)]
+    return [name for name in list_test_files() if name not in _SLOW and is_pure(name)]
 
 
-def _list_test_files() -> list[str]:
+def list_test_files() -> list[str]:
     names = (path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests").rglob("test_*.py")))
     return [name for name in names if not name.startswith("tests/fixtures/")]
 
@@ -84,6 +84,42 @@ def _list_imports(text: str) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
 
 
+class _WithoutTypeImports(ast.NodeTransformer):
+    """Leaves out what is imported for annotations alone."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        return None if ast.unparse(node.test) == "TYPE_CHECKING" else self.generic_visit(node)
+
+
+@cache
+def list_imported_files(name: str) -> tuple[str, ...]:
+    """Return the files of the source and of the tests that a file imports, with the packages that they are in."""
+    found = set()
+    tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))
+    for module in _list_imports(ast.unparse(_WithoutTypeImports().visit(tree))):
+        parts = module.split(".")
+        place = "src" if parts[0] == "proofstone" else "."
+        for count in range(1, len(parts) + 1):
+            path = ROOT / place / Path(*parts[:count])
+            for file in (path.with_suffix(".py"), path / "__init__.py"):
+                if parts[0] in ("proofstone", "tests") and file.is_file():
+                    found.add(file.relative_to(ROOT).as_posix())
+    return tuple(sorted(found))
+
+
+@cache
+def find_imported_files(name: str) -> frozenset[str]:
+    """Return all files of the source and of the tests that importing a file can lead to."""
+    found: set[str] = set()
+    pending = [name]
+    while pending:
+        for file in list_imported_files(pending.pop()):
+            if file not in found:
+                found.add(file)
+                pending.append(file)
+    return frozenset(found)
+
+
 class Guard:
     """Lets a test fail that starts a program or opens a database, while `is_on`."""
 
@@ -99,5 +135,5 @@ class Guard:
 if __name__ == "__main__":
     lines = list_pure_files()
     if sys.argv[1:] == ["all"]:
-        lines = [f"{find_tier(name):10} {name}" for name in _list_test_files()]
+        lines = [f"{find_tier(name):10} {name}" for name in list_test_files()]
     sys.stdout.write("".join(f"{line}\n" for line in lines))

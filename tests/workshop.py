@@ -37,9 +37,20 @@ GITCONFIG = """
 """
 
 
-def command(*args: str) -> list[str]:
+def command(*args: str, start: str = START) -> list[str]:
     """`proofstone` with these arguments, and with warnings as errors."""
-    return [sys.executable, "-W", "error", "-c", START, *args]
+    return [sys.executable, "-W", "error", "-c", start, *args]
+
+
+def proofstone(
+    *args: str, home: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None, start: str = START
+) -> subprocess.CompletedProcess[str]:
+    """Run a command that needs no repository: only the state directory is one of its own."""
+    environment = {**os.environ, "PROOFSTONE_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200", **(env or {})}
+    if start == START and not forked.needs_a_start(env or {}):
+        return forked.run(args, cwd or home.parent, environment)
+    words = command(*args, start=start)
+    return subprocess.run(words, cwd=cwd or home.parent, env=environment, capture_output=True, text=True)
 
 
 @dataclass(frozen=True)
@@ -235,3 +246,29 @@ def workshop_outside_tmp(parent: Path, name: str) -> Iterator[Workshop]:
         yield Workshop(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+# What a check must look like.
+
+
+def assert_refused(run: CheckRun, *words: str) -> None:
+    """Exit 2, a sentence and a hint on stderr, the same as a document, and nothing that looks like a crash."""
+    assert run.exit == 2, f"exit {run.exit}: {run.stderr}"
+    assert "Traceback" not in run.stderr
+    error = run.json["error"]
+    assert error["exit_code"] == 2
+    for word in words:
+        assert word in run.stderr, run.stderr
+        assert word in error["message"] or word in (error["hint"] or ""), error
+
+
+def assert_passed(run: CheckRun) -> None:
+    assert run.exit == 0, f"{run.stderr}\n{run.stdout}"
+    assert run.report.outcome == "passed"
+
+
+def assert_failed(run: CheckRun, *rules: str) -> None:
+    assert run.exit == 1, f"{run.stderr}\n{run.stdout}"
+    assert run.report.outcome == "failed"
+    found = {finding.rule for finding in run.report.findings}
+    assert set(rules) <= found, found

@@ -14,6 +14,7 @@ from tests.needs import needs
 from tests.pipeline import stage as pipeline_stage
 from tests.solve import stage as solve_stage
 from tests.staging import Staged
+from tests.waiting import PATIENCE
 
 PLAN = """\
 # Notes
@@ -61,7 +62,7 @@ def test_a_check_is_found_like_any_run(stage: solve_stage.Stage) -> None:
 def test_a_check_that_is_under_way_is_shown_as_running_and_can_be_stopped(stage: solve_stage.Stage) -> None:
     (stage.root / "notes.txt").write_text("one\n")
     program = str(Path(sys.executable).parent / "proofstone")
-    command = [program, "check", "--quiet", "--verify", "sleep 300; grep -q one notes.txt"]
+    command = [program, "check", "--quiet", "--verify", "sleep 3000; grep -q one notes.txt"]
     with subprocess.Popen(
         command, cwd=stage.root, env=stage.workshop.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as running:
@@ -70,7 +71,7 @@ def test_a_check_that_is_under_way_is_shown_as_running_and_can_be_stopped(stage:
             time.sleep(0.1)
         assert runs[0]["state"] == "running"
         assert "stopped and cancelled" in succeed(stage, "cancel", runs[0]["run_id"])
-        running.communicate(timeout=120)  # long before the command itself would end
+        running.communicate(timeout=PATIENCE)  # long before the command itself would end
     assert json.loads(succeed(stage, "runs", "--json"))["runs"][0]["state"] == "cancelled"
     assert list((stage.workshop.proofstone_home / "runs").glob("*.lock")) == []
 

@@ -14,7 +14,8 @@ from proofstone.pipeline.models.run import ApprovalRequest
 from proofstone.pipeline.rules.effects import ApprovalDecision, AskForApproval
 from tests.acceptance.conftest import CONCERN, Ended
 from tests.pipeline.stage import Stage, specifier
-from tests.pipeline.talk import FEATURE, INTERACTIVE, WAIT, Script, concern, needs, spec, talk
+from tests.pipeline.talk import FEATURE, INTERACTIVE, WAIT, Script, concern, spec, talk
+from tests.talk import needs
 
 GATES = {
     "gate-post-research": ("1a", ["proceed", "expand", "abort"]),

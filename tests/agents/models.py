@@ -10,7 +10,8 @@ from pathlib import Path
 
 from proofstone.testing.model_server.answers import Answer, ReceivedRequest, Reply, WireProtocol
 from proofstone.testing.model_server.server import ModelServer
-from tests.gate.site import FILES, Site, plan, task
+from tests.gate.stage import Stage
+from tests.staging import FILES, plan, task
 
 MODULE = "def one():\n    return 1\n"
 TEST = (
@@ -64,7 +65,7 @@ class Model:
 class Desk:
     """A project, a model, and the person's own settings that lead to it."""
 
-    site: Site
+    stage: Stage
     model: Model
     env: Mapping[str, str]
 
@@ -75,7 +76,7 @@ class Desk:
         return self._run("resume", "last", *args, **env)
 
     def _run(self, *args: str, **env: str) -> tuple[int, dict[str, object], str]:
-        done = self.site.workshop.proofstone(self.site.root, *args, "--json", "--quiet", env={**self.env, **env})
+        done = self.stage.workshop.proofstone(self.stage.root, *args, "--json", "--quiet", env={**self.env, **env})
         return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
 
 
@@ -93,7 +94,7 @@ def desk(
 ) -> Iterator[Desk]:
     model = Model({"executor": executor, "architect": architect})
     folder.mkdir(exist_ok=True)
-    site = Site.made(folder, text, files, settings)
+    stage = Stage.set_up(folder, text, files, settings)
     with ModelServer(model.answer) as server:
         config = folder / "proofstone.toml"
         config.write_text(
@@ -109,4 +110,4 @@ executor = "api:local:executor"
 architect = "api:local:architect"
 {more}"""
         )
-        yield Desk(site, model, {"PROOFSTONE_CONFIG": str(config), "LOCAL_KEY": "secret-key"})
+        yield Desk(stage, model, {"PROOFSTONE_CONFIG": str(config), "LOCAL_KEY": "secret-key"})

@@ -11,6 +11,7 @@ import pytest
 
 from proofstone.testing.model_server.answers import Answer, Hang, HttpError, Reply
 from proofstone.testing.model_server.server import ModelServer
+from tests.waiting import PATIENCE
 from tests.workshop import Workshop
 
 SCRIPT = """
@@ -200,7 +201,7 @@ def test_whoever_breaks_it_off_is_told_which_run_it_was_and_what_it_cost(shop: t
             if line.startswith("▸ list"):
                 break
         os.kill(running.pid, signal.SIGINT)
-        stdout, stderr = running.communicate(timeout=60)
+        stdout, stderr = running.communicate(timeout=PATIENCE)
     assert (running.returncode, stdout) == (130, "")
     assert "interrupted; 1 model call, 1.0k tokens, $1.00" in stderr
     (run,) = [line.split()[1] for line in stderr.splitlines() if line.startswith("run ")]

@@ -12,7 +12,9 @@ import pytest
 
 from proofstone.testing.model_server.answers import HttpError, Reply, WireProtocol
 from tests.agents.models import APPROVES, MODULE, PLAN, TEST, WRITES, answers, calls, desk
-from tests.gate.site import FILES, Site, plan, task
+from tests.gate.stage import Stage
+from tests.staging import FILES, plan, task
+from tests.waiting import PATIENCE
 
 SWEPT = pytest.mark.sweep
 """Further variants of what is tried in every run."""
@@ -29,13 +31,13 @@ def test_a_model_does_a_task_another_reviews_it_and_what_passed_is_committed(
         assert (at.model.count("executor"), at.model.count("architect")) == (len(WRITES), len(APPROVES))
         told = " ".join(text for _, text in at.model.asked["architect"][0].messages)
         assert "+def one():" in told, "who reviews is shown the change"
-        assert at.site.subjects() == ["feat(shop-01): One"]
-        assert at.site.git("show", f"{at.site.branch}:shop/one.py") + "\n" == MODULE
+        assert at.stage.subjects() == ["feat(shop-01): One"]
+        assert at.stage.git("show", f"{at.stage.branch}:shop/one.py") + "\n" == MODULE
         cost: Any = report["cost"]
         assert cost["requests"] == len(WRITES) + len(APPROVES) and cost["unpriced_requests"] == 0
         assert cost["usd"] == pytest.approx(cost["requests"] * (11 * 1000 + 7 * 2000) / 1e6)
         assert "secret-key" not in json.dumps(report) + errors
-        assert at.site.proofstone("audit", "last").returncode == 0
+        assert at.stage.proofstone("audit", "last").returncode == 0
 
 
 def test_a_model_that_oversteps_is_refused_while_it_does_and_the_auditor_tells(tmp_path: Path) -> None:
@@ -47,7 +49,7 @@ def test_a_model_that_oversteps_is_refused_while_it_does_and_the_auditor_tells(t
     with desk(tmp_path, executor=turns, more="[budget]\nusd = 1000.0\n") as at:
         code, report, errors = at.gate("--architect", "rules")
         assert code == 0, (report, errors)
-        audit = at.site.proofstone("audit", "last", "--json")
+        audit = at.stage.proofstone("audit", "last", "--json")
         assert audit.returncode == 1
         rules = [one["rule"] for one in json.loads(audit.stdout)["boundary_violations"]]
         assert rules == ["scope", "outside"]
@@ -65,7 +67,7 @@ def test_a_lying_model_is_caught_by_the_checks(tmp_path: Path) -> None:
         tasks: Any = report["tasks"]
         reasons = {reason["check"] for failure in tasks[0]["failures"] for reason in failure["reasons"]}
         assert "claim-mismatch" in reasons
-        assert at.site.git("branch", "--list", "proofstone/*") == "" and at.model.count("architect") == 0
+        assert at.stage.git("branch", "--list", "proofstone/*") == "" and at.model.count("architect") == 0
 
 
 @pytest.mark.ci
@@ -124,7 +126,7 @@ def test_a_run_that_is_killed_goes_on_with_what_the_model_has_said(tmp_path: Pat
         # A turn that was not yet on record is asked for again, and only that.
         assert at.model.count("executor") == len(WRITES) + (point == "agent.before-turn")
         assert before == 3
-        assert at.site.git("show", f"{at.site.branch}:shop/one.py") + "\n" == MODULE
+        assert at.stage.git("show", f"{at.stage.branch}:shop/one.py") + "\n" == MODULE
 
 
 def test_a_provider_that_denies_us_is_bad_input_and_the_run_waits_for_it_to_be_put_right(tmp_path: Path) -> None:
@@ -158,11 +160,11 @@ def test_a_provider_that_cannot_be_reached_costs_no_attempt_and_the_run_goes_on_
 
 def test_a_missing_key_is_said_before_anything_begins(tmp_path: Path) -> None:
     with desk(tmp_path) as at:
-        done = at.site.workshop.proofstone(
-            at.site.root, "gate", "PLAN.md", "--json", env={"PROOFSTONE_CONFIG": at.env["PROOFSTONE_CONFIG"]}
+        done = at.stage.workshop.proofstone(
+            at.stage.root, "gate", "PLAN.md", "--json", env={"PROOFSTONE_CONFIG": at.env["PROOFSTONE_CONFIG"]}
         )
         assert done.returncode == 2 and "LOCAL_KEY" in done.stderr
-        assert json.loads(at.site.proofstone("runs", "--json").stdout)["runs"] == []
+        assert json.loads(at.stage.proofstone("runs", "--json").stdout)["runs"] == []
 
 
 @pytest.mark.ci
@@ -174,7 +176,7 @@ def test_a_model_whose_price_is_not_known_is_said_to_be(tmp_path: Path) -> None:
         assert code == 0
         cost: Any = report["cost"]
         assert cost["unpriced_requests"] == cost["requests"] > 0 and cost["usd"] == 0
-        assert "cost unknown" in at.site.proofstone("status", "last").stdout
+        assert "cost unknown" in at.stage.proofstone("status", "last").stdout
 
 
 @pytest.mark.ci
@@ -188,10 +190,10 @@ def test_an_answer_that_is_not_of_the_schema_is_repaired_or_malformed(tmp_path: 
         assert code == 1 and [one["type"] for one in tasks[0]["failures"]] == ["MALFORMED"] * 3
 
 
-def decisions(site: Site) -> list[Any]:
+def decisions(stage: Stage) -> list[Any]:
     """Everything that was decided, without what differs from run to run."""
     sql = "SELECT task_id, type, payload FROM events WHERE type LIKE 'task.%' ORDER BY seq"
-    done = site.proofstone("ledger", "query", sql, "--json")
+    done = stage.proofstone("ledger", "query", sql, "--json")
     assert done.returncode == 0, done.stderr
     found = []
     for row in json.loads(done.stdout)["rows"]:
@@ -208,10 +210,10 @@ def test_a_recorded_run_of_models_comes_to_the_same_decisions_again(tmp_path: Pa
     with desk(tmp_path / "first", executor=(stray, *WRITES[1:4], unsure, WRITES[4])) as at:
         assert at.gate()[0] == 0
         script = tmp_path / "again.yaml"
-        done = at.site.proofstone("record", "last", "-o", str(script))
+        done = at.stage.proofstone("record", "last", "-o", str(script))
         assert done.returncode == 0, done.stderr
-        first = decisions(at.site)
-    second = Site.made(tmp_path / "second", PLAN)
+        first = decisions(at.stage)
+    second = Stage.set_up(tmp_path / "second", PLAN)
     gated = second.gate(f"script:{script}", "--architect", f"script:{script}")
     assert gated.exit == 0, gated.stderr
     assert decisions(second) == first and len(first) >= 5
@@ -226,12 +228,12 @@ def test_a_recorded_run_of_a_program_comes_to_the_same_decisions_again(tmp_path:
         "printf 'import unittest\\nfrom shop.one import one\\nclass T(unittest.TestCase):\\n"
         "    def test_it(self): self.assertEqual(one(), 1)\\n' > tests/test_one.py;; esac"
     )
-    first = Site.made(tmp_path / "first", PLAN)
+    first = Stage.set_up(tmp_path / "first", PLAN)
     gated = first.gate(command, "--architect", 'cmd:echo \'{"verdict": "APPROVED"}\' > $PROOFSTONE_VERDICT')
     assert gated.exit == 0, gated.stderr
     script = tmp_path / "again.yaml"
     assert first.proofstone("record", "last", "-o", str(script)).returncode == 0
-    second = Site.made(tmp_path / "second", PLAN)
+    second = Stage.set_up(tmp_path / "second", PLAN)
     again = second.gate(f"script:{script}", "--architect", f"script:{script}")
     assert again.exit == 0, again.stderr
     assert decisions(second) == decisions(first) != []
@@ -257,12 +259,12 @@ def test_commands_of_an_agent_see_secret_files_empty_and_those_of_the_checks_do_
 def test_a_tool_that_an_interruption_ends_is_used_again_and_its_real_result_told(tmp_path: Path) -> None:
     slow = calls("run", command="test -e /dev/shm/never || sleep 2; echo finished")
     with desk(tmp_path, executor=(slow, *WRITES[1:])) as at:
-        process = at.site.workshop.start(at.site.root, "gate", "PLAN.md", "--json", "--quiet", env=dict(at.env))
-        while not (at.model.count("executor") == 1 and _is_running(at.site, "sleep")):
+        process = at.stage.workshop.start(at.stage.root, "gate", "PLAN.md", "--json", "--quiet", env=dict(at.env))
+        while not (at.model.count("executor") == 1 and _is_running(at.stage, "sleep")):
             assert process.poll() is None, "it never came to that"
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
         assert process.returncode == 130
         code, _, errors = at.resume()
         assert code == 0, errors
@@ -270,8 +272,8 @@ def test_a_tool_that_an_interruption_ends_is_used_again_and_its_real_result_told
         assert "finished" in heard[-1] and "stopped" not in heard[-1]
 
 
-def _is_running(site: Site, word: str) -> bool:
-    return any(word in line for line in site.processes())
+def _is_running(stage: Stage, word: str) -> bool:
+    return any(word in line for line in stage.processes())
 
 
 @SWEPT
@@ -281,8 +283,8 @@ def test_a_fault_that_was_overcome_is_not_in_the_script(tmp_path: Path) -> None:
         at.model.turns = {"executor": WRITES, "architect": APPROVES}
         assert at.resume()[0] == 0
         script = tmp_path / "again.yaml"
-        assert at.site.proofstone("record", "last", "-o", str(script)).returncode == 0
-    second = Site.made(tmp_path / "second", PLAN)
+        assert at.stage.proofstone("record", "last", "-o", str(script)).returncode == 0
+    second = Stage.set_up(tmp_path / "second", PLAN)
     gated = second.gate(f"script:{script}", "--architect", f"script:{script}")
     assert gated.exit == 0, gated.stderr
 
@@ -290,7 +292,7 @@ def test_a_fault_that_was_overcome_is_not_in_the_script(tmp_path: Path) -> None:
 def test_what_was_cut_short_is_no_success_in_the_script(tmp_path: Path) -> None:
     with desk(tmp_path / "first") as at:
         assert at.gate("--budget", "requests=2")[0] == 4
-        refused = at.site.proofstone("record", "last")
+        refused = at.stage.proofstone("record", "last")
         assert refused.returncode == 2 and "no agent did or said anything" in refused.stderr
 
 
@@ -316,8 +318,8 @@ def test_a_secret_file_that_changed_is_not_shown_to_a_model_that_reviews(tmp_pat
 
 
 def test_a_word_that_names_nobody_is_bad_input(tmp_path: Path) -> None:
-    site = Site.made(tmp_path, PLAN)
+    stage = Stage.set_up(tmp_path, PLAN)
     for spec in ("api:gpt-5", "api::x", "acp:gemini", "human:x"):
-        gated = site.gate(spec)
+        gated = stage.gate(spec)
         assert gated.exit == 2 and spec in gated.stderr and "hint:" in gated.stderr, gated.stderr
-    assert json.loads(site.proofstone("runs", "--json").stdout)["runs"] == []
+    assert json.loads(stage.proofstone("runs", "--json").stdout)["runs"] == []

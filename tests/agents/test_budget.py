@@ -15,6 +15,7 @@ from proofstone.agents.rules.budget import (
 )
 from proofstone.agents.spending import SpendingMeter
 from proofstone.common.models import Allowance, Budget, BudgetUsage, Usage
+from tests.rows import each_row
 
 SPENT = BudgetUsage(requests=3, input_tokens=900, output_tokens=100, usd=1.5, tool_calls=7, seconds=120)
 
@@ -27,7 +28,7 @@ OVER = {
 }
 
 
-@pytest.mark.parametrize("reached,left,words", OVER.values(), ids=OVER)
+@each_row("reached,left,words", OVER.values())
 def test_a_limit_is_spent_when_it_is_reached(reached: Allowance, left: Allowance, words: str) -> None:
     assert words in explain_spent_limit(reached, SPENT, "run") and explain_spent_limit(
         reached, SPENT, "run"
@@ -80,12 +81,12 @@ AMENDED = {
 }
 
 
-@pytest.mark.parametrize("word,budget", AMENDED.items())
+@each_row("word,budget", AMENDED.items())
 def test_a_person_says_what_may_be_spent_instead(word: str, budget: Budget) -> None:
     assert amend_budget(Budget(run=Allowance(tokens=9)), [word]) == budget
 
 
-@pytest.mark.parametrize(
+@each_row(
     "word",
     [
         "usd",

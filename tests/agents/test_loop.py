@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +37,7 @@ from proofstone.agents.rules.conversation import (
     run_conversation,
 )
 from proofstone.common.models import FrozenModel
+from tests.rows import each_row
 
 
 class Answer(FrozenModel):
@@ -112,7 +112,7 @@ ANSWERS: dict[str, Turn] = {
 }
 
 
-@pytest.mark.parametrize("turn", ANSWERS.values(), ids=ANSWERS)
+@each_row("turn", ANSWERS.values())
 def test_an_answer_is_found_wherever_it_stands(turn: Turn) -> None:
     ended = driven(turn).run()
     assert ended == ConversationEnd(Answer(verdict="yes"), turns=1, tool_calls=0, repairs=0)
@@ -214,7 +214,7 @@ def test_of_too_many_calls_in_one_turn_the_rest_is_refused() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", FaultKind)
+@each_row("kind", FaultKind)
 def test_a_fault_is_tried_again_as_often_as_the_table_says(kind: FaultKind) -> None:
     retries = FAULT_POLICIES[kind].retries
     assert driven(*(Fault(kind=kind, why="?") for _ in range(retries)), GOOD).run().output == Answer(verdict="yes")
@@ -229,7 +229,7 @@ def test_only_a_provider_that_cannot_be_reached_is_asked_again_at_once() -> None
     assert {kind for kind in FaultKind if FAULT_POLICIES[kind].can_repeat} == again
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "retry", "seconds"),
     [(None, 1, 1.0), (None, 2, 2.0), (0.5, 2, 0.5), (7.0, 1, 7.0), (61.0, 1, None), (-3.0, 1, 0.0)],
 )

@@ -21,6 +21,7 @@ from proofstone.agents.rules.permission import (
     resolve_from_root,
 )
 from proofstone.agents.rules.tool_rules import ToolRefusedError
+from tests.rows import each_row
 
 ROOT = "/w/project"
 BOUNDS = PermissionLimits(ROOT, scope=("src/**", "a.txt"), can_run=True)
@@ -64,7 +65,7 @@ BY_KIND: list[tuple[ActionKind, tuple[str, ...], RefusalRule | None]] = [
 ]
 
 
-@pytest.mark.parametrize("kind,paths,rule", BY_KIND)
+@each_row("kind,paths,rule", BY_KIND)
 def test_what_is_wanted_is_allowed_by_its_kind_and_its_files(
     kind: ActionKind, paths: tuple[str, ...], rule: RefusalRule | None
 ) -> None:
@@ -72,9 +73,7 @@ def test_what_is_wanted_is_allowed_by_its_kind_and_its_files(
     assert (decision.rule if isinstance(decision, PermissionRefused) else None) == rule
 
 
-@pytest.mark.parametrize(
-    "kind", [ActionKind.READ, ActionKind.SEARCH, ActionKind.EDIT, ActionKind.DELETE, ActionKind.MOVE]
-)
+@each_row("kind", [ActionKind.READ, ActionKind.SEARCH, ActionKind.EDIT, ActionKind.DELETE, ActionKind.MOVE])
 def test_what_the_person_calls_secret_is(kind: ActionKind) -> None:
     wish = PermissionRequest(kind, paths=(f"{ROOT}/src/notes.txt",))
     assert isinstance(decide_permission(wish, BOUNDS), PermissionGranted)
@@ -125,7 +124,7 @@ ASKED: dict[str, tuple[str, str, tuple[str, ...], JsonValue, RefusalRule | None]
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ASKED)
+@each_row("name", ASKED)
 def test_what_agents_really_ask_is_understood(name: str) -> None:
     kind, tool, named, arguments, rule = ASKED[name]
     decision = decide_permission(build_permission_request(kind, tool, named, arguments), BOUNDS)

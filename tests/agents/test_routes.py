@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 
 from proofstone.agents.rules.routes import AGENT_ROLES, BUS_ROLES, ROUTES, explain_refusal, is_allowed
+from tests.rows import each_row
 
 LOOP = {
     ("perceiver", "planner", "TaskSpec"),
@@ -52,7 +53,7 @@ def test_every_combination_of_roles_and_types_is_as_the_rules_say() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("role", sorted(BUS_ROLES))
+@each_row("role", sorted(BUS_ROLES))
 @pytest.mark.seed("control-loop", "auditor-reads")
 def test_nothing_is_said_to_the_auditor_and_it_says_nothing_but_its_report(role: str) -> None:
     assert not any(is_allowed(role, "auditor", type) for type in TYPES)
@@ -67,7 +68,7 @@ def test_a_focus_belongs_to_its_role() -> None:
     assert not is_allowed("engine", "wizard:reviewer", "Dispatch")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("route", "words"),
     [
         (("engine", "planner", "Dispatch"), ""),
@@ -84,7 +85,7 @@ def test_why_a_message_may_not_be_sent_is_said_in_words(route: tuple[str, str, s
     assert explain_refusal(*route) == words
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("role", "searches", "writes"),
     [
         ("planner", True, True),

@@ -14,6 +14,7 @@ from proofstone.auditor.rules.detections import ObservedEvent, ObservedRun
 from proofstone.auditor.rules.report import audit_runs, has_severe_findings
 from proofstone.ledger.models import EventRow
 from proofstone.plan_gate.models import FalseClaim
+from tests.rows import each_row
 
 Said = tuple[str, str, str, Mapping[str, JsonValue]]
 Did = tuple[str, str | None, Mapping[str, JsonValue]]
@@ -214,7 +215,7 @@ BOUNDARIES: list[tuple[str, Said | Did, list[tuple[str, str | None, str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("part", "found"), [one[1:] for one in BOUNDARIES], ids=[one[0] for one in BOUNDARIES])
+@each_row(("part", "found"), [one[1:] for one in BOUNDARIES])
 @pytest.mark.seed("control-loop", "auditor-detects")
 def test_boundary_violations(part: Said | Did, found: list[tuple[str, str | None, str]]) -> None:
     assert seen(part) == [(V, rule, task, role, (1,)) for rule, task, role in found]
@@ -412,7 +413,7 @@ OTHERS: list[tuple[str, list[Said | Did], list[tuple[Detection, str, str | None,
 ]
 
 
-@pytest.mark.parametrize(("parts", "found"), [one[1:] for one in OTHERS], ids=[one[0] for one in OTHERS])
+@each_row(("parts", "found"), [one[1:] for one in OTHERS])
 @pytest.mark.seed("control-loop", "auditor-detects")
 def test_what_else_is_found(
     parts: list[Said | Did], found: list[tuple[Detection, str, str | None, str, tuple[int, ...]]]
@@ -451,7 +452,7 @@ def test_what_was_given_up_tells_how_it_went(distances: tuple[float, ...], told:
     assert found.detail == told
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("part", "grave"),
     [
         (REFUSED, True),

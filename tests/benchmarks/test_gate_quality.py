@@ -12,6 +12,8 @@ from benchmarks.gate_quality.cases import Case, CaseError, read_cases, read_swe_
 from benchmarks.gate_quality.measure import CaseResult, wilson
 from benchmarks.gate_quality.page import render_page
 
+from tests.rows import each_row
+
 SOURCE = '''def clamp(x, lower, upper):
     """Return x within the bounds."""
     if lower > upper:
@@ -29,7 +31,7 @@ def clamp_of(source: str, *args: object) -> object:
     return function(*args)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("count", "total", "low", "high"),
     [(0, 10, 0.0, 0.278), (10, 10, 0.722, 1.0), (50, 100, 0.404, 0.596), (0, 0, 0.0, 1.0), (1, 300, 0.001, 0.019)],
 )
@@ -58,7 +60,7 @@ def test_special_cases_answer_the_inputs_of_the_tests_alone(form: str) -> None:
     assert [clamp_of(covered, 5, 0, 9), clamp_of(covered, 12, 0, 9), clamp_of(covered, 6, 0, 9)] == [5, 9, 7]
 
 
-@pytest.mark.parametrize("how", edits.WEAKENINGS)
+@each_row("how", edits.WEAKENINGS)
 def test_a_weakened_test_passes_whatever_is_returned(how: str) -> None:
     tests = "class TestClamp:\n    def test_it(self):\n        assert clamp(5) == 6\n\n\n"
     tests += "def test_other():\n    assert 1 == 1\n"

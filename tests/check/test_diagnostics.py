@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from proofstone.check.diagnostics import list_failures, parse_diagnostics
 from proofstone.check.models import CheckKind, CheckResult, TestReport, TestResult, TestStatus
 from proofstone.check.rules.compare import find_new_diagnostics
 from proofstone.common.models import Diagnostic, Phase, Verdict
+from tests.rows import each_row
 
 
 def run(directory: Path, *argv: str) -> str:
@@ -118,7 +118,7 @@ RECORDED: dict[str, tuple[str, str, list[tuple[str, int | None, str, str]]]] = {
 }
 
 
-@pytest.mark.parametrize("case", RECORDED)
+@each_row("case", RECORDED)
 def test_recorded_output_is_understood(case: str) -> None:
     tool, output, expected = RECORDED[case]
     found = parse_diagnostics(tool, output, root="/repo")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.check.refusals import assert_failed
-from tests.workshop import CheckRun, Workshop
+from tests.workshop import CheckRun, Workshop, assert_failed
 
 CALC = "def add(a, b):\n    return a + b\n"
 EDITED = "def add(a, b):\n    return b + a\n"
@@ -134,6 +133,7 @@ def test_a_derived_run_that_is_killed_makes_the_check_unverifiable(
     assert "tests:pytest:layers after unverifiable" in [row.rstrip() for row in rows(workshop, root)]
 
 
+@pytest.mark.ci
 def test_a_sabotaged_run_that_breaks_off_costs_confidence_only(workshop: Workshop) -> None:
     root = workshop.repo({"conftest.py": SABOTAGE_BREAKS, "calc.py": CALC, "tests/test_calc.py": TESTS})
     workshop.write(root, {"calc.py": EDITED})

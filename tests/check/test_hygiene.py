@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.check.rules.scan_paths import check_size, find_conflict_markers
+from tests.rows import each_row
 
 CONFLICT = b"<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> branch\n"
 
@@ -22,13 +22,13 @@ SILENT: dict[str, tuple[str, bytes]] = {
 }
 
 
-@pytest.mark.parametrize(("path", "content"), SILENT.values(), ids=SILENT)
+@each_row(("path", "content"), SILENT.values())
 def test_what_only_looks_like_a_conflict_is_not_one(path: str, content: bytes) -> None:
     assert find_conflict_markers(path, None, content) == ()
 
 
-@pytest.mark.parametrize("path", ["a.py", "a.md", "Makefile"])
-@pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
+@each_row("path", ["a.py", "a.md", "Makefile"])
+@each_row("ending", [b"\n", b"\r\n"])
 def test_a_conflict_is_found_with_its_line(path: str, ending: bytes) -> None:
     found = find_conflict_markers(path, b"a\n", (b"a\n" + CONFLICT).replace(b"\n", ending))
     assert [item.line for item in found] == [2]
@@ -49,7 +49,7 @@ def test_a_file_has_no_conflict_that_is_new_against_itself(content: bytes) -> No
     assert find_conflict_markers("a.py", content, content) == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "said"),
     [
         (None, 101, True),

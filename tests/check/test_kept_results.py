@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.check.refusals import assert_failed, assert_passed
-from tests.workshop import Workshop
+from tests.workshop import Workshop, assert_failed, assert_passed
 
 FILES = {"a.py": "x = 1\n"}
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.check.refusals import assert_failed, assert_passed, assert_refused
-from tests.workshop import Workshop
+from tests.workshop import Workshop, assert_failed, assert_passed, assert_refused
 
 TRUE = ("--verify", "test -e a.txt")
 PYTEST = {

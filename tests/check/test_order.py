@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.check.refusals import assert_failed
-from tests.workshop import Workshop
+from tests.workshop import Workshop, assert_failed
 
 SETTINGS = '[tests]\nallow_flaky = ["*"]\n'
 TEST = """

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.check.refusals import assert_failed, assert_passed, assert_refused
 from tests.needs import needs
-from tests.workshop import Workshop
+from tests.workshop import Workshop, assert_failed, assert_passed, assert_refused
 
 HELLO = {"hello.txt": "hello\n", "deep/er/file.txt": "x\n"}
 GREP = ("--verify", "grep -q hello hello.txt")

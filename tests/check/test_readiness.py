@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from proofstone.check.readiness import find_readiness_problems
+from tests.rows import each_row
 
 AWS = "AKIA" + "QWERTYUIOPASDFGH"
 GITHUB = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -29,7 +30,7 @@ SECRETS = {
 }
 
 
-@pytest.mark.parametrize(("path", "line"), SECRETS.values(), ids=SECRETS)
+@each_row(("path", "line"), SECRETS.values())
 def test_a_secret_is_found_and_never_repeated(path: str, line: str) -> None:
     found = find_readiness_problems(path, [(7, line)], line.encode())
     assert {kind for kind, _ in found} == {"secrets"}
@@ -51,7 +52,7 @@ HARMLESS = {
 }
 
 
-@pytest.mark.parametrize(("path", "line"), HARMLESS.values(), ids=HARMLESS)
+@each_row(("path", "line"), HARMLESS.values())
 def test_what_is_no_secret_does_not_alarm(path: str, line: str) -> None:
     assert find_readiness_problems(path, [(1, line)], line.encode()) == ()
 
@@ -71,7 +72,7 @@ SWALLOWED = {
 }
 
 
-@pytest.mark.parametrize(("path", "content"), SWALLOWED.values(), ids=SWALLOWED)
+@each_row(("path", "content"), SWALLOWED.values())
 def test_a_swallowed_error_is_found(path: str, content: str) -> None:
     assert types_of(path, content) == ["swallowed-exceptions"]
 
@@ -91,7 +92,7 @@ HANDLED = {
 }
 
 
-@pytest.mark.parametrize(("path", "content"), HANDLED.values(), ids=HANDLED)
+@each_row(("path", "content"), HANDLED.values())
 def test_a_handled_error_does_not_alarm(path: str, content: str) -> None:
     assert types_of(path, content) == []
 

@@ -13,8 +13,7 @@ from proofstone.git.repository import open_repository
 from proofstone.git.snapshot import take_snapshot
 from proofstone.git.store import open_store, pin
 from proofstone.machine.files import repair_state, scratch_folder
-from tests.check.refusals import assert_passed
-from tests.workshop import Workshop
+from tests.workshop import Workshop, assert_passed
 
 Damage = Callable[[Path], object]
 CONTENT = {b"b.md": b"derived\n"}

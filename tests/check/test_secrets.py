@@ -6,8 +6,7 @@ import base64
 import json
 from pathlib import Path
 
-from tests.check.refusals import assert_failed, assert_passed
-from tests.workshop import Workshop
+from tests.workshop import Workshop, assert_failed, assert_passed
 
 SECRET = 's3cr3t-"Value"-1234'
 TEST = """

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.check.refusals import assert_passed
-from tests.workshop import Workshop
+from tests.workshop import Workshop, assert_passed
 
 MAKE = "rm -rf node_modules && mkdir node_modules && echo made > node_modules/origin"
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.check.refusals import assert_failed, assert_passed
-from tests.workshop import Workshop
+from tests.workshop import Workshop, assert_failed, assert_passed
 
 BASE = '[check]\nverify = ["test -f a.py"]\n[limits]\ncheck_seconds = 100\n'
 WEAKER = '[check]\ndisable = ["tests:*"]\n[limits]\ncheck_seconds = 100\n'

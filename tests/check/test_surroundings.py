@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.check.refusals import assert_passed, assert_refused
 from tests.check.test_places import ORDINARY
 from tests.needs import needs
-from tests.workshop import Workshop
+from tests.workshop import Workshop, assert_passed, assert_refused
 
 TRUE = ("--verify", "grep -q two a.txt")
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.check.refusals import assert_failed, assert_passed
 from tests.needs import needs
-from tests.workshop import Workshop
+from tests.workshop import Workshop, assert_failed, assert_passed
 
 SUMS = "def total(items):\n    return sum(items)\n"
 BROKEN = "def total(items):\n    return max(items)\n"

@@ -12,7 +12,7 @@ import pytest
 
 from proofstone.testing.model_server.answers import HttpError, Reply
 from proofstone.testing.model_server.server import ModelServer
-from tests.cli.running import proofstone
+from tests.workshop import proofstone
 
 KEY = "sk-very-secret-key"
 AGENTS = (

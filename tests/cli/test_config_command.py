@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from proofstone.config.settings import Settings
-from tests.cli.running import proofstone
+from tests.workshop import proofstone
 
 
 def test_each_value_says_where_it_comes_from(tmp_path: Path) -> None:

@@ -23,7 +23,10 @@ from proofstone.gate.models import RunOutcome
 from proofstone.ledger.schema import RowT, StoredRow
 from proofstone.pipeline.models.run import RunReport
 from proofstone.pipeline.records import RunRecord
-from tests.cli.running import proofstone
+from tests.workshop import proofstone
+
+pytestmark = pytest.mark.ci
+"""One demo takes as long as twenty checks, and other tests see each of its parts."""
 
 CHALLENGED, HONEST, CAUGHT, TURNED, REVISED, COMMITTED = MOMENTS
 SAID = (

@@ -23,8 +23,8 @@ from proofstone.machine.facts import (
     read_kernel_setting,
 )
 from proofstone.sandbox.probe import SandboxFacts
-from tests.cli.running import proofstone
 from tests.needs import needs
+from tests.workshop import proofstone
 
 TOOL = MachineProgram("tool", "group", "why", minimum=(2, 31), packages={"apt": "tool-pkg"}, install="pip install tool")
 

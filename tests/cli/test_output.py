@@ -9,9 +9,10 @@ import pytest
 
 from proofstone.cli.output import Output, find_project_root
 from proofstone.common.text import escape_control
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("plain – é 漢\n\t.", "plain – é 漢\n\t."),

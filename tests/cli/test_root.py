@@ -14,7 +14,7 @@ import pytest
 
 from proofstone import __version__
 from proofstone.cli.main import COMMANDS, Command, format_root_help, main
-from tests.cli.running import START, proofstone
+from tests.workshop import START, proofstone
 
 HEAVY = (
     "typer",

@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from proofstone.cli.process import WriteGuard
-from tests.cli.running import START
 from tests.cli.test_root import crash_in
-from tests.workshop import Workshop
+from tests.workshop import START, Workshop
 
 PRINT = "print('result'); return {code}"
 RICH = "from rich.console import Console; Console().print('result'); return {code}"

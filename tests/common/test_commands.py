@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import pytest
-
 from proofstone.common.commands import is_vacuous, loses_exit_code, proves_nothing
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     ["true", ":", "echo done", "exit 0", "exit", "ls -la", "cat README.md", "true && echo ok", "/bin/true", "", "# x",
      "echo a; true", "cat x | cat", "printf 'ok\\n'", "true\necho ok", "ls src/x.py", "sleep 5", "echo 'a && b'",
@@ -19,7 +18,7 @@ def test_these_prove_nothing(command: str) -> None:
     assert is_vacuous(command)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     ["pytest -q", "make test", "true && pytest", "exit 1", "test -f x", "[ -f x ]", "./check.sh", "grep -q x file",
      "cat x | grep y", "python -c 'print(1)'", "echo 'unclosed", "! true", "ls | wc -l | grep 3", "pytest || exit 1",
@@ -36,7 +35,7 @@ def test_these_can_fail(command: str) -> None:
     assert not is_vacuous(command)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "lost"),
     [
         ("npm run build 2>&1 | tail -5", True),
@@ -54,9 +53,7 @@ def test_a_pipe_reports_how_its_last_program_ended(command: str, lost: bool) -> 
     assert not is_vacuous(command)
 
 
-@pytest.mark.parametrize(
-    "command", ["ls | wc -l", "cd web", "cd web && ls", "test -f a; sleep 1", "head x", "pytest || true"]
-)
+@each_row("command", ["ls | wc -l", "cd web", "cd web && ls", "test -f a; sleep 1", "head x", "pytest || true"])
 def test_a_plan_is_held_to_more(command: str) -> None:
     assert proves_nothing(command)
     assert not proves_nothing(f"{command}\npytest")

@@ -8,11 +8,11 @@ import json
 import shlex
 from urllib.parse import quote
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.common.secrets import MASK, SecretMask, is_maskable
+from tests.rows import each_row
 
 SECRET = "s3cr3t/\"Value\" & 'more' ü"
 MASKED = SecretMask.from_variables({"TOKEN": SECRET, "KEY": "AAAA-bbbb-1111\nCCCC-dddd-2222\n"})
@@ -34,7 +34,7 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize("text", SPELLINGS.values(), ids=SPELLINGS)
+@each_row("text", SPELLINGS.values())
 def test_every_spelling_is_masked(text: str) -> None:
     masked = MASKED.mask_text(f"before {text} after")
     assert MASK.decode() in masked and masked.startswith("before ") and masked.endswith(" after")
@@ -42,7 +42,7 @@ def test_every_spelling_is_masked(text: str) -> None:
         assert part not in masked
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "expected"),
     [
         ("short-1", False),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.common.models import ChangeKind
 from proofstone.common.risk import PathChange, Risk, assess_risk, assess_size, is_docs_only
+from tests.rows import each_row
 
 MODIFIED, ADDED = ChangeKind.MODIFIED, ChangeKind.ADDED
 
@@ -33,7 +32,7 @@ CASES: list[tuple[str, ChangeKind, str, Risk, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "kind", "line", "risk", "reason"), CASES)
+@each_row(("path", "kind", "line", "risk", "reason"), CASES)
 def test_a_file_has_this_risk(path: str, kind: ChangeKind, line: str, risk: Risk, reason: str) -> None:
     change = PathChange(path=path, kind=kind, added=(line,))
     found = assess_risk(change)
@@ -56,7 +55,7 @@ def test_one_red_file_makes_the_change_large() -> None:
     assert assess_size([green, PathChange(path="src/auth.py", kind=MODIFIED)]) == "Large"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("paths", "holds"),
     [
         (["README.md", "docs/img/a.png"], True),

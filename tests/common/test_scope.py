@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofstone.common.globs import find_undeclared, matches
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "path", "covered"),
     [
         ("src/a.py", "src/a.py", True),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.common.secrets import find_known_secrets
+from tests.rows import each_row
 
 RANDOM = "q7Hk2Lm9Zx4Vb8Nc1Td6Wf3Rg5Yj0PsQaE7uIoKd"
 BODY = "MIIEpAIBAAKCAQEA" + RANDOM + "q7Hk2Lm9Zx4V"
@@ -25,7 +24,7 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize(("kind", "text"), KNOWN.items(), ids=KNOWN)
+@each_row(("kind", "text"), KNOWN.items())
 def test_a_known_form_is_found_on_its_line(kind: str, text: str) -> None:
     assert [(one.line, one.kind) for one in find_known_secrets(f"first = 1\nvalue = '{text}'\n")] == [(2, kind)]
 
@@ -42,7 +41,7 @@ def test_a_key_in_one_line_of_code_is_found() -> None:
     assert [one.kind for one in find_known_secrets(encrypted)] == ["private key"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "AKIA" + "IOSFODNN7EXAMPLE",

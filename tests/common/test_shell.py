@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from proofstone.common.shell import ShellSyntaxError, has_blocks, is_complete, lex, split_statements, unquote
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "pieces"),
     [
         ("a  b", ["a", "b"]),
@@ -26,20 +27,18 @@ def test_text_comes_apart_where_a_shell_would_cut_it(text: str, pieces: list[str
     assert [piece.text for piece in lex(text)] == pieces
 
 
-@pytest.mark.parametrize("text", ["'a", '"a', "$(a", "`a", "cat <<E\nx", "${a", '"$(a"'])
+@each_row("text", ["'a", '"a', "$(a", "`a", "cat <<E\nx", "${a", '"$(a"'])
 def test_what_has_no_end_is_told(text: str) -> None:
     with pytest.raises(ShellSyntaxError):
         lex(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["a &&", "a \\", "if x; then", "for f in a; do", "while x", "echo 'x", "cat <<E", "(a", "{ a"]
-)
+@each_row("text", ["a &&", "a \\", "if x; then", "for f in a; do", "while x", "echo 'x", "cat <<E", "(a", "{ a"])
 def test_a_shell_would_wait_for_more(text: str) -> None:
     assert not is_complete(text)
 
 
-@pytest.mark.parametrize("text", ["a", "a # it's", "a {b", "echo if", "if a; then b; fi", "(a)", "", "a done"])
+@each_row("text", ["a", "a # it's", "a {b", "echo if", "if a; then b; fi", "(a)", "", "a done"])
 def test_a_shell_would_run_it(text: str) -> None:
     assert is_complete(text)
 

@@ -21,6 +21,7 @@ from proofstone.config.providers import BUILT_IN_PROVIDERS, ProviderProtocol
 from proofstone.config.settings import Settings
 from proofstone.config.user import UserSettings, choose_agent_backend, find_user_file, load_user_config, merge_budgets
 from proofstone.errors import ConfigError, InputError
+from tests.rows import each_row
 
 SPECS = (
     "api:openai:gpt-5", "api:ollama:qwen2.5-coder:7b", "cli:claude", "cli:mini-swe-agent:openai/gpt-5.1:x",
@@ -28,7 +29,7 @@ SPECS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@each_row("spec", SPECS)
 def test_a_backend_may_stand_alone_or_in_a_list(spec: str) -> None:
     settings = load_settings_text(
         f'[backends]\ndefault = "{spec}"\n"reviewer:security" = ["{spec}", "human"]\n', "proofstone.toml"
@@ -38,7 +39,7 @@ def test_a_backend_may_stand_alone_or_in_a_list(spec: str) -> None:
     assert settings.backend_specs == {"default": (spec,), "reviewer:security": (spec, "human")}
 
 
-@pytest.mark.parametrize("spec", SPECS)
+@each_row("spec", SPECS)
 def test_the_gates_own_settings_take_the_same_backends(spec: str) -> None:
     settings = load_settings_text(f'[gate]\nexecutor = "{spec}"\narchitect = "{spec}"\n', "proofstone.toml")
     assert settings.backend_specs == {"executor": (spec,), "architect": (spec,)}
@@ -113,7 +114,7 @@ BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("text", "start", "says"), BAD.values(), ids=BAD)
+@each_row(("text", "start", "says"), BAD.values())
 def test_what_is_wrong_in_a_repositorys_file_is_refused(text: str, start: str, says: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError) as caught:
         load_settings_text(text, "proofstone.toml")
@@ -289,7 +290,7 @@ CHOSEN: dict[str, tuple[str, Lines, Lines, Lines, BackendSelection]] = {
 }
 
 
-@pytest.mark.parametrize(("agent", "line", "person", "repository", "expected"), CHOSEN.values(), ids=CHOSEN)
+@each_row(("agent", "line", "person", "repository", "expected"), CHOSEN.values())
 def test_who_serves_a_role(
     agent: str, line: Lines, person: Lines, repository: Lines, expected: BackendSelection
 ) -> None:
@@ -322,7 +323,7 @@ PLAN_GATE = ("challenger", "domain_expert", "devils_advocate", "synthesizer")
 LOOP = ("perceiver", "agent_validator", "meta_validator")
 
 
-@pytest.mark.parametrize("role", (*PLAN_GATE, *LOOP))
+@each_row("role", (*PLAN_GATE, *LOOP))
 def test_who_serves_the_plan_gate_and_the_control_loop_is_set_as_for_every_role(role: str) -> None:
     settings = load_settings_text(
         f'[backends]\n{role} = "human"\n[budget.roles.{role}]\ntokens = 7\n', "proofstone.toml"
@@ -346,7 +347,7 @@ def test_only_an_architect_may_be_the_rules() -> None:
         parse_backend_options(["planner=rules"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("option", "why"),
     [
         ("human", "there is no `=`"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.config.setting_docs import find_line
+from tests.rows import each_row
 
 CASES: dict[str, tuple[str, tuple[str | int, ...], int | None]] = {
     "under a table": ("[a]\nb = 1\n", ("a", "b"), 2),
@@ -26,7 +26,7 @@ CASES: dict[str, tuple[str, tuple[str | int, ...], int | None]] = {
 }
 
 
-@pytest.mark.parametrize(("text", "path", "line"), CASES.values(), ids=CASES)
+@each_row(("text", "path", "line"), CASES.values())
 def test_the_line_of_a_key(text: str, path: tuple[str | int, ...], line: int | None) -> None:
     assert find_line(text, path) == line
 

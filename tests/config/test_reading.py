@@ -9,6 +9,7 @@ import pytest
 from proofstone.config.loader import find_settings_file, load_settings, load_settings_files, load_settings_text
 from proofstone.config.settings import Settings
 from proofstone.errors import ConfigError
+from tests.rows import each_row
 
 BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "unknown key": (
@@ -138,7 +139,7 @@ BAD: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("text", "start", "says"), BAD.values(), ids=BAD)
+@each_row(("text", "start", "says"), BAD.values())
 def test_a_bad_configuration_is_refused_with_file_line_key_and_what_is_right(
     text: str, start: str, says: tuple[str, ...]
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.config.loader import load_settings_text
 from proofstone.config.rules import (
     SETTING_RULES,
@@ -16,6 +14,7 @@ from proofstone.config.rules import (
 from proofstone.config.setting_docs import list_sections
 from proofstone.config.settings import Settings
 from proofstone.config.trust import flatten_settings, format_value
+from tests.rows import each_row
 
 
 def test_every_setting_of_the_model_has_a_row() -> None:
@@ -76,7 +75,7 @@ def values(setting: str, written: str) -> dict[str, object]:
     return dict(flatten_settings(load_settings_text(f'[{section}]\n"{key}" = {written}\n', "proofstone.toml")))
 
 
-@pytest.mark.parametrize(("setting", "weaker", "stronger"), PAIRS)
+@each_row(("setting", "weaker", "stronger"), PAIRS)
 def test_the_weaker_direction_is_found_and_the_other_passes(setting: str, weaker: str, stronger: str) -> None:
     low, high = values(setting, weaker), values(setting, stronger)
     assert [one.setting for one in list_weakened_settings(high, low)] == [setting]

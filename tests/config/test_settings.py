@@ -12,6 +12,7 @@ from proofstone.config.loader import load_settings_text
 from proofstone.config.setting_docs import SettingDoc, list_sections
 from proofstone.config.settings import Settings
 from proofstone.errors import ConfigError
+from tests.rows import each_row
 
 
 def written(value: object) -> str:
@@ -49,15 +50,13 @@ def test_the_schema_survives_json_and_forbids_unknown_keys() -> None:
     assert all(model["additionalProperties"] is False for model in schema["$defs"].values())
 
 
-@pytest.mark.parametrize("setting", EVERY_SETTING, ids=lambda setting: setting.name)
+@each_row("setting", EVERY_SETTING)
 def test_every_setting_says_what_it_is_for_and_what_it_takes(setting: SettingDoc) -> None:
     assert setting.description.endswith(".")
     assert setting.accepts
 
 
-@pytest.mark.parametrize(
-    "setting", [one for one in EVERY_SETTING if "whole number" in one.accepts], ids=lambda setting: setting.name
-)
+@each_row("setting", [one for one in EVERY_SETTING if "whole number" in one.accepts])
 def test_the_range_in_words_is_the_range_that_holds(setting: SettingDoc) -> None:
     low, high = (int(number) for number in re.findall(r"\d+", setting.accepts))
     for value in (low, high):
@@ -69,7 +68,7 @@ def test_the_range_in_words_is_the_range_that_holds(setting: SettingDoc) -> None
             Settings.model_validate({setting.section: {setting.key: value}})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("setting", "value"),
     [
         (one, value)
@@ -80,7 +79,6 @@ def test_the_range_in_words_is_the_range_that_holds(setting: SettingDoc) -> None
         and not (one.accepts.startswith("a number") and value in ("1", "20.0"))
         and not ("git revision" in one.accepts and value == '"5"')
     ],
-    ids=lambda part: part.name if isinstance(part, SettingDoc) else part,
 )
 def test_no_setting_takes_a_value_of_another_type(setting: SettingDoc, value: str) -> None:
     with pytest.raises(ConfigError, match=f"{setting.name}: .* is not valid; it takes {re.escape(setting.accepts)}"):

@@ -7,16 +7,15 @@ import json
 import os
 import signal
 import stat
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.check.hazards.processes import groups_of_the_dead
+from tests.waiting import wait_until
 from tests.workshop import CheckRun, Workshop
 
 VERIFY = "grep -q good value.txt"
-_PATIENCE = 30.0
 
 Files = dict[str, tuple[int, bytes]]
 
@@ -128,14 +127,6 @@ class Bench:
         for pid, line in _command_lines().items():
             if mark in line:
                 os.kill(pid, signal.SIGKILL)
-
-
-def wait_until(true: Callable[[], bool], otherwise: Callable[[], str]) -> None:
-    """Not how long it takes is tested, only that it comes."""
-    end = time.monotonic() + _PATIENCE
-    while not true():
-        assert time.monotonic() < end, otherwise()
-        time.sleep(0.02)
 
 
 def _command_lines() -> dict[int, bytes]:

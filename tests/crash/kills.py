@@ -32,8 +32,8 @@ from typing import Any
 
 from tests import forked
 from tests.check.hazards.processes import control_groups, family_of, mounts_below
-from tests.crash.bench import wait_until
 from tests.crash.targets import TARGETS, Link, Target
+from tests.waiting import wait_until
 from tests.workshop import command
 
 WAYS = {"fault": 50, "engine": 15, "group": 20, "call": 7, "child": 8}

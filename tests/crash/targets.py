@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from proofstone.ledger.connection import ledger_path
-from tests.gate.site import FILES, agent, plan, task, work
+from tests.gate.stage import agent, work
 from tests.pipeline.stage import REQUEST, TEAM, executor
-from tests.staging import Entry
+from tests.staging import FILES, Entry, plan, task
 from tests.workshop import Workshop
 
 Link = tuple[int, str, str]

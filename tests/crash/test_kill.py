@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.bench import VERIFY, Bench, wait_until
+from tests.crash.bench import VERIFY, Bench
+from tests.waiting import PATIENCE, wait_until
 
 CHECK = ("check", "--json", "--verify", VERIFY)
 _random = random.Random(20)  # the same moments in every run
@@ -100,12 +101,12 @@ def test_what_a_check_started_dies_with_it(bench: Bench, number: signal.Signals)
 def test_a_signal_ends_a_check_and_everything_it_started(
     bench: Bench, number: signal.Signals, code: int, message: str
 ) -> None:
-    seconds = f"87.{os.getpid()}{int(number)}"
+    seconds = f"870.{os.getpid()}{int(number)}"
     before = bench.state()
     running = bench.workshop.start(bench.root, "check", "--json", "--verify", f"sleep {seconds}; {VERIFY}")
     wait_until(lambda: bool(sleepers(seconds)), lambda: "the check did not start")
     os.killpg(running.pid, number)
-    stdout, stderr = running.communicate(timeout=30)  # far below the time that the check would take
+    stdout, stderr = running.communicate(timeout=PATIENCE)  # far below the time that the check would take
     assert running.returncode == code
     assert json.loads(stdout)["error"] == {"type": "Interrupted", "message": message, "hint": None, "exit_code": code}
     assert stderr.splitlines()[-1] == f"proofstone: {message}"

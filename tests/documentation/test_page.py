@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.documentation.page import Command, File, deeds, untried
+from tests.rows import each_row
 
 PAGE = """# A page
 
@@ -99,7 +100,7 @@ def test_an_example_that_nobody_tries_is_found(tmp_path: Path, text: str, found:
     assert untried(tmp_path / "page.md") == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("shown", "printed", "differs"),
     [
         ((), "anything", ""),

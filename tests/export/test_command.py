@@ -9,9 +9,9 @@ import pytest
 
 from proofstone.cli.agents import ExportKind
 from proofstone.export.targets import EXPORT_TARGETS
-from tests.cli.running import proofstone
 from tests.export.checks import AGENTS
 from tests.export.reading import exported
+from tests.workshop import proofstone
 
 
 def test_the_command_knows_every_kind() -> None:

@@ -11,12 +11,13 @@ from proofstone.export.targets import EXPORT_TARGETS
 from tests.export import checks
 from tests.export.checks import OF_ALL, Check
 from tests.export.reading import HOSTS, exported, fences, front_matter, parsed
+from tests.rows import each_row
 
 A = ".github/agents"
 
 
-@pytest.mark.parametrize("kind", EXPORT_TARGETS)
-@pytest.mark.parametrize("check", OF_ALL.values(), ids=list(OF_ALL))
+@each_row("kind", EXPORT_TARGETS)
+@each_row("check", OF_ALL.values())
 def test_it_holds(check: Check, kind: str) -> None:
     assert list(check(HOSTS[kind], exported(kind))) == []
 
@@ -26,7 +27,7 @@ def test_the_fourteen_files_are_in_their_places_ac_14() -> None:
     assert len(exported("copilot")) == 14
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "path", "old", "new", "problem"),
     [
         (checks.agent_count, f"{A}/spec.agent.md", r"\*\*Type:\*\* Agent definition", "", "agents:"),
@@ -83,7 +84,7 @@ def test_it_can_fail(check: Check, path: str, old: str, new: str, problem: str) 
     assert any(problem in one for one in found), found
 
 
-@pytest.mark.parametrize("missing", checks.LAYOUT)
+@each_row("missing", checks.LAYOUT)
 def test_a_missing_file_is_found(missing: str) -> None:
     files = {path: text for path, text in exported("copilot").items() if path != missing}
     assert any(missing in problem for problem in checks.layout(HOSTS["copilot"], files))

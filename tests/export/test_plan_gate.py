@@ -10,6 +10,7 @@ from proofstone.export.prompts import read_role_prompt
 from proofstone.export.targets import EXPORT_TARGETS
 from proofstone.plan_gate.rules.decision import DECISION_TABLE
 from tests.export.reading import exported, fences, flowing, parsed, section
+from tests.rows import each_row
 
 FILES = {
     "challenger": "plan-gate/challenger.md",
@@ -34,7 +35,7 @@ def test_nobody_is_left_out() -> None:
     assert set(PLAN_GATE_ROLES) <= set(FILES)
 
 
-@pytest.mark.parametrize(("name", "path"), FILES.items(), ids=FILES)
+@each_row(("name", "path"), FILES.items())
 def test_a_page_has_all_of_the_prompt_and_both_contracts(name: str, path: str) -> None:
     page, role = exported("generic")[path], list_plan_gate_roles()[name]
     given, answer = (section(page, heading) for heading in ("What you are given", "Your answer"))
@@ -45,7 +46,7 @@ def test_a_page_has_all_of_the_prompt_and_both_contracts(name: str, path: str) -
     assert all(flowing(rule) in flowing(page) for rule in prompt.rules)
 
 
-@pytest.mark.parametrize(("name", "path"), FILES.items(), ids=FILES)
+@each_row(("name", "path"), FILES.items())
 def test_a_page_says_what_stands_in_for_each_tool(name: str, path: str) -> None:
     tools = section(exported("generic")[path], "Tools")
     assert sorted(list_plan_gate_roles()[name].tools) == sorted(

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Literal
 
-import pytest
 from pydantic import Field, JsonValue
 
 from proofstone.agents.roles.registry import ROLES
@@ -15,6 +14,7 @@ from proofstone.export.definitions import PIPELINE_PLACES
 from proofstone.export.overview import build_references
 from proofstone.export.schemas import OutputSchema, list_schemas, read_examples, write_typed_yaml
 from tests.export.reading import fences, parsed, section
+from tests.rows import each_row
 
 SCHEMAS = list_schemas(ROLES)
 
@@ -66,7 +66,7 @@ sure: true | false  # optional
     )
 
 
-@pytest.mark.parametrize("schema", SCHEMAS, ids=[one.name for one in SCHEMAS])
+@each_row("schema", SCHEMAS)
 def test_every_field_of_a_contract_is_in_its_schema_and_the_example_is_of_it(schema: OutputSchema) -> None:
     typed, example = fences(section(build_references()["schemas"], schema.name), "yaml")
     assert list(parsed(typed)) == list(schema.contract.model_fields)

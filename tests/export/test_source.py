@@ -25,6 +25,7 @@ from proofstone.export.pipeline_tables import CHECKS_BY_TIER, TIER_CONDITIONS
 from proofstone.export.prompts import ABILITY_BY_TOOL, Ability, split_prompt
 from proofstone.export.schemas import list_schemas
 from tests.export.reading import exported, flowing, section
+from tests.rows import each_row
 
 ROLE_OF = {
     "researcher": "researcher",
@@ -75,7 +76,7 @@ def test_what_all_prompts_have_in_common_is_in_every_definition(name: str, chang
     assert "Mind the tools of all." in section(changed[copilot.COPILOT_HOST.agent_path(name)], "Operating Rules")
 
 
-@pytest.mark.parametrize(("name", "role"), ROLE_OF.items())
+@each_row(("name", "role"), ROLE_OF.items())
 def test_no_part_of_a_prompt_is_lost(name: str, role: str) -> None:
     page = flowing(exported("copilot")[copilot.COPILOT_HOST.agent_path(name)])
     names = {"executor": "implementer", "specifier": "spec agent"}

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
+import os
 import random
+import shutil
 import signal
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import FrameType
 from typing import Final
+from zlib import crc32
 
 from proofstone.errors import InternalError, ProofstoneError
 from tests.fuzz.mutation import Mutator
@@ -107,3 +112,31 @@ def _bounded() -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
+
+
+_MEMORY = Path("/dev/shm")
+
+
+def folder(name: str) -> Path:
+    """Return a folder of this name; it stays until the process ends."""
+    place = _root(os.getpid()) / name
+    place.mkdir(exist_ok=True)
+    return place
+
+
+@cache
+def _root(_pid: int) -> Path:
+    where = _MEMORY if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) else None
+    made = Path(tempfile.mkdtemp(prefix="proofstone-fuzz-", dir=where))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
+
+
+def pick(data: bytes, count: int) -> int:
+    """Return a number below `count` that depends on the input alone: which of several variants reads it."""
+    return crc32(data) % count
+
+
+def text_of(data: bytes) -> str:
+    """Return the input as text; what is not UTF-8 is replaced, as readers of files and outputs do."""
+    return data.decode("utf-8", "replace")

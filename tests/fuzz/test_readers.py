@@ -11,9 +11,8 @@ import pytest
 
 from proofstone.check.models import ReportFormat
 from tests.conftest import SEED
-from tests.fuzz.checking import CORPUS
+from tests.fuzz.checking import CORPUS, folder
 from tests.fuzz.readers import READERS
-from tests.fuzz.readers.place import folder
 from tests.fuzz.readers.projects import _FILES, JOURNAL, _report_seeds
 
 SLOW = {

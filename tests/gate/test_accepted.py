@@ -25,6 +25,7 @@ from proofstone.gate.rules.state_machine import (
     list_acceptable_rules,
 )
 from tests.gate.records import BASE, SUCCESS, TREE, plan, record, task
+from tests.rows import each_row
 
 EDITED = FailureReason(check="edited-expectation", layer="L2", detail="a test was edited")
 FOLLOWS = (
@@ -46,7 +47,7 @@ def failed(*reasons: FailureReason) -> TaskRecord:
     return record(state=TaskState.FAILED, attempt=3, failures=failures, claim=SUCCESS, tree=TREE, base_commit=BASE)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reasons", "rules", "is_acceptable"),
     [
         ((EDITED, *FOLLOWS), ("edited-expectation",), True),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.gate.rules.command_criteria import is_asserted, read_command, read_criterion
+from tests.rows import each_row
 
 TOTAL = 'test "$(python -m shop total)" = 42'
 ADD = "python -c 'from calc import add; assert add(2, 3) == 5'"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("criterion", "command"),
     [
         ("`python -m shop total` prints 42", TOTAL),
@@ -45,7 +45,7 @@ def test_what_a_command_asserts_is_shown_by_it(criterion: str, command: str) -> 
     assert is_asserted(criterion, command)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("criterion", "command"),
     [
         ("`python -m shop total` prints 42", 'test "$(python -m shop total)" = 43'),

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from proofstone.faults import FAULT_POINTS
-from tests.crash.bench import wait_until
-from tests.gate.site import Site, agent, plan, task, work
+from tests.gate.stage import Stage, agent, work
+from tests.staging import plan, task
+from tests.waiting import wait_until
 
 PLAN = plan(task("One"), task("Two"))
 EXECUTOR = agent(t1=work("one"), t2=work("two"))
@@ -27,10 +28,10 @@ SAMPLE = {
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    site = Site.made(tmp_path_factory.mktemp("undisturbed"), PLAN)
-    gated = site.gate(EXECUTOR)
+    stage = Stage.set_up(tmp_path_factory.mktemp("undisturbed"), PLAN)
+    gated = stage.gate(EXECUTOR)
     assert gated.exit == 0, gated.stderr
-    return _history(site)
+    return _history(stage)
 
 
 @pytest.mark.few(1, ci=2)
@@ -44,40 +45,40 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_a_run_killed_at_a_fault_point_ends_like_an_undisturbed_one(
     tmp_path: Path, undisturbed: list[str], point: str, count: int
 ) -> None:
-    site = Site.made(tmp_path, PLAN)
-    killed = site.gate(EXECUTOR, env={"PROOFSTONE_FAULT": f"{point}:{count}"})
+    stage = Stage.set_up(tmp_path, PLAN)
+    killed = stage.gate(EXECUTOR, env={"PROOFSTONE_FAULT": f"{point}:{count}"})
     if killed.exit == 0:
         assert (point, count) not in SAMPLE
         pytest.skip(f"a run of two tasks comes by {point} less than {count} times")
     assert killed.exit == -signal.SIGKILL, killed.stderr
-    wait_until(lambda: not site.processes(), lambda: f"still running: {site.processes()}")
-    begun = json.loads(site.proofstone("runs", "--json").stdout)["runs"] if _has_ledger(site) else []
-    resumed = site.resume() if begun else site.gate(EXECUTOR)
+    wait_until(lambda: not stage.processes(), lambda: f"still running: {stage.processes()}")
+    begun = json.loads(stage.proofstone("runs", "--json").stdout)["runs"] if _has_ledger(stage) else []
+    resumed = stage.resume() if begun else stage.gate(EXECUTOR)
     assert resumed.exit == 0, resumed.stderr
-    assert _history(site) == undisturbed
-    assert site.git("status", "--porcelain") == ""
-    assert site.leftovers == [] and site.workshop.leftovers == []
-    assert site.processes() == []
-    assert site.proofstone("ledger", "verify").returncode == 0
-    for events in _events(site).values():
+    assert _history(stage) == undisturbed
+    assert stage.git("status", "--porcelain") == ""
+    assert stage.leftovers == [] and stage.workshop.leftovers == []
+    assert stage.processes() == []
+    assert stage.proofstone("ledger", "verify").returncode == 0
+    for events in _events(stage).values():
         approved = events.index("task.approved")
         assert "task.started" not in events[approved:]
         assert events.count("task.committed") == 1
 
 
-def _has_ledger(site: Site) -> bool:
-    return (site.workshop.proofstone_home / "ledger" / "ledger.db").is_file()
+def _has_ledger(stage: Stage) -> bool:
+    return (stage.workshop.proofstone_home / "ledger" / "ledger.db").is_file()
 
 
-def _history(site: Site) -> list[str]:
+def _history(stage: Stage) -> list[str]:
     """Subjects and trees; authors and dates are those of the day."""
-    return site.git("log", "--reverse", "--format=%s %T", site.branch).splitlines()[1:]
+    return stage.git("log", "--reverse", "--format=%s %T", stage.branch).splitlines()[1:]
 
 
-def _events(site: Site) -> dict[str, list[str]]:
+def _events(stage: Stage) -> dict[str, list[str]]:
     """What happened to each task, in order."""
     sql = "SELECT task_id, type FROM events WHERE type LIKE 'task.%' ORDER BY seq"
     found: dict[str, list[str]] = {}
-    for row in json.loads(site.proofstone("ledger", "query", sql, "--json").stdout)["rows"]:
+    for row in json.loads(stage.proofstone("ledger", "query", sql, "--json").stdout)["rows"]:
         found.setdefault(row["task_id"], []).append(row["type"])
     return found

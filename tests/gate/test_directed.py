@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.gate.site import GateResult, Site, agent, plan, task, work
+from tests.gate.stage import GateResult, Stage, agent, work
+from tests.staging import plan, task
 
 FAST = "[gate]\nexecutor_seconds = 6\nexecutor_seconds_max = 6\nretry_delay_seconds = 0\n"
 TOLD = """\
@@ -53,26 +54,26 @@ def compared(direction: dict[str, Any]) -> tuple[object, ...]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, GateResult]:
-    site = Site.made(tmp_path_factory.mktemp("undisturbed"), ONE)
-    gated = site.gate(STUBBORN)
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Stage, GateResult]:
+    stage = Stage.set_up(tmp_path_factory.mktemp("undisturbed"), ONE)
+    gated = stage.gate(STUBBORN)
     assert gated.exit == 0, gated.stderr
-    return site, gated
+    return stage, gated
 
 
-def test_tests_that_go_on_failing_lead_to_another_approach(undisturbed: tuple[Site, GateResult]) -> None:
-    site, gated = undisturbed
+def test_tests_that_go_on_failing_lead_to_another_approach(undisturbed: tuple[Stage, GateResult]) -> None:
+    stage, gated = undisturbed
     assert gated.failures(1) == ["VERIFY_FAILURE"] * 2
     first, second = directions(gated)
     assert (first["directive"], first["loss"]["P"], first["failure_class"]) == ("refine", 1, "logical")
     assert 0.3 < first["loss"]["D"] < 1, "something passed"
     assert (second["directive"], second["nabla"], second["gradient"]) == ("break_symmetry", 0, "plateau")
     assert 0.3 <= second["loss"]["Omega"] < 0.4 and second["grad_l"] > 0
-    told = json.loads(site.shown("shop/told.json"))
+    told = json.loads(stage.shown("shop/told.json"))
     assert told["direction"] == second
     assert [failure["direction"] for failure in told["previous_failures"]] == [first, second]
     assert "⊥ break_symmetry: a local minimum" in told["prompt"]
-    assert "- loss after attempts that did not pass: 0." in (site.root / "SUMMARY.md").read_text()
+    assert "- loss after attempts that did not pass: 0." in (stage.root / "SUMMARY.md").read_text()
 
 
 @pytest.mark.few(1)
@@ -83,20 +84,20 @@ def test_tests_that_go_on_failing_lead_to_another_approach(undisturbed: tuple[Si
     ],
 )
 def test_what_is_in_the_way_leads_to_another_path(tmp_path: Path, first: str, second: str, obstacle: str) -> None:
-    site = Site.made(tmp_path, ONE, settings=FAST)
-    gated = site.gate(attempts(first, second, "change_path"))
+    stage = Stage.set_up(tmp_path, ONE, settings=FAST)
+    gated = stage.gate(attempts(first, second, "change_path"))
     assert gated.exit == 0, gated.stderr
     for direction in directions(gated):
         assert (direction["loss"]["D"], direction["loss"]["P"]) == (1, 0), "nothing came to a check"
         assert direction["failure_class"] == "environmental"
-    told = json.loads(site.shown("shop/told.json"))
+    told = json.loads(stage.shown("shop/told.json"))
     assert obstacle in " ".join(told["direction"]["suggested_alternatives"])
 
 
 @pytest.mark.ci
 def test_a_missing_tool_of_a_check_is_not_held_against_the_approach(tmp_path: Path) -> None:
     text = plan(task("One", verify="python3 -m unittest tests.test_one\nno-such-checker"))
-    gated = Site.made(tmp_path, text).gate(agent(t1=work("one")))
+    gated = Stage.set_up(tmp_path, text).gate(agent(t1=work("one")))
     assert gated.exit == 1, gated.stderr
     for direction in directions(gated):
         assert (direction["loss"]["P"], direction["failure_class"]) == (0, "environmental")
@@ -106,29 +107,29 @@ def test_a_missing_tool_of_a_check_is_not_held_against_the_approach(tmp_path: Pa
 @pytest.mark.ci
 def test_a_rejection_is_near(tmp_path: Path) -> None:
     verdict = '{"verdict": "REJECTED", "feedback": "say why"}'
-    site = Site.made(tmp_path, ONE)
-    gated = site.gate(agent(t1=work("one")), "--architect", f"cmd:echo '{verdict}' > \"$PROOFSTONE_VERDICT\"")
+    stage = Stage.set_up(tmp_path, ONE)
+    gated = stage.gate(agent(t1=work("one")), "--architect", f"cmd:echo '{verdict}' > \"$PROOFSTONE_VERDICT\"")
     assert gated.failures(1) == ["ARCHITECT_REJECTION"] * 2, gated.stderr
     for direction in directions(gated):
         assert direction["loss"]["D"] < 0.5 and direction["failure_class"] == "logical"
 
 
-def test_a_resumed_run_goes_the_way_that_was_recorded(tmp_path: Path, undisturbed: tuple[Site, GateResult]) -> None:
+def test_a_resumed_run_goes_the_way_that_was_recorded(tmp_path: Path, undisturbed: tuple[Stage, GateResult]) -> None:
     """Killed right after the first failure was recorded: what follows is what would have followed."""
-    site = Site.made(tmp_path, ONE)
-    killed = site.gate(STUBBORN, env={"PROOFSTONE_FAULT": "gate.after-event:3"})
+    stage = Stage.set_up(tmp_path, ONE)
+    killed = stage.gate(STUBBORN, env={"PROOFSTONE_FAULT": "gate.after-event:3"})
     assert killed.exit == -signal.SIGKILL, killed.stderr
-    [recorded] = _recorded(site)
-    resumed = site.resume()
+    [recorded] = _recorded(stage)
+    resumed = stage.resume()
     assert resumed.exit == 0, resumed.stdout + resumed.stderr
     first, second = directions(resumed)
     assert first == recorded
-    assert [first, second] == _recorded(site)
+    assert [first, second] == _recorded(stage)
     assert [compared(one) for one in (first, second)] == [compared(one) for one in directions(undisturbed[1])]
 
 
-def _recorded(site: Site) -> list[dict[str, Any]]:
+def _recorded(stage: Stage) -> list[dict[str, Any]]:
     """The directions in the ledger, in order."""
     sql = "SELECT payload FROM events WHERE type = 'task.failed' ORDER BY seq"
-    rows = json.loads(site.proofstone("ledger", "query", sql, "--json").stdout)["rows"]
+    rows = json.loads(stage.proofstone("ledger", "query", sql, "--json").stdout)["rows"]
     return [json.loads(row["payload"])["event"]["failure"]["direction"] for row in rows]

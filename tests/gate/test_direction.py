@@ -23,6 +23,7 @@ from proofstone.gate.rules.direction import (
 from proofstone.runtime.rules import count_work_ms
 from proofstone.solve.rules.gradient import LossWeights, Measurement, compute_loss, decide
 from tests.gate.records import plan, record, task
+from tests.rows import each_row
 
 LOGICAL = (CriterionMode.VERIFIABLE, FailureClass.LOGICAL)
 ENVIRONMENTAL = (CriterionMode.VERIFIABLE, FailureClass.ENVIRONMENTAL)
@@ -41,7 +42,7 @@ def failure(*reasons: FailureReason, attempt: int = 1, passed: tuple[str, ...] =
     return AttemptFailure(attempt=attempt, type=FailureType.VERIFY_FAILURE, error="x", reasons=reasons, passed=passed)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("told", "kind"),
     [
         (reason("verify", "`pytest -q` ended with exit code 1"), LOGICAL),
@@ -66,7 +67,6 @@ def failure(*reasons: FailureReason, attempt: int = 1, passed: tuple[str, ...] =
         (reason("verify", "`pytest -q` ended with exit code 12"), LOGICAL),
         (reason("merge-conflict", "a.py (content): on the branch"), ENVIRONMENTAL),
     ],
-    ids=lambda one: f"{one.check}-{one.detail[:30]}" if isinstance(one, FailureReason) else None,
 )
 def test_what_counts_as_what(told: FailureReason, kind: tuple[CriterionMode, FailureClass]) -> None:
     [found] = list_criteria(failure(told))
@@ -77,7 +77,7 @@ A, B = "a" * 64, "b" * 64
 SIGNALS = reason("signals", "1 of the 2 passing checks", layer="gate")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reasons", "passed", "distance", "blame"),
     [
         ((), (), 1, 0),
@@ -132,7 +132,7 @@ MISSING = failure(unsure("types:mypy", "mypy is not installed"), passed=("syntax
 NO_TOOLS = failure(unsure("types:mypy", "mypy is not installed"), unsure("verify", "not there"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("failures", "directives"),
     [
         ((FAR,), "refine"),
@@ -161,7 +161,7 @@ def test_where_something_was_in_the_way_it_is_named() -> None:
     assert way(FAR, FAR)[1].suggested_alternatives == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "elapsed", "extra", "pressure"),
     [
         (1, 0, 0, 0.0),
@@ -256,7 +256,7 @@ def test_the_figures_stand_in_one_line() -> None:
 START, RESUME, END, CUT = "run.started", "run.resumed", "run.finished", "run.interrupted"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("marks", "seconds"),
     [
         ([], 0),

@@ -24,12 +24,13 @@ from proofstone.supervision.models.context import ContextRequirement
 from proofstone.supervision.rules.amendments import Amendment, explain_sensitive_files
 from tests.gate.records import COMMIT, RULES, SUCCESS, check_report, evidence, line, plan, record, task
 from tests.pipeline.talk import finding, review
+from tests.rows import each_row
 
 PROSE = "it is easy to read"
 HUMAN = ArchitectVerdict(verdict=ArchitectDecision.APPROVED, by="human (ann)")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("criterion", "commands", "alone"),
     [
         ("`pytest -q tests` passes", ("pytest -q tests",), True),
@@ -54,7 +55,7 @@ def test_which_commands_a_criterion_names(criterion: str, commands: tuple[str, .
     assert (find_criterion_commands(criterion), is_shown_by_commands(criterion)) == (commands, alone)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changed", "counts"),
     [
         ({"baseline": Verdict.FAIL}, True),
@@ -88,7 +89,7 @@ def test_a_check_that_failed_on_this_tree_before_is_no_signal() -> None:
     assert (built.passing, built.unstable) == ((), ("flaky",))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("check", "verdicts", "word", "status"),
     [
         ("verify", (RULES,), None, CriterionStatus.SHOWN),
@@ -137,7 +138,7 @@ def test_a_requirement_goes_to_every_unfinished_task_that_it_concerns() -> None:
     assert settled.is_met
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "named", "refused"),
     [
         ("shop/other.py", (), False),

@@ -44,6 +44,7 @@ from proofstone.gate.rules.state_machine import (
     draw_state_diagram,
 )
 from tests.gate.records import BASE, COMMIT, REJECTED, RULES, SUCCESS, TREE, checked, evidence, failure, record
+from tests.rows import each_row
 
 S = TaskState
 HONEST = (
@@ -79,7 +80,7 @@ def test_added_criteria_make_a_task_wait_for_its_check_again_like_a_branch_that_
 KINDS = sorted({kind for _, kind in TRANSITIONS})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("state", "kind"), [(state, kind) for state in TaskState for kind in KINDS if (state, kind) not in TRANSITIONS]
 )
 @pytest.mark.seed("gate", "transitions")
@@ -106,7 +107,7 @@ def test_what_is_not_in_the_table_is_an_error(state: TaskState, kind: str) -> No
         apply_task_event(record(state=state), events[kind])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "event", "why"),
     [
         (record(checkpoint=True), HONEST[0], "confirmed by the person"),

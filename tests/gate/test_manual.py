@@ -16,6 +16,7 @@ from proofstone.gate.rules.pass_rule import OVERRIDE_CATEGORIES
 from proofstone.gate.rules.state_machine import MAX_ATTEMPTS, RETRY_POLICIES, draw_state_diagram
 from proofstone.plans.lint import find_lint_problems, select_errors
 from proofstone.plans.parser import read_plan
+from tests.rows import each_row
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gate.md").read_text("utf-8")
 
@@ -24,7 +25,7 @@ def test_the_diagram_is_the_table() -> None:
     assert f"```mermaid\n{draw_state_diagram()}\n```" in PAGE
 
 
-@pytest.mark.parametrize("kind", list(FailureType))
+@each_row("kind", list(FailureType))
 def test_the_retry_table_is_the_policy(kind: FailureType) -> None:
     [row] = [line for line in PAGE.splitlines() if line.startswith(f"| `{kind}` |")]
     _, _, _, again, after, _ = (cell.strip() for cell in row.split("|"))
@@ -34,7 +35,7 @@ def test_the_retry_table_is_the_policy(kind: FailureType) -> None:
     assert f"at most {MAX_ATTEMPTS} attempts" in PAGE
 
 
-@pytest.mark.parametrize("kind", FAILURE_KINDS, ids=lambda kind: kind.description[:20])
+@each_row("kind", FAILURE_KINDS)
 def test_the_table_of_what_counts_as_what_is_the_one_that_decides(kind: FailureKind) -> None:
     assert f"| {kind.description} | {kind.mode} | {kind.failure_class} |\n" in PAGE
 
@@ -52,7 +53,7 @@ def test_every_exit_code_and_outcome_is_there() -> None:
         assert f"\n| {code} | " in PAGE
 
 
-@pytest.mark.parametrize(
+@each_row(
     "word", [*OVERRIDE_CATEGORIES, *Assignment.model_fields, *RetryDirection.model_fields, *GateReport.model_fields]
 )
 def test_the_words_of_the_protocol_are_there(word: str) -> None:

@@ -17,6 +17,7 @@ from proofstone.documents.markdown import (
     format_yaml_block,
     make_visible,
 )
+from tests.rows import each_row
 
 HOSTILE = [
     "plain",
@@ -51,7 +52,7 @@ def read(text: str) -> object:
     return YAML(typ="safe", pure=True).load(io.StringIO(text))
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 def test_a_text_reads_back_as_it_was(text: str) -> None:
     values: dict[str, YamlValue] = {
         "name": text,
@@ -76,7 +77,7 @@ def test_whatever_is_written_reads_back(wanted: dict[str, YamlValue]) -> None:
     assert read(format_yaml(wanted)) == (wanted or None)
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 def test_no_text_closes_the_fence(text: str) -> None:
     lines = format_yaml_block({"name": text, "list": [text]}).splitlines()
     assert lines[0] == "```yaml"
@@ -84,7 +85,7 @@ def test_no_text_closes_the_fence(text: str) -> None:
     assert not any("```" in line for line in lines[1:-1])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("a\n\n# b", "a \\# b"),

@@ -24,6 +24,7 @@ from proofstone.gate.rules.pages import format_time_between, render_state_page, 
 from tests.gate import views
 from tests.gate.test_page_text import HOSTILE
 from tests.gate.views import RUN, executed, failed, overridden, started, view
+from tests.rows import each_row
 
 _BLOCK = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -229,7 +230,7 @@ def test_state_of_a_run_that_has_not_begun() -> None:
     assert found["recent_failures"] == []
 
 
-@pytest.mark.parametrize("name", [text for text in HOSTILE if text])
+@each_row("name", [text for text in HOSTILE if text])
 def test_no_name_breaks_a_page(name: str) -> None:
     events = (started(), executed(), failed(error=name))
     seen = view({name: events}, title=name, reason=name, asks={name: name}, warnings=(name,))
@@ -288,7 +289,7 @@ def test_summary_warns_before_anything_else() -> None:
     assert body.startswith("\n# Summary: A shop\n\n**WARNING: Pay (task-04) was skipped and is unverified**\n")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "### Basket (task-02)",

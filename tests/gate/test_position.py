@@ -17,6 +17,7 @@ from proofstone.gate.rules.progress import (
 from proofstone.gate.rules.questions import QuestionKind, find_question_kind, list_answers
 from tests.gate import views
 from tests.gate.views import RUN, executed, failed, overridden, started, view
+from tests.rows import each_row
 
 
 def task(*events: TaskEvent, checkpoint: bool = False, asks: str | None = None) -> TaskView:
@@ -43,7 +44,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("events", "step", "words", "shown"), CASES)
+@each_row(("events", "step", "words", "shown"), CASES)
 def test_every_state_has_its_step_its_words_and_its_bar(
     events: tuple[TaskEvent, ...], step: int, words: str, shown: str
 ) -> None:
@@ -78,7 +79,7 @@ def test_times_are_those_of_the_attempt_that_is_under_way() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("events", "asks", "expected"),
     [
         ({"a": views.PASSED, "b": (started(),), "c": ()}, {}, "b"),
@@ -123,9 +124,7 @@ def test_what_was_skipped_is_neither_passed_nor_failed() -> None:
     assert counted == (2, 1, 0, 0, 0, "100%", 1.0)
 
 
-@pytest.mark.parametrize(
-    ("passed", "failures", "rate"), [(0, 0, "–"), (8, 1, "89%"), (0, 1, "0%"), (3, 0, "100%"), (299, 1, "99%")]
-)
+@each_row(("passed", "failures", "rate"), [(0, 0, "–"), (8, 1, "89%"), (0, 1, "0%"), (3, 0, "100%"), (299, 1, "99%")])
 @pytest.mark.seed("gate", "state-stats")
 def test_the_pass_rate_never_says_all_when_one_failed(passed: int, failures: int, rate: str) -> None:
     events = {f"p{number}": views.PASSED for number in range(passed)}
@@ -133,7 +132,7 @@ def test_the_pass_rate_never_says_all_when_one_failed(passed: int, failures: int
     assert count_tasks(view({**events, **lost})).pass_rate == rate
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seen", "kind", "command"),
     [
         (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 
-import pytest
 from rich.console import Console
 
 from proofstone.cli.gate_session import TaskQuestions
@@ -13,6 +12,7 @@ from proofstone.gate.models import RunView
 from proofstone.gate.request import UserCommand, UserCommandKind
 from tests.gate import views
 from tests.gate.views import overridden, view
+from tests.rows import each_row
 
 CHECKPOINT = view({"Colour": ()}, checkpoints=("Colour",), asks={"Colour": "which one?"})
 REVIEW = view({"Basket": views.TO_REVIEW}, asks={"Basket": "look at it"})
@@ -32,7 +32,7 @@ def put(seen: RunView, *typed: str) -> tuple[bool, list[tuple[str, UserCommand]]
     return questions.ask_all(seen, say), heard, shown.getvalue()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seen", "typed", "kind", "text"),
     [
         (CHECKPOINT, "done", UserCommandKind.DONE, ""),
@@ -52,7 +52,7 @@ def test_an_answer_becomes_a_word(seen: RunView, typed: str, kind: UserCommandKi
     assert word.by
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seen", "typed"),
     [(CHECKPOINT, "approve"), (REVIEW, "reject"), (REVIEW, "done"), (FAILURE, "fix:"), (FAILURE, "done")],
 )

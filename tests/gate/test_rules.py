@@ -51,12 +51,13 @@ from tests.gate.records import (
     record,
     task,
 )
+from tests.rows import each_row
 
 S = TaskState
 ASKS = RULES.model_copy(update={"recommendation": Recommendation.MANUAL_REVIEW, "feedback": "look at this"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changed", "verdicts", "condition"),
     [
         ({"claim": ExecutorResult(status=ExecutorStatus.FAILURE, error="x")}, (RULES,), "executor"),
@@ -103,7 +104,7 @@ def test_a_criterion_that_only_words_meet_caps_the_confidence() -> None:
     assert rate_task_confidence(prose, (RULES,)).confidence is Confidence.MEDIUM
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "retries", "pause"),
     [
         (FailureType.EXECUTION_FAILURE, 2, 0),
@@ -168,7 +169,7 @@ def test_what_may_start_depends_on_order_files_and_slots() -> None:
     assert "task-03" not in find_startable(PLAN, fresh(task_01=unpublished), (), (), 4)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("some", "others", "meet"),
     [
         (("a.py",), ("a.py",), True),
@@ -227,7 +228,7 @@ def test_wrong_claims_in_three_tasks_halt_the_run() -> None:
     assert not find_halt_reason(PLAN, records, ("task-01", "task-02")), "a person has seen the third"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("claim", "wrong"),
     [
         ({}, ""),
@@ -294,7 +295,7 @@ def test_held_out_commands_are_never_told() -> None:
     assert "secret" not in told.model_dump_json()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "changed", "subject"),
     [
         ("Task 3: Create PlannerId", ("src/p.ts",), "feat(03-01): Create PlannerId"),
@@ -318,7 +319,7 @@ def test_a_long_name_is_cut_in_the_subject_and_whole_in_the_text() -> None:
     assert " ".join(name.split()) in text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("category", "reason", "refusal"),
     [
         ("verify-unavailable", "The payment sandbox of the bank is down until Monday", ""),
@@ -383,7 +384,7 @@ def test_names_of_branches_are_plain(text: str, short: str) -> None:
     assert slugify(text) == short
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "declared", "given"),
     [
         ("uv.lock", ("pyproject.toml",), True),
@@ -404,7 +405,7 @@ def test_which_further_files_are_granted(asked: str, declared: tuple[str, ...], 
     assert grant_files((asked,), declared) == ((asked,) if given else ())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("criterion", "shown"),
     [
         ("All tests pass", "tests:pytest"),

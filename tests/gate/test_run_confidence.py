@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.agents.roles.models.gate import ArchitectVerdict, TaskState
 from proofstone.common.models import Confidence, ConfidenceReason, Verdict
 from proofstone.gate.models import (
@@ -17,6 +15,7 @@ from proofstone.gate.models import (
 )
 from proofstone.gate.rules.direction import rate_run
 from tests.gate.records import RULES, evidence, failure, record
+from tests.rows import each_row
 
 
 def approved(*verdicts: ArchitectVerdict, **seen: object) -> TaskRecord:
@@ -38,7 +37,7 @@ UNTESTED = ConfidenceReason(reason="no test fails", remedy="add one")
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("outcome", "task", "confidence", "why", "raised_by"),
     [
         (None, approved(), None, "", ""),

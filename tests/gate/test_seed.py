@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.site import Site, agent, plan, task, work
+from tests.gate.stage import Stage, agent, work
+from tests.staging import plan, task
 
 LEARNS = (
     """
@@ -32,11 +33,11 @@ REVIEWS = (
 
 @pytest.mark.seed("gate", "verify-failures-parsed", "architect-sees-verify-output", "advice-for-authors-only")
 def test_the_next_attempt_and_the_architect_are_told_what_failed_and_no_advice_for_others(tmp_path: Path) -> None:
-    site = Site.made(tmp_path, plan(task("One", files="shop, tests")))
-    gated = site.gate(agent(t1=LEARNS), "--architect", REVIEWS)
+    stage = Stage.set_up(tmp_path, plan(task("One", files="shop, tests")))
+    gated = stage.gate(agent(t1=LEARNS), "--architect", REVIEWS)
     assert gated.attempts == [2], gated.stdout + gated.stderr
     assert gated.exit == 0, gated.json
-    given = site.shown("shop/given.json")
+    given = stage.shown("shop/given.json")
     assert "tests.test_one.T.test_it" in given and "3 != 2" in given
     (failure,) = gated.json["tasks"][0]["failures"]
     verify = next(reason for reason in failure["reasons"] if reason["check"] == "verify")
@@ -85,29 +86,29 @@ esac
 @pytest.mark.seed("gate", "results-in-yaml", "architect-asked-again")
 def test_results_may_be_yaml_and_an_architect_without_a_verdict_is_asked_again(tmp_path: Path) -> None:
     settings = "[gate]\narchitect_seconds = 2\narchitect_seconds_max = 2\n"
-    site = Site.made(tmp_path, plan(task("One")), settings=settings)
-    gated = site.gate(agent(t1=work("one") + YAML_RESULT), "--architect", UNSURE_ARCHITECT)
+    stage = Stage.set_up(tmp_path, plan(task("One")), settings=settings)
+    gated = stage.gate(agent(t1=work("one") + YAML_RESULT), "--architect", UNSURE_ARCHITECT)
     assert (gated.exit, gated.attempts, gated.failures(1)) == (0, [1], []), gated.stdout
-    rows = site.query("SELECT payload FROM events WHERE type = 'task.unanswered'")
+    rows = stage.query("SELECT payload FROM events WHERE type = 'task.unanswered'")
     kinds = [row["event"]["failure"]["type"] for row in rows]
     assert kinds == ["MALFORMED", "TIMEOUT"]
-    state = (site.root / "STATE.md").read_text()
+    state = (stage.root / "STATE.md").read_text()
     assert 'failure_type: "MALFORMED"' in state and "input should be 'APPROVED' or 'REJECTED'" in state
 
 
 @pytest.mark.seed("gate", "architect-without-verdict-asks-person")
 def test_an_architect_that_never_gives_a_verdict_leaves_the_attempt_to_a_person(tmp_path: Path) -> None:
-    site = Site.made(tmp_path, plan(task("One")))
-    gated = site.gate(agent(t1=work("one")), "--architect", "cmd:echo I think so > $PROOFSTONE_VERDICT")
+    stage = Stage.set_up(tmp_path, plan(task("One")))
+    gated = stage.gate(agent(t1=work("one")), "--architect", "cmd:echo I think so > $PROOFSTONE_VERDICT")
     assert (gated.exit, gated.states, gated.attempts) == (3, ["REVIEWING"], [1]), gated.stdout
     asks = gated.json["tasks"][0]["asks"]
     assert "was asked 3 times and gave no verdict (MALFORMED" in asks
-    assert "--retry task-01" in site.proofstone("status").stdout
-    again = site.resume("--retry", "1")
+    assert "--retry task-01" in stage.proofstone("status").stdout
+    again = stage.resume("--retry", "1")
     assert (again.exit, again.states) == (3, ["REVIEWING"])
-    assert site.proofstone("approve", "last", "1", "approved").returncode == 0
-    assert site.resume().exit == 0
-    assert site.subjects() == ["feat(shop-01): One"]
+    assert stage.proofstone("approve", "last", "1", "approved").returncode == 0
+    assert stage.resume().exit == 0
+    assert stage.subjects() == ["feat(shop-01): One"]
 
 
 @pytest.mark.seed("gate", "unknown-program-said-at-once")
@@ -116,8 +117,8 @@ def test_an_unknown_program_is_said_at_once(tmp_path: Path) -> None:
         task("One", attributes='depends_on=""'),
         task("Two", attributes='depends_on=""', verify="frobnicate --all tests/\npython3 -m unittest tests.test_two"),
     )
-    site = Site.made(tmp_path, text)
-    gated = site.gate(agent(t1="no-such-agent --go", t2=work("two")))
+    stage = Stage.set_up(tmp_path, text)
+    gated = stage.gate(agent(t1="no-such-agent --go", t2=work("two")))
     assert (gated.exit, gated.states, gated.attempts) == (1, ["FAILED", "FAILED"], [1, 1]), gated.stdout
     asks = [one["asks"] for one in gated.json["tasks"]]
     assert "`no-such-agent` was not found" in asks[0] and "`frobnicate` was not found" in asks[1]
@@ -142,17 +143,17 @@ def test_a_blocked_task_waits_for_what_it_lacks_and_is_tried_again(tmp_path: Pat
         task("Two", attributes='depends_on=""'),
         task("Three", attributes='depends_on="1"'),
     )
-    site = Site.made(tmp_path, text)
+    stage = Stage.set_up(tmp_path, text)
     lies = """echo '{"status": "blocked", "error": "Required file not found: shop/one.py"}' > "$PROOFSTONE_RESULT"\n"""
-    gated = site.gate(agent(t1=BLOCKED_AT_FIRST + work("one"), t2=f"sleep 1\n{work('two')}", t3=lies))
+    gated = stage.gate(agent(t1=BLOCKED_AT_FIRST + work("one"), t2=f"sleep 1\n{work('two')}", t3=lies))
     assert (gated.exit, gated.states) == (3, ["APPROVED", "APPROVED", "BLOCKED"]), gated.stdout
     assert gated.attempts == [2, 1, 1]
-    assert site.subjects() == ["feat(shop-01): Two", "feat(shop-01): One"]
+    assert stage.subjects() == ["feat(shop-01): Two", "feat(shop-01): One"]
     assert gated.failures(1) == ["BLOCKED"]
-    state = (site.root / "STATE.md").read_text()
+    state = (stage.root / "STATE.md").read_text()
     assert 'failure_type: "BLOCKED"' in state and "shop/two.py is missing" in state
     assert "state inconsistent: One (task-01) is finished" in gated.json["tasks"][2]["asks"]
-    assert site.json_status["asked"][0]["task"] == "task-03"
+    assert stage.json_status["asked"][0]["task"] == "task-03"
 
 
 CRITIC = """cmd:
@@ -174,11 +175,11 @@ if [ "$PROOFSTONE_ATTEMPT" = 3 ]; then
 fi
 if [ "$PROOFSTONE_ATTEMPT" = 1 ]; then echo 'raise ValueError("half done")' > shop/one.py; exit 0; fi
 """
-    site = Site.made(tmp_path, plan(task("One", verify="python3 -c 'import shop.one'")))
-    gated = site.gate(agent(t1=told + work("one")), "--architect", CRITIC)
+    stage = Stage.set_up(tmp_path, plan(task("One", verify="python3 -c 'import shop.one'")))
+    gated = stage.gate(agent(t1=told + work("one")), "--architect", CRITIC)
     assert (gated.exit, gated.attempts) == (0, [3]), gated.stdout
-    kept = json.loads(next((site.root / ".proofstone").glob("*/gate-results.json")).read_text())
-    (recorded,) = site.query("SELECT payload FROM events WHERE type = 'gate.result'")
+    kept = json.loads(next((stage.root / ".proofstone").glob("*/gate-results.json")).read_text())
+    (recorded,) = stage.query("SELECT payload FROM events WHERE type = 'gate.result'")
     assert kept["gate_results"] == [recorded]
     first, second, third = recorded["results"]
     assert (first["outcome"], first["failure_type"], first["verify"][0]["exit_code"]) == ("FAILED", "VERIFY_FAILURE", 1)
@@ -196,19 +197,20 @@ def test_a_person_gives_a_task_more_time(tmp_path: Path) -> None:
     def write(seconds: int) -> str:
         return f"[gate]\nexecutor_seconds = {seconds}\nexecutor_seconds_max = 3\nretry_delay_seconds = 0\n"
 
-    site = Site.made(tmp_path, plan(task("One")), settings=write(1))
-    settings = next(file for file in (site.root / "proofstone.toml", site.root / ".proofstone.toml") if file.is_file())
-    gated = site.gate(agent(t1=f"sleep 5\n{work('one')}"))
+    stage = Stage.set_up(tmp_path, plan(task("One")), settings=write(1))
+    names = ("proofstone.toml", ".proofstone.toml")
+    settings = next(stage.root / name for name in names if (stage.root / name).is_file())
+    gated = stage.gate(agent(t1=f"sleep 5\n{work('one')}"))
     assert (gated.exit, gated.failures(1)) == (1, ["TIMEOUT"] * 2), gated.stdout
-    assert "--retry task-01 --timeout 20m" in site.proofstone("status").stdout
-    refused = site.proofstone("resume", "last", "--task", "1", "--timeout", "soon")
+    assert "--retry task-01 --timeout 20m" in stage.proofstone("status").stdout
+    refused = stage.proofstone("resume", "last", "--task", "1", "--timeout", "soon")
     assert refused.returncode == 2 and "for instance 20m" in refused.stderr
     settings.write_text(write(2))
-    again = site.resume("--task", "1", "--timeout", "1m")
+    again = stage.resume("--task", "1", "--timeout", "1m")
     assert (again.exit, again.attempts) == (0, [3]), again.stdout
     assert "deadlines were raised since the run began: executor_seconds = 2" in again.json["notes"]
     settings.write_text(write(4))
-    above = site.proofstone("check")
+    above = stage.proofstone("check")
     assert above.returncode == 2
     assert "executor_seconds: 4 is more than executor_seconds_max, which is 3" in above.stderr
 
@@ -216,21 +218,21 @@ def test_a_person_gives_a_task_more_time(tmp_path: Path) -> None:
 @pytest.mark.seed("gate", "rejected-checkpoint-goes-on", "skip-without-work", "skip-reason-specific")
 def test_a_rejected_checkpoint_and_a_skipped_task_without_work_have_a_way_on(tmp_path: Path) -> None:
     stop = '<task type="checkpoint:human-verify">\n<name>Look</name>\n<what-built>A shop</what-built>\n</task>\n'
-    site = Site.made(tmp_path, plan(stop, task("Two"), task("Three")))
-    assert site.gate(agent(t2="exit 1", t3=work("three"))).states == ["PENDING"] * 3
-    assert site.proofstone("approve", "last", "1", "rejected", "--reason", "the shop is empty").returncode == 0
-    assert "proofstone skip" in site.proofstone("status").stdout
-    unclear = site.proofstone("skip", "last", "1", "--category", "false-negative", "--reason", "looks good to me")
+    stage = Stage.set_up(tmp_path, plan(stop, task("Two"), task("Three")))
+    assert stage.gate(agent(t2="exit 1", t3=work("three"))).states == ["PENDING"] * 3
+    assert stage.proofstone("approve", "last", "1", "rejected", "--reason", "the shop is empty").returncode == 0
+    assert "proofstone skip" in stage.proofstone("status").stdout
+    unclear = stage.proofstone("skip", "last", "1", "--category", "false-negative", "--reason", "looks good to me")
     assert unclear.returncode == 2 and "which check or test is wrong" in unclear.stderr
     words = ("--category", "time-pressure", "--reason", "The fair begins today, Ada looks tomorrow")
-    assert site.proofstone("skip", "last", "1", *words).returncode == 0
-    gated = site.resume()
+    assert stage.proofstone("skip", "last", "1", *words).returncode == 0
+    gated = stage.resume()
     assert gated.states == ["SKIPPED", "FAILED", "PENDING"], gated.stdout
-    assert site.proofstone("skip", "last", "2", *words).returncode == 0
-    assert "it has left nothing to commit" in site.proofstone("status").stdout
-    said = site.proofstone("done", "last", "2")
+    assert stage.proofstone("skip", "last", "2", *words).returncode == 0
+    assert "it has left nothing to commit" in stage.proofstone("status").stdout
+    said = stage.proofstone("done", "last", "2")
     assert said.returncode == 0, said.stderr
-    last = site.resume()
+    last = stage.resume()
     assert (last.exit, last.states) == (0, ["SKIPPED", "SKIPPED", "APPROVED"]), last.stdout
-    assert site.subjects() == ["feat(shop-01): Three"]
+    assert stage.subjects() == ["feat(shop-01): Three"]
     assert last.json["confidence"] == "medium"

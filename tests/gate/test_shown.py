@@ -20,6 +20,7 @@ from proofstone.gate.models import MustHaveResult, RunOutcome, RunView, TaskEven
 from proofstone.runtime.run_index import RunSummary
 from tests.gate import views
 from tests.gate.views import RUN, executed, failed, overridden, report, started, view
+from tests.waiting import PATIENCE
 
 
 def console() -> tuple[Console, io.StringIO]:
@@ -266,7 +267,7 @@ def test_a_terminal_shows_bars_while_threads_report() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(timeout=60)
+            thread.join(timeout=PATIENCE)
         assert not any(thread.is_alive() for thread in threads)
     text = file.getvalue()
     assert "[####----] task-01" in text

@@ -10,6 +10,7 @@ import pytest
 from proofstone.git.objects import list_tree
 from proofstone.git.program import CACHE_KEY_BYTES, AnswerCache, Git, GitCommandError, is_object_id
 from proofstone.git.snapshot import compare_trees
+from tests.rows import each_row
 
 
 class Asked:
@@ -47,7 +48,7 @@ def test_a_question_that_fails_is_asked_again() -> None:
     assert kept.lookup("a", Asked(1)) == b"x"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "fixed"),
     [
         ("a" * 40, True),

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proofstone.git.rules import merge_attribute_rules, merge_ignore_rules
+from tests.rows import each_row
 
 _PATHS = [
     "a.log", "sub/a.log", "sub/deep/a.log", "sub/only", "sub/deep/only", "only", "sub/keep.log", "build/x",
@@ -74,7 +75,7 @@ def test_a_folder_whose_name_is_a_pattern_is_taken_literally(tmp_path: Path) -> 
     assert ignored_by_git(tmp_path, files, tmp_path, rebased=True) == {"we[i]rd/a.log"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("files", "rules"),
     [
         ({".gitattributes": "*.txt text\n# no\n"}, ["*.txt text"]),

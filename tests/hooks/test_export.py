@@ -11,7 +11,7 @@ import pytest
 
 from proofstone.git.user_hooks import HOOK_NAMES
 from proofstone.hooks.agent_hooks import DIALECTS, Dialect, add_hook, format_document, read_document, remove_hook
-from tests.cli.running import proofstone
+from tests.workshop import proofstone
 
 AGENTS = sorted(DIALECTS)
 OTHERS = {

@@ -10,7 +10,7 @@ import pytest
 
 from proofstone.testing.model_server.answers import Reply, WireProtocol
 from proofstone.testing.model_server.server import ModelServer
-from tests.agents.backends.programs.real.installed import installed
+from tests.agents.backends.programs.real.desk import installed
 from tests.hooks.place import Place
 
 pytestmark = [pytest.mark.registry, pytest.mark.agents]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import pytest
-
 from proofstone.check.rules.commit_evidence import (
     AcceptedFinding,
     CommitEvidence,
@@ -13,6 +11,7 @@ from proofstone.check.rules.commit_evidence import (
     rule_on_commit,
 )
 from proofstone.common.models import AcceptanceMethod
+from tests.rows import each_row
 
 
 def seen(
@@ -30,7 +29,7 @@ def seen(
 TERMINAL, APPROVER = AcceptanceMethod.INTERACTIVE, AcceptanceMethod.APPROVER
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("checks", "standing", "accepted"),
     [
         ([], CommitEvidence.NONE, False),

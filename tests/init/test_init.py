@@ -21,13 +21,13 @@ def test_a_python_project_is_set_up_at_a_terminal_and_taken_back(tmp_path: Path)
     (root / "requirements.txt").write_text("")
     workshop.commit(root)
     workshop.git(root, "remote", "add", "origin", "https://github.example/o/r.git")
-    answers = [
-        ("write proofstone.toml?", "n"),
-        ("write .gitignore?", ""),
-        ("write .github/workflows/proofstone.yml?", "y"),
-        ("install the git hooks?", "yes"),
-    ]
-    session = run_in_terminal(workshop, root, "init", "--no-color", answers=answers)
+    typed = {
+        "write proofstone.toml?": "n\n",
+        "write .gitignore?": "\n",
+        "write .github/workflows/proofstone.yml?": "y\n",
+        "install the git hooks?": "yes\n",
+    }
+    session = run_in_terminal(workshop, root, "init", "--no-color", typed=typed)
     assert session.exit == 0, session.screen
     assert "checks that your files name: tests:pytest" in session.screen
     assert "PASSED" in session.screen and "confidence medium" in session.screen, "the first verdict"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.ledger.rules.anchors import Anchor, AnchorFault, StoredAnchor, compare_anchors, describe_fault
+from tests.rows import each_row
 
 HASHES = {seq: f"{seq:064x}" for seq in range(11)}
 HEAD = Anchor(ledger_id="here", seq=10, hash=HASHES[10])
@@ -18,7 +17,7 @@ def kept(one: Anchor) -> StoredAnchor:
     return StoredAnchor(anchor=one, repository="/repo/.git", identity="1:2")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("in_repository", "in_home", "own", "faults"),
     [
         ([], [], None, []),

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from proofstone.pipeline.models.run import RunReport
-from tests.gate.site import FILES
 from tests.plan_gate.stage import QUIET
-from tests.staging import DONE, CommandResult, Entry, Staged, set_up_repository
+from tests.staging import DONE, FILES, CommandResult, Entry, Staged, set_up_repository
 
 REQUEST = "Let customers see how many things are in their cart"
 CRITERIA = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import Literal
 
 from proofstone.agents.models import Completion, CompletionStatus
 from proofstone.agents.roles.models.gate import AttemptFailure, FailureReason, FailureType, TaskState
@@ -69,6 +69,8 @@ from proofstone.pipeline.rules.loop import deliver
 from proofstone.pipeline.rules.reviews import CheckTally
 from proofstone.plans.parser import read_plan
 from proofstone.runtime.rules import EffectDone
+from tests.talk import Prompter, drive
+from tests.talk import Talk as BaseTalk
 
 BASE = "b" * 40
 FEATURE = PipelineGoal("r1", "totals", "Carts have totals", Lane.STANDARD, "no files are named", base_commit=BASE)
@@ -249,16 +251,15 @@ def well(need: PipelineEffect) -> PipelineEffectResult:
 # A run.
 
 Scripted = FrozenModel | PipelineEffectResult | Callable[[PipelineEffect], PipelineEffectResult]
-Script = Mapping[str, Scripted]
+Script = Mapping[str, Scripted | list[Scripted]]
 """By name of what is asked, or by its first word, what is sent."""
 
 
 @dataclass
-class Talk:
+class Talk(BaseTalk[PipelineEffect]):
     """All that was asked, in its order, and what came of it."""
 
-    feature: PipelineGoal
-    needs: list[PipelineEffect] = field(default_factory=list)
+    feature: PipelineGoal = FEATURE
     batches: list[tuple[str, ...]] = field(default_factory=list)
     sent: list[PipelineEffectResult] = field(default_factory=list)
     delivered: PipelineResult | None = None
@@ -285,40 +286,30 @@ class Talk:
         return [need.text for need in self.needs if isinstance(need, RecordNote) and need.kind == kind]
 
 
-_N = TypeVar("_N")
-
-
-def needs(talk: Talk, kind: type[_N]) -> list[_N]:
-    return [one for one in talk.needs if isinstance(one, kind)]
-
-
 def talk(feature: PipelineGoal = FEATURE, script: Script | None = None, *, most: int = 400) -> Talk:
     """The conversation, to its end."""
-    return converse(feature, lambda need: _scripted(need, script or {}), most=most)
+    prompter: Prompter[Scripted] = Prompter(script or {}, lambda name: (name, name.partition(" ")[0]))
+    return converse(feature, lambda need: _as_sent(prompter.read(name_of(need)), need), most=most)
 
 
 def converse(
     feature: PipelineGoal, answer: Callable[[PipelineEffect], PipelineEffectResult], *, most: int = 400
 ) -> Talk:
-    found = Talk(feature)
-    loop = deliver(feature)
-    batch = next(loop)
-    while True:
+    found = Talk(feature=feature)
+
+    def send(batch: tuple[PipelineEffect, ...]) -> tuple[PipelineEffectResult, ...]:
         assert len(found.batches) < most, "it does not end"
         sent = tuple(map(answer, batch))
         found.needs += batch
         found.sent += sent
         found.batches.append(tuple(map(name_of, batch)))
-        try:
-            batch = loop.send(sent)
-        except StopIteration as stop:
-            found.delivered = stop.value
-            return found
+        return sent
+
+    found.delivered = drive(deliver(feature), send)
+    return found
 
 
-def _scripted(need: PipelineEffect, script: Script) -> PipelineEffectResult:
-    name = name_of(need)
-    said = script.get(name, script.get(name.partition(" ")[0]))
+def _as_sent(said: Scripted | None, need: PipelineEffect) -> PipelineEffectResult:
     if said is None:
         return well(need)
     if isinstance(said, FrozenModel):

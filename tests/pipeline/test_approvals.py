@@ -16,11 +16,12 @@ from proofstone.pipeline.rules.approvals import (
 )
 from proofstone.pipeline.rules.planning import raise_plan_risks
 from tests.pipeline.talk import concern, plan, research, task
+from tests.rows import each_row
 
 RED = raise_plan_risks(plan(task("a", files=("shop/auth.py",)), task("b", after=("a",), risk="🟢")))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("request_", "gate", "step", "options", "default"),
     [
         (build_pushback_request((concern(),)), "gate-pushback", "2", ["proceed", "modify", "abandon"], "proceed"),

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.site import CHECKPOINT, Shop, make_shop
+from tests.gate.stage import CHECKPOINT
+from tests.gate.stage import Stage as GateStage
 from tests.pipeline.stage import REQUEST, TEAM, Stage
 from tests.plan_gate.stage import challenge, challenger, ruling, synthesizer
 
@@ -46,10 +47,10 @@ def test_what_cannot_be_meant_is_said_and_nothing_is_recorded(
     waiting: tuple[Stage, str], args: tuple[str, ...], words: str
 ) -> None:
     stage, run_id = waiting
-    rows = Shop(stage.root, stage.workshop.proofstone_home).rows
+    rows = stage.row_count
     done = stage.proofstone("approve", *(run_id if word == "RUN" else word for word in args))
     assert done.returncode == 2 and words in done.stderr and "hint:" in done.stderr, done.stderr
-    assert Shop(stage.root, stage.workshop.proofstone_home).rows == rows
+    assert stage.row_count == rows
 
 
 def test_an_approval_is_a_persons_word(waiting: tuple[Stage, str]) -> None:
@@ -110,10 +111,7 @@ def test_at_a_terminal_it_is_asked_here_and_now(tmp_path: Path) -> None:
     question = {"challenge": "C1", "question": "Which carts count?", "options": ["one", "both"]}
     unsettled = synthesizer(ruling("C1", "UNRESOLVED"), said={"questions": [question]}, iteration=1)
     settled = synthesizer(ruling("C1", evidence=["person"]), iteration=2)
-    person = Shop(stage.root, stage.workshop.proofstone_home)
-    stage.git("config", "user.name", "Ada")
-    stage.git("config", "user.email", "ada@example.org")
-    code, shown = person.at_a_terminal(
+    code, shown = stage.at_a_terminal(
         *("run", f"{REQUEST} of shop/basket.py", "--backend", stage.cast([doubt, unsettled, settled, *TEAM])),
         *("--mode", "interactive", "--budget-minutes", "30"),
         typed={
@@ -142,7 +140,7 @@ def test_at_a_terminal_it_is_asked_here_and_now(tmp_path: Path) -> None:
 
 
 def test_a_task_that_is_called_like_a_gate_is_still_a_task(tmp_path: Path) -> None:
-    shop = make_shop(tmp_path, CHECKPOINT.replace("Colour", "gate-post-planning"))
-    assert shop.run("gate", "PLAN.md", "--executor", "human", "-q").returncode == 3
-    done = shop.run("approve", "last", "gate-post-planning", "approved")
+    shop = GateStage.set_up(tmp_path, CHECKPOINT.replace("Colour", "gate-post-planning"))
+    assert shop.proofstone("gate", "PLAN.md", "--executor", "human", "-q").returncode == 3
+    done = shop.proofstone("approve", "last", "gate-post-planning", "approved")
     assert done.returncode == 2 and "task-01 is PENDING: it is not waiting for a review" in done.stderr, done.stderr

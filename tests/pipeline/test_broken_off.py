@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.stage import REQUEST, RESEARCH, TEAM, Stage, researcher
+from tests.waiting import PATIENCE
 
 INTERACTIVE = ("--mode", "interactive")
 """So that it ends where it asks, after the research."""
@@ -27,7 +28,7 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(tmp_path: Path, sign: signal
     for _ in RESEARCH[1:]:
         next(heard)
     os.kill(running.pid, sign)
-    stdout, stderr = running.communicate(timeout=60)
+    stdout, stderr = running.communicate(timeout=PATIENCE)
     assert (running.returncode, stdout) == (128 + sign, ""), stderr
     assert "Traceback" not in stderr
     (told,) = [line for line in stderr.splitlines() if "resume with" in line]

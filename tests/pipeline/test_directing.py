@@ -18,6 +18,7 @@ from proofstone.pipeline.rules.directing import (
 )
 from proofstone.solve.rules.gradient import compute_distance, compute_implausibility
 from tests.pipeline.talk import checked, failure, plan, report, task
+from tests.rows import each_row
 
 TWO = plan(task("a", done=("it adds", "it rounds")), task("b", done=("it waits",)))
 RED = checked(passed=False).checks
@@ -32,7 +33,7 @@ def failing(number: int, *checks: str, verdict: Verdict = Verdict.FAIL, passed: 
     return report(number, state=TaskState.FAILED).model_copy(update={"failures": told})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tasks", "final", "d", "p"),
     [
         ((report(1), failing(2)), None, 1 / 3, 1.0),
@@ -45,7 +46,6 @@ def failing(number: int, *checks: str, verdict: Verdict = Verdict.FAIL, passed: 
         ((report(1), report(2)), None, 1 / 4, 1.0),
         ((report(1), report(2)), RED, 2 / 5, 1.0),
     ],
-    ids=["one", "with-passes", "both", "no-verdict", "not-begun", "none-begun", "not-there", "unsaid", "whole"],
 )
 def test_how_near_it_is_and_how_far_the_approach_is_to_blame(
     tasks: tuple[TaskReport, ...], final: FinalChecks | None, d: float, p: float
@@ -68,7 +68,7 @@ def test_an_obstacle_gives_a_hint_of_another_path() -> None:
     assert format_directive(direction).endswith("\n- a way around this: executor: executor is red")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("replans", "elapsed", "minutes", "directive"),
     [
         (0, 0, 0, DirectiveName.REFINE),

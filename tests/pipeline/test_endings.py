@@ -22,7 +22,9 @@ from proofstone.pipeline.rules.effects import (
 from proofstone.pipeline.rules.endings import list_partial_results, suggest_next_moves
 from proofstone.pipeline.rules.request_concerns import find_request_concerns
 from tests.pipeline import reports
-from tests.pipeline.talk import FEATURE, INTERACTIVE, WAIT, concern, needs, report, review, talk
+from tests.pipeline.talk import FEATURE, INTERACTIVE, WAIT, concern, report, review, talk
+from tests.rows import each_row
+from tests.talk import needs
 
 LONG = "\n".join(f"- thing {number}" for number in range(13))
 CONCERNS = [
@@ -39,7 +41,7 @@ CONCERNS = [
 ]
 
 
-@pytest.mark.parametrize(("request_text", "files", "lane", "told"), CONCERNS)
+@each_row(("request_text", "files", "lane", "told"), CONCERNS)
 def test_the_engine_says_what_is_doubtful_about_a_request(
     request_text: str, files: tuple[str, ...], lane: Lane, told: list[str]
 ) -> None:

@@ -63,6 +63,7 @@ from tests.pipeline.talk import (
     verified,
     well,
 )
+from tests.rows import each_row
 
 Changes = tuple[tuple[ModuleType, str, object], ...]
 """What is put in place of what, in which module."""
@@ -156,7 +157,7 @@ STORIES: Mapping[str, tuple[PipelineGoal, Script]] = {
 }
 
 
-@pytest.mark.parametrize("name", STORIES)
+@each_row("name", STORIES)
 @pytest.mark.seed("pipeline", "deterministic")
 def test_a_stored_history_is_replayed_to_the_same_end(name: str) -> None:
     path = FOLDER / f"{name}.jsonl"

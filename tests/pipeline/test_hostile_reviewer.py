@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.site import FILES
 from tests.pipeline import gullible
 from tests.pipeline.stage import PipelineResult, Stage, executor, planner, task
-from tests.staging import babbling
+from tests.staging import FILES, babbling
 
 HOSTILE = """return len(prices)
 

@@ -17,7 +17,9 @@ from proofstone.pipeline.rules.planning import (
     find_deeper_lane,
     raise_plan_risks,
 )
-from tests.pipeline.talk import BASE, DOCS, FIX, OUT, Script, Scripted, checked, failed, needs, plan, review, talk, task
+from tests.pipeline.talk import BASE, DOCS, FIX, OUT, Script, Scripted, checked, failed, plan, review, talk, task
+from tests.rows import each_row
+from tests.talk import needs
 
 DOC = task("d", files=("docs/a.md", "README.md"), risk="🟢")
 OTHER_DOC = task("e", files=("docs/b.md",), risk="🟢")
@@ -25,7 +27,7 @@ CODE = task("c")
 RED = task("r", files=("shop/auth.py",), risk="🔴")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("files", "lane"),
     [
         ((), Lane.STANDARD),
@@ -46,7 +48,7 @@ def test_the_files_that_are_named_choose_the_lane(files: tuple[str, ...], lane: 
     assert (chosen, bool(why)) == (lane, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lane", "of", "why", "into"),
     [
         (Lane.DOCS, plan(DOC), "", Lane.FIX),
@@ -73,7 +75,7 @@ def test_a_task_that_is_red_as_a_whole_leaves_too() -> None:
     assert explain_lane_exit(Lane.STANDARD, plan(red)) == "the plan changes what is 🔴: Do c"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lane", "tasks", "dispatches"),
     [(Lane.DOCS, 1, 2), (Lane.FIX, 1, 3), (Lane.STANDARD, 6, 26), (Lane.LARGE, 6, 26), (Lane.STANDARD, 20, 54)],
 )
@@ -156,7 +158,7 @@ def test_a_fix_that_is_more_begins_again_with_research(of: PlanOutput, lane: str
     assert it.asked[-3:] == ["code 1 correctness", "knowledge", "commit"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lane", "changed", "why"),
     [
         (Lane.DOCS, {"docs/a.md": "🟢"}, ""),

@@ -16,6 +16,7 @@ from proofstone.common.models import BudgetUsage, Phase
 from proofstone.pipeline.journal import PipelineObserver
 from tests.gate import views
 from tests.pipeline.reports import BRANCH, BROKEN, CHECKS, COMMIT, HOSTILE, REQUEST, RUN, SHOWN, entry, setup
+from tests.waiting import PATIENCE
 
 WHOLE = (
     "  research ×4 → approval → specification → design → design review ×3 → plan → plan gate → approval → tasks → "
@@ -317,7 +318,7 @@ def test_agents_beside_each_other_wait_for_nobody_for_ever() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(timeout=60)
+            thread.join(timeout=PATIENCE)
         assert not any(thread.is_alive() for thread in threads)
     assert file.getvalue().count("✓ researcher") == 200
     assert file.getvalue().count("research ×4\n") + file.getvalue().count("research ×4\x1b[0m\n") == 1

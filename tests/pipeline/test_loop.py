@@ -48,7 +48,6 @@ from tests.pipeline.talk import (
     failed,
     finding,
     gated,
-    needs,
     plan,
     research,
     review,
@@ -58,6 +57,8 @@ from tests.pipeline.talk import (
     tip,
     verified,
 )
+from tests.rows import each_row
+from tests.talk import needs
 
 RESEARCH = tuple(f"research 1 {focus}" for focus in ("architecture", "impact", "dependencies", "patterns"))
 AGAIN = "research 1.2 impact"
@@ -296,7 +297,7 @@ def test_without_an_answer_nothing_goes_on(who: str, what: str) -> None:
     assert (end.outcome, end.reason) == (RunOutcome.FAILED, f"no {what}: no answer within 60 seconds")
 
 
-@pytest.mark.parametrize("who", [*RESEARCH[:1], "spec", "design 1", "design 1 security", "plan", "code 1 security"])
+@each_row("who", [*RESEARCH[:1], "spec", "design 1", "design 1 security", "plan", "code 1 security"])
 def test_where_the_budget_is_spent_nobody_else_is_asked(who: str) -> None:
     it = talk(script={who: AgentFailure("the run's 5 USD are spent", is_budget_exhausted=True)})
     assert (it.end.outcome, it.end.reason) == (RunOutcome.BUDGET_EXHAUSTED, "the run's 5 USD are spent")

@@ -48,7 +48,6 @@ from tests.pipeline.talk import (
     gated,
     knowledge,
     name_of,
-    needs,
     plan,
     review,
     spec,
@@ -56,6 +55,7 @@ from tests.pipeline.talk import (
     verified,
     well,
 )
+from tests.talk import needs
 
 _T = TypeVar("_T")
 

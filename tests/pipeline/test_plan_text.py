@@ -17,6 +17,7 @@ from proofstone.plans.lint import find_lint_problems, select_errors
 from proofstone.plans.models import Plan
 from proofstone.plans.parser import read_plan
 from tests.pipeline.talk import design, plan, spec, task
+from tests.rows import each_row
 
 FEATURE = PipelineGoal("r1", "totals", "Carts have totals\n\nAnd they round.", Lane.STANDARD, "nothing is named")
 
@@ -107,8 +108,8 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-@pytest.mark.parametrize("field", ["description", "title", "done", "context", "request", "constraint"])
+@each_row("text", HOSTILE)
+@each_row("field", ["description", "title", "done", "context", "request", "constraint"])
 def test_nothing_that_an_agent_wrote_opens_or_closes_anything(field: str, text: str) -> None:
     tasks = {
         "description": task("a", description=text),

@@ -9,9 +9,10 @@ from proofstone.agents.roles.models.payload import RiskMark
 from proofstone.agents.roles.models.pipeline import PlanOutput
 from proofstone.pipeline.rules.planning import find_plan_problems, raise_plan_risks
 from tests.pipeline.talk import design, plan, spec, task
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "said", "risk"),
     [
         ("shop/cart.py", "🟢", "🟢"),
@@ -51,7 +52,7 @@ def test_a_task_that_waits_for_three_others_is_refused_by_the_contract() -> None
 FOUR = ("a.py", "b.py", "c.py", "d.py")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("of", "why"),
     [
         (plan(task(files=FOUR)), "task T1 changes 4 production files; at most 3 may: split it"),
@@ -98,7 +99,7 @@ def test_what_is_not_taken_and_why(of: PlanOutput, why: str) -> None:
     assert any(why in one for one in find_plan_problems(raise_plan_risks(of), spec(), design()))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "of",
     [
         plan(),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 
-import pytest
 from rich.console import Console
 
 from proofstone.cli.approval_questions import ApprovalQuestions
 from proofstone.pipeline.models.run import ApprovalRequest
 from tests.pipeline.reports import HOSTILE, QUESTION, SHOWN
+from tests.rows import each_row
 
 
 def asked(typed: Sequence[str | None], request: ApprovalRequest = QUESTION) -> tuple[tuple[str, str] | None, str]:
@@ -39,7 +39,7 @@ TYPED: Sequence[tuple[Sequence[str | None], tuple[str, str] | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("typed", "taken"), TYPED)
+@each_row(("typed", "taken"), TYPED)
 def test_an_option_is_taken_by_its_number_or_its_word(
     typed: Sequence[str | None], taken: tuple[str, str] | None
 ) -> None:

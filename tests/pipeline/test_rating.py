@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.agents.roles.models.gate import TaskState
 from proofstone.common.models import Confidence, Severity, as_reason
 from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import FinalChecks, GateSummary, KnownIssue
 from proofstone.pipeline.rules.reviews import ConfidenceGrounds, rate_pipeline_run
 from tests.pipeline.talk import checked, report
+from tests.rows import each_row
 
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 CLEAN = checked().checks
@@ -28,7 +27,7 @@ def issue(severity: Severity, source: str = "review code/security, round 2") -> 
     return KnownIssue(severity=severity, title="It forgets", source=source)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("grounds", "confidence", "reasons"),
     [
         (ConfidenceGrounds(CLEAN), HIGH, ()),

@@ -18,6 +18,7 @@ from proofstone.pipeline.rules.reviews import (
     to_reviewer_verdicts,
 )
 from tests.pipeline.talk import finding, review
+from tests.rows import each_row
 
 YES, NO, BLOCK = review("approve"), review("needs_revision"), review("blocker")
 GRAVE = review("approve", finding(Severity.CRITICAL, "It forgets"))
@@ -31,7 +32,7 @@ def heard(*said: PanelOutput | None, last: bool = False) -> ReviewRound:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "first", "last"),
     [
         ((YES, YES, YES), ReviewGateDecision.PASS, ReviewGateDecision.PASS),
@@ -59,8 +60,8 @@ def test_what_follows_from_the_words(
     assert decide_review(heard(*said, last=True)).decision is last
 
 
-@pytest.mark.parametrize("last", [False, True])
-@pytest.mark.parametrize("said", [*product((YES, NO, BLOCK, GRAVE, NOBODY), repeat=3)])
+@each_row("last", [False, True])
+@each_row("said", [*product((YES, NO, BLOCK, GRAVE, NOBODY), repeat=3)])
 def test_it_passes_by_its_conditions_and_by_nothing_else(said: tuple[PanelOutput | None, ...], last: bool) -> None:
     approving = sum(one is YES or one is GRAVE for one in said)
     holds = NOBODY not in said and BLOCK not in said and GRAVE not in said and approving >= 2

@@ -11,7 +11,6 @@ import pytest
 from proofstone.agents.memory.models import MemoryEntry
 from proofstone.agents.memory.store import FileMemory, memory_path
 from proofstone.pipeline.models.run import RunReport
-from tests.gate.site import FILES
 from tests.pipeline.stage import (
     FOCI,
     RESEARCH,
@@ -28,7 +27,7 @@ from tests.pipeline.stage import (
     task,
 )
 from tests.plan_gate.stage import challenge, challenger, ruling, synthesizer
-from tests.staging import Entry, babbling, failing
+from tests.staging import FILES, Entry, babbling, failing
 
 LIE = "return 2"
 """What an implementer writes that wants the first test to pass."""
@@ -212,6 +211,7 @@ def test_half_of_the_research_is_enough(stage: Stage) -> None:
     assert "readiness-secrets" in stage.checks(came.report.run_id, "final")
 
 
+@pytest.mark.ci
 @pytest.mark.seed("pipeline", "pushback-spec")
 def test_a_grave_concern_waits_for_a_person_unless_told_otherwise(stage: Stage) -> None:
     grave = {"severity": "blocker", "concern": "There is no cart in this shop."}

@@ -13,8 +13,7 @@ from typing import Any
 from proofstone.agents.models import ToolResult
 from proofstone.plan_gate.models import PlanReport
 from proofstone.plan_gate.rules.report import render_report
-from tests.gate.site import FILES, plan, task
-from tests.staging import DONE, CommandResult, Entry, Staged, set_up_repository
+from tests.staging import DONE, FILES, CommandResult, Entry, Staged, plan, set_up_repository, task
 
 PLAN = plan(task("One"), task("Two"), task("Three"))
 """Code has nothing against it, and a small team is enough for it."""

@@ -72,6 +72,8 @@ from proofstone.plan_gate.rules.effects import (
 )
 from proofstone.plan_gate.rules.loop import run_plan_loop
 from proofstone.runtime.rules import EffectDone
+from tests.talk import Prompter, drive
+from tests.talk import Talk as BaseTalk
 
 BLOCKING, SIGNIFICANT, MINOR = PlanSeverity.BLOCKING, PlanSeverity.SIGNIFICANT, PlanSeverity.MINOR
 HIGH, MED, LOW = ChallengeConfidence.HIGH, ChallengeConfidence.MED, ChallengeConfidence.LOW
@@ -336,10 +338,9 @@ def nothing(need: PlanEffect) -> PlanEffectResult:
 
 
 @dataclass
-class Talk:
+class Talk(BaseTalk[tuple[PlanEffect, ...]]):
     """All that was said, and what came of it."""
 
-    needs: list[tuple[PlanEffect, ...]] = field(default_factory=list)
     sent: list[tuple[PlanEffectResult, ...]] = field(default_factory=list)
     ended: PlanLoopResult | None = None
 
@@ -384,16 +385,14 @@ class Talk:
 
 
 def converse(about: PlanSubject, answer: Callable[[PlanEffect], PlanEffectResult]) -> Talk:
-    talk, loop = Talk(), run_plan_loop(about)
-    try:
-        needs = next(loop)
-        while True:
-            talk.needs.append(needs)
-            sent = tuple(map(answer, needs))
-            talk.sent.append(sent)
-            needs = loop.send(sent)
-    except StopIteration as stop:
-        talk.ended = stop.value
+    talk = Talk()
+
+    def send(needs: tuple[PlanEffect, ...]) -> tuple[PlanEffectResult, ...]:
+        talk.needs.append(needs)
+        talk.sent.append(tuple(map(answer, needs)))
+        return talk.sent[-1]
+
+    talk.ended = drive(run_plan_loop(about), send)
     return talk
 
 
@@ -404,19 +403,16 @@ Script = Mapping[str, Scripted | list[Scripted]]
 
 def follow(about: PlanSubject, script: Script | None = None) -> Talk:
     """All of the script must be used."""
-    left = {name: [*said] if isinstance(said, list) else [said] for name, said in (script or {}).items()}
-
-    def answer(need: PlanEffect) -> PlanEffectResult:
-        name = name_of(need)
-        return _as_sent(left[name].pop(0)) if left.get(name) else nothing(need)
-
-    talk = converse(about, answer)
-    unused = [name for name, said in left.items() if said]
-    assert not unused, f"nobody asked for {unused}, only {talk.asked}"
+    once: Script = {name: said if isinstance(said, list) else [said] for name, said in (script or {}).items()}
+    prompter: Prompter[Scripted] = Prompter(once)
+    talk = converse(about, lambda need: _as_sent(prompter.read(name_of(need)), need))
+    assert not prompter.unread(), f"nobody asked for {prompter.unread()}, only {talk.asked}"
     return talk
 
 
-def _as_sent(said: Scripted) -> PlanEffectResult:
+def _as_sent(said: Scripted | None, need: PlanEffect) -> PlanEffectResult:
+    if said is None:
+        return nothing(need)
     if isinstance(said, FrozenModel):
         return heard(said)
     return PlanAnswers(said) if isinstance(said, Mapping) else said

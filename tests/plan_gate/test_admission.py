@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.plan_gate.models import PlanVerdict
 from proofstone.plan_gate.rules.admission import MitigatedPlan, PlanJudgement, explain_not_admitted
+from tests.rows import each_row
 
 PROCEED, REVISE, RETHINK = PlanVerdict.PROCEED, PlanVerdict.REVISE, PlanVerdict.RETHINK
 NEVER = "it has not gone through the plan gate as it is"
@@ -83,7 +82,7 @@ TABLE: list[tuple[str, list[PlanJudgement], list[MitigatedPlan], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "taken_in", "why"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+@each_row(("said", "taken_in", "why"), [row[1:] for row in TABLE])
 def test_the_last_word_about_these_bytes_counts(
     said: list[PlanJudgement], taken_in: list[MitigatedPlan], why: str
 ) -> None:
@@ -91,7 +90,7 @@ def test_the_last_word_about_these_bytes_counts(
     assert (refused.why if refused else "") == why
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "next_step"),
     [
         (PlanJudgement("r1", "plan", PROCEED, has_mitigations=True), "proofstone verify-plan --apply-mitigations r1"),

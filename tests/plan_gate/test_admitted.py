@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.site import agent, plan, task, work
+from tests.gate.stage import agent, work
 from tests.plan_gate.scenes import BLOCKING
 from tests.plan_gate.stage import Stage, challenge, challenger, ruling, script, synthesizer
-from tests.staging import Entry
+from tests.staging import Entry, plan, task
 
 ONE = plan(task("One"))
 """One task with two files: not trivial, and quickly done."""

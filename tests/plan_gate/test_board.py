@@ -36,6 +36,7 @@ from tests.plan_gate.talk import (
     entering,
     ruling,
 )
+from tests.rows import each_row
 
 OPEN, RESOLVED, UNRESOLVED = ChallengeStatus.OPEN, ChallengeStatus.RESOLVED, ChallengeStatus.UNRESOLVED
 DEFERRED, WITHDRAWN = ChallengeStatus.DEFERRED, ChallengeStatus.WITHDRAWN
@@ -97,7 +98,7 @@ RANKED: list[tuple[list[tuple[PlanSeverity, ChallengeConfidence]], int, list[str
 ]
 
 
-@pytest.mark.parametrize(("brought", "most", "taken"), RANKED)
+@each_row(("brought", "most", "taken"), RANKED)
 @pytest.mark.seed("plan-gate", "excess-tagged")
 def test_beyond_a_cap_the_gravest_then_the_surest_then_the_first_are_taken(
     brought: list[tuple[PlanSeverity, ChallengeConfidence]], most: int, taken: list[str]
@@ -110,8 +111,8 @@ def test_beyond_a_cap_the_gravest_then_the_surest_then_the_first_are_taken(
     assert board.created_count == len(taken)
 
 
-@pytest.mark.parametrize("there", PlanSeverity)
-@pytest.mark.parametrize("newcomer", PlanSeverity)
+@each_row("there", PlanSeverity)
+@each_row("newcomer", PlanSeverity)
 @pytest.mark.seed("plan-gate", "cap-eight")
 def test_when_eight_are_active_only_a_graver_one_comes_in(there: PlanSeverity, newcomer: PlanSeverity) -> None:
     board = board_of(*[there] * 8)
@@ -142,7 +143,7 @@ DISPLACED: list[tuple[list[NewChallenge], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("there", "weakest"), DISPLACED)
+@each_row(("there", "weakest"), DISPLACED)
 def test_a_blocking_one_takes_the_place_of_the_weakest(there: list[NewChallenge], weakest: str) -> None:
     board = board_of(*there)
     board.admit([entering(BLOCKING, confidence=LOW)], 1)
@@ -200,7 +201,7 @@ REFUTED = [
 ]
 
 
-@pytest.mark.parametrize(("severity", "evidence", "status"), REFUTED)
+@each_row(("severity", "evidence", "status"), REFUTED)
 def test_a_challenge_that_rests_on_nothing_true_is_withdrawn_at_once_unless_it_blocks(
     severity: PlanSeverity, evidence: tuple[RepositoryClaim, ...], status: ChallengeStatus
 ) -> None:
@@ -225,8 +226,8 @@ def test_one_that_blocks_and_rests_on_nothing_true_may_be_withdrawn_by_a_ruling(
     assert board.challenges["C1"].status is (status if allowed else OPEN)
 
 
-@pytest.mark.parametrize("severity", PlanSeverity)
-@pytest.mark.parametrize("confidence", ChallengeConfidence)
+@each_row("severity", PlanSeverity)
+@each_row("confidence", ChallengeConfidence)
 def test_a_devils_advocate_never_brings_what_is_minor_or_unsure(
     severity: PlanSeverity, confidence: ChallengeConfidence
 ) -> None:
@@ -266,9 +267,7 @@ SETTLING: list[tuple[str, PlanSeverity, ChallengeRuling, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("severity", "said", "allowed"), [row[1:] for row in SETTLING], ids=[row[0] for row in SETTLING]
-)
+@each_row(("severity", "said", "allowed"), [row[1:] for row in SETTLING])
 def test_what_a_ruling_may_do(severity: PlanSeverity, said: ChallengeRuling, allowed: bool) -> None:
     board = board_of(severity)
     before = board.challenges["C1"]
@@ -284,7 +283,7 @@ def test_what_a_ruling_may_do(severity: PlanSeverity, said: ChallengeRuling, all
         assert len(refused) == 1 and refused[0].startswith(f"C1 → {said.status} was not allowed: ")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("exhibit", "severity", "settles"),
     [
         (Exhibit("U1"), SIGNIFICANT, True),
@@ -306,7 +305,7 @@ def test_an_exhibit_settles_what_it_is_about_and_never_what_came_of_it(
     assert board.challenges["C1"].status is (RESOLVED if settles else OPEN)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "allowed"),
     [
         (ruling("C1", mitigation="Keep two stores."), False),
@@ -316,7 +315,7 @@ def test_an_exhibit_settles_what_it_is_about_and_never_what_came_of_it(
         (ruling("C1", RESOLVED, PERSON_EVIDENCE), True),
     ],
 )
-@pytest.mark.parametrize("severity", [BLOCKING, SIGNIFICANT])
+@each_row("severity", [BLOCKING, SIGNIFICANT])
 def test_what_the_rules_found_in_the_text_is_not_settled_by_words_that_are_not_in_it(
     said: ChallengeRuling, allowed: bool, severity: PlanSeverity
 ) -> None:
@@ -349,8 +348,8 @@ def test_the_persons_answer_settles_the_challenge_that_it_is_about_and_no_other(
     assert [one.status for one in board.all] == [RESOLVED, UNRESOLVED]
 
 
-@pytest.mark.parametrize("status", [RESOLVED, WITHDRAWN, DEFERRED])
-@pytest.mark.parametrize("later", [OPEN, RESOLVED, UNRESOLVED, DEFERRED, WITHDRAWN])
+@each_row("status", [RESOLVED, WITHDRAWN, DEFERRED])
+@each_row("later", [OPEN, RESOLVED, UNRESOLVED, DEFERRED, WITHDRAWN])
 def test_what_is_settled_stays_settled_to_the_letter(status: ChallengeStatus, later: ChallengeStatus) -> None:
     board = board_of(MINOR)
     board.rule(ruling("C1", status, "U2", resolution="at first"), SHOWN)
@@ -370,7 +369,7 @@ def test_what_was_put_off_or_refuted_is_not_ruled_on() -> None:
     assert "there is no such challenge" in told(board, PlanEventKind.REFUSED)[2]
 
 
-@pytest.mark.parametrize("status", [OPEN, RESOLVED, UNRESOLVED, DEFERRED, WITHDRAWN])
+@each_row("status", [OPEN, RESOLVED, UNRESOLVED, DEFERRED, WITHDRAWN])
 def test_what_stands_in_the_plans_text_is_settled_by_an_edit_only(status: ChallengeStatus) -> None:
     board = board_of(entering(MINOR, final=True, origin=ChallengeOrigin.RULES), MINOR)
     board.rule(ruling("C1", status, "U2", mitigation="x"), SHOWN)
@@ -397,7 +396,7 @@ WITHDRAWALS = [
 ]
 
 
-@pytest.mark.parametrize(("id", "by", "allowed"), WITHDRAWALS)
+@each_row(("id", "by", "allowed"), WITHDRAWALS)
 def test_whoever_brought_an_open_challenge_can_take_it_back(id: str, by: ChallengeOrigin, allowed: bool) -> None:
     board = board_of(
         entering(BLOCKING), entering(BLOCKING, origin=ChallengeOrigin.DEVILS_ADVOCATE), MINOR, MINOR, most=3
@@ -415,8 +414,8 @@ def test_whoever_brought_an_open_challenge_can_take_it_back(id: str, by: Challen
         assert with_status(board, WITHDRAWN) == []
 
 
-@pytest.mark.parametrize("severity", PlanSeverity)
-@pytest.mark.parametrize("status", [OPEN, UNRESOLVED])
+@each_row("severity", PlanSeverity)
+@each_row("status", [OPEN, UNRESOLVED])
 def test_what_is_minor_and_open_at_the_end_is_deferred(severity: PlanSeverity, status: ChallengeStatus) -> None:
     board = board_of(severity)
     board.rule(ruling("C1", status, resolution=""), SHOWN)
@@ -444,7 +443,7 @@ def test_where_nobody_else_is_asked_the_persons_word_settles_a_challenge() -> No
     assert (board.evidence, board.settled_count) == ({"C1": PERSON_EVIDENCE}, 1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("id", "why"),
     [
         ("C1", ""),

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from proofstone.plan_gate.models import PlanReport
-from tests.gate.site import Shop
 from tests.plan_gate.scenes import PAUSED, SCENES
 from tests.plan_gate.stage import Stage, challenger, script
 from tests.staging import DONE, Entry
+from tests.waiting import PATIENCE
 from tests.workshop import Workshop
 
 SLEEPING: list[Entry] = [
@@ -184,8 +184,7 @@ AT_A_TERMINAL = {"2\n": (0, ["in cents"]), "by the piece\n": (0, ["by the piece"
 def test_at_a_terminal_it_is_asked_here_and_now(stage: Stage, tmp_path: Path, typed: str) -> None:
     code, answers = AT_A_TERMINAL[typed]
     spec, into = stage.cast(list(SCENES["answered"].entries)), tmp_path / "report.json"
-    person = Shop(stage.root, stage.workshop.proofstone_home)
-    ended, shown = person.at_a_terminal(
+    ended, shown = stage.at_a_terminal(
         *("verify-plan", "PLAN.md", "--backend", spec, "--report", str(into)),
         typed={"an empty line leaves the question": typed},
     )
@@ -225,7 +224,7 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.S
         if line.startswith("iteration 1"):
             break
     os.kill(running.pid, sign)
-    stdout, stderr = running.communicate(timeout=60)
+    stdout, stderr = running.communicate(timeout=PATIENCE)
     assert (running.returncode, stdout) == (128 + sign, ""), stderr
     assert "Traceback" not in stderr
     (told,) = [line for line in stderr.splitlines() if "resume with" in line]
@@ -245,7 +244,7 @@ def test_two_do_not_go_on_with_the_same_run_at_once(stage: Stage) -> None:
             break
     other = stage.resume("last")
     os.kill(running.pid, signal.SIGINT)
-    running.communicate(timeout=60)
+    running.communicate(timeout=PATIENCE)
     assert other.exit == 2 and "another process is working on this run" in other.stderr
 
 

@@ -10,13 +10,14 @@ from proofstone.agents.roles.models.plan_gate_records import ChallengeStatus, Co
 from proofstone.plan_gate.models import PlanVerdict
 from proofstone.plan_gate.rules.decision import DECISION_TABLE, OpenChallengeCounts, count_open_challenges, decide_plan
 from tests.plan_gate.reports import challenge
+from tests.rows import each_row
 
 CONTINUE, CONVERGED = ConvergenceStatus.CONTINUE, ConvergenceStatus.CONVERGED
 BLOCKED, FORCED = ConvergenceStatus.BLOCKED, ConvergenceStatus.FORCED_EXIT
 PROCEED, REVISE, RETHINK = PlanVerdict.PROCEED, PlanVerdict.REVISE, PlanVerdict.RETHINK
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("standing", "row", "status", "verdict"),
     [
         (OpenChallengeCounts(blocking_open=1, is_last=True), 0, FORCED, RETHINK),
@@ -77,7 +78,7 @@ def test_what_was_put_off_for_want_of_room_keeps_a_plan_from_proceeding(forced: 
     assert "put off" in decision.reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("standing", "verdict"),
     [
         (OpenChallengeCounts(), REVISE),
@@ -94,8 +95,8 @@ def test_a_forced_exit_is_never_better_than_revise(standing: OpenChallengeCounts
     assert decision.reason.startswith("2 agents gave no answer")
 
 
-@pytest.mark.parametrize("status", ChallengeStatus)
-@pytest.mark.parametrize("severity", PlanSeverity)
+@each_row("status", ChallengeStatus)
+@each_row("severity", PlanSeverity)
 def test_what_counts(status: ChallengeStatus, severity: PlanSeverity) -> None:
     standing = count_open_challenges([challenge("C1", severity=severity, status=status, mitigation="")], last=False)
     open_or_put_off = (ChallengeStatus.OPEN, ChallengeStatus.UNRESOLVED, ChallengeStatus.DEFERRED_SURFACED)

@@ -43,6 +43,7 @@ from tests.plan_gate.talk import (
     unknown,
     unresolving,
 )
+from tests.rows import each_row
 
 UNRESOLVED = ChallengeStatus.UNRESOLVED
 
@@ -91,7 +92,7 @@ def test_each_condition_alone_is_enough(kind: DirectiveKind, reason: DirectiveRe
     assert explain_refused_directive(directive(kind, reason), it) == ""
 
 
-@pytest.mark.parametrize(("kind", "reason", "it", "why"), REFUSED)
+@each_row(("kind", "reason", "it", "why"), REFUSED)
 @pytest.mark.seed("plan-gate", "resweep-conditions")
 def test_without_its_condition_nothing_else_helps(
     kind: DirectiveKind, reason: DirectiveReason | None, it: DirectiveContext, why: str
@@ -164,9 +165,7 @@ AGAIN: list[tuple[str, Directive, Script, tuple[str, ...], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("again", "script", "unresolved", "granted"), [row[1:] for row in AGAIN], ids=[row[0] for row in AGAIN]
-)
+@each_row(("again", "script", "unresolved", "granted"), [row[1:] for row in AGAIN])
 def test_a_sweep_or_a_probe_is_done_again_under_its_condition(
     again: Directive, script: Script, unresolved: tuple[str, ...], granted: bool
 ) -> None:

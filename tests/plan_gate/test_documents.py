@@ -44,6 +44,7 @@ from proofstone.plan_gate.rules.record_documents import (
     write_yaml,
 )
 from tests.plan_gate.reports import CHALLENGES, RISK, STATES, SURFACED, UNKNOWN, report
+from tests.rows import each_row
 
 FIELDS = {
     "challenge": [
@@ -254,7 +255,7 @@ def test_every_record_reads_back_as_it_was(record: PlanRecord) -> None:
     assert read_record(json.dumps(json.loads(write_json(record))), "ascii.json") == record
 
 
-@pytest.mark.parametrize("key", FIELDS)
+@each_row("key", FIELDS)
 @pytest.mark.seed("plan-gate", "challenge-schema")
 def test_a_document_names_its_record_and_has_the_fields_of_the_protocol_in_order(key: str) -> None:
     lines = write_yaml(EACH[key]).splitlines()
@@ -263,7 +264,7 @@ def test_a_document_names_its_record_and_has_the_fields_of_the_protocol_in_order
     assert {name: list(body) for name, body in json.loads(write_json(EACH[key])).items()} == {key: FIELDS[key]}
 
 
-@pytest.mark.parametrize("text", [CHALLENGE, UNKNOWN_TEXT, SURFACED_TEXT, RISK_TEXT, STATE])
+@each_row("text", [CHALLENGE, UNKNOWN_TEXT, SURFACED_TEXT, RISK_TEXT, STATE])
 def test_what_the_protocol_shows_is_read(text: str) -> None:
     record = read_record(text, "protocol.yaml")
     assert read_record(write_yaml(record), "again.yaml") == record
@@ -280,7 +281,7 @@ def test_the_words_of_the_protocol_arrive() -> None:
     assert found.finding == "[VERIFIED: source | finding | impact]"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "read"),
     [
         ("010", "010"),
@@ -303,7 +304,7 @@ def test_the_severities_of_the_rest_of_the_runtime_are_read() -> None:
     assert record.severity is PlanSeverity.SIGNIFICANT
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         CHALLENGE + RISK_TEXT,
@@ -322,7 +323,7 @@ def bombs() -> str:
     return "- &a0 [x]\n" + "".join(f"- &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         (CHALLENGE.replace('"SIGNIFICANT"', '"GRAVE"'), "x:9: challenge.severity: input should be 'BLOCKING'"),
@@ -391,7 +392,7 @@ def test_there_is_a_schema_for_each_document_and_the_report() -> None:
     assert set(found["plan_report"]["properties"]) == set(report().model_dump())
 
 
-@pytest.mark.parametrize("schema", build_schemas().values(), ids=build_schemas())
+@each_row("schema", build_schemas().values())
 def test_a_schema_stands_by_itself(schema: dict[str, Any]) -> None:
     assert json.loads(json.dumps(schema)) == schema
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"

@@ -24,6 +24,7 @@ from proofstone.plan_gate.rules.research import (
     format_unverified,
     is_substantially_verified,
 )
+from tests.rows import each_row
 
 CONFIRMED, REFUTED, UNRESOLVABLE, PARTIALLY = UnknownResolution
 HOLDS, FALSE, UNKNOWN = True, False, None
@@ -67,8 +68,8 @@ ROWS: list[tuple[tuple[bool | None, ...], bool, dict[UnknownResolution, UnknownR
 ]
 
 
-@pytest.mark.parametrize(("holds", "verified", "becomes"), ROWS, ids=[str(row[0]) for row in ROWS])
-@pytest.mark.parametrize("said", UnknownResolution)
+@each_row(("holds", "verified", "becomes"), ROWS)
+@each_row("said", UnknownResolution)
 def test_only_what_the_engine_saw_is_verified(
     holds: tuple[bool | None, ...],
     verified: bool,
@@ -133,7 +134,7 @@ SUBSTANCE: list[tuple[dict[str, object], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("claim", "substantial"), SUBSTANCE)
+@each_row(("claim", "substantial"), SUBSTANCE)
 def test_that_a_file_is_there_or_is_not_shows_nothing_of_substance(claim: dict[str, object], substantial: bool) -> None:
     assert is_substantially_verified(looked(HOLDS, claim=claim)) is substantial
     assert is_substantially_verified([*looked(HOLDS), *looked(HOLDS, claim=claim)]) is substantial
@@ -171,7 +172,7 @@ CLAIMS: list[tuple[dict[str, str], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "plain", "opposite"), CLAIMS)
+@each_row(("given", "plain", "opposite"), CLAIMS)
 def test_a_claim_is_put_into_words(given: dict[str, str], plain: str, opposite: str) -> None:
     assert describe_claim(RepositoryClaim.model_validate(given)) == plain
     assert describe_claim(RepositoryClaim.model_validate({**given, "absent": True})) == opposite

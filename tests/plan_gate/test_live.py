@@ -18,6 +18,7 @@ from proofstone.plan_gate.models import Complexity, OpenQuestion, PlanEvent, Pla
 from proofstone.plan_gate.run import PlanGateObserver, PlanGateStart
 from tests.plan_gate import reports
 from tests.plan_gate.reports import BLOCKING, MINOR, OPEN, PLAN, RESOLVED, RUN, challenge, state
+from tests.waiting import PATIENCE
 
 CONTINUE, CONVERGED = ConvergenceStatus.CONTINUE, ConvergenceStatus.CONVERGED
 
@@ -166,7 +167,7 @@ def test_agents_beside_each_other_wait_for_nobody_for_ever() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(timeout=60)
+            thread.join(timeout=PATIENCE)
         assert not any(thread.is_alive() for thread in threads)
     assert file.getvalue().count("✓ agent-") == 200
 

@@ -53,6 +53,7 @@ from tests.plan_gate.talk import (
     unknown,
     unresolving,
 )
+from tests.rows import each_row
 
 OPEN, RESOLVED, UNRESOLVED = ChallengeStatus.OPEN, ChallengeStatus.RESOLVED, ChallengeStatus.UNRESOLVED
 DEFERRED = ChallengeStatus.DEFERRED
@@ -174,7 +175,7 @@ ROWS: list[tuple[str, Script, list[ConvergenceStatus], PlanVerdict]] = [
 ]
 
 
-@pytest.mark.parametrize(("script", "states", "verdict"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
+@each_row(("script", "states", "verdict"), [row[1:] for row in ROWS])
 def test_how_it_ends(script: Script, states: list[ConvergenceStatus], verdict: PlanVerdict) -> None:
     talk = follow(subject(), script)
     assert [state.convergence.status for state in talk.states] == states
@@ -322,10 +323,9 @@ RULES_ALONE: list[tuple[str, list[PlanSeverity], dict[str, str], ConvergenceStat
 ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("severities", "answers", "status", "verdict"),
     [row[1:] for row in RULES_ALONE],
-    ids=[row[0] for row in RULES_ALONE],
 )
 def test_where_nobody_is_asked_the_rules_and_the_persons_word_decide(
     severities: list[PlanSeverity], answers: dict[str, str], status: ConvergenceStatus, verdict: PlanVerdict
@@ -412,8 +412,8 @@ def test_each_event_is_told_with_the_iteration_in_which_it_was() -> None:
     ]
 
 
-@pytest.mark.parametrize("wrong", [heard(probed()), EffectDone(), PlanAnswers({})])
-@pytest.mark.parametrize("who", ["challenger 1", "surface 1", "synthesis 1"])
+@each_row("wrong", [heard(probed()), EffectDone(), PlanAnswers({})])
+@each_row("who", ["challenger 1", "surface 1", "synthesis 1"])
 def test_an_answer_of_the_wrong_kind_is_an_error_of_ours(who: str, wrong: Scripted) -> None:
     with pytest.raises(TypeError, match="is wanted, not"):
         follow(subject(), {who: wrong})

@@ -32,6 +32,7 @@ from tests.plan_gate.talk import (
     synthesis,
     unknown,
 )
+from tests.rows import each_row
 
 OPEN, RESOLVED = ChallengeStatus.OPEN, ChallengeStatus.RESOLVED
 CONVERGED = ConvergenceStatus.CONVERGED
@@ -51,8 +52,8 @@ ALONE: list[tuple[str, TeamMode, str]] = [
 RULE = entering(SIGNIFICANT, origin=ChallengeOrigin.RULES, line=3)
 
 
-@pytest.mark.parametrize(("who", "team", "agent"), ALONE)
-@pytest.mark.parametrize("failed", [FAILS, UNREADABLE])
+@each_row(("who", "team", "agent"), ALONE)
+@each_row("failed", [FAILS, UNREADABLE])
 def test_one_that_fails_is_done_without(who: str, team: TeamMode, agent: str, failed: Scripted) -> None:
     ids = ("U1", "U2")  # the first is given up on if what settles cannot be read
     script: Script = {
@@ -78,7 +79,7 @@ def test_if_what_settles_cannot_be_read_its_unknowns_are_unresolvable(failed: Sc
     assert all(one.finding.startswith("[UNVERIFIED: researcher:resolve | ") for one in unknowns)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("script", "verdict"),
     [
         ({}, REVISE),
@@ -127,7 +128,7 @@ TWO: list[tuple[list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("who", "until"), TWO)
+@each_row(("who", "until"), TWO)
 def test_any_two_that_fail_end_it_at_once(who: list[str], until: str) -> None:
     talk = follow(subject(RULE, team=SCALED), dict.fromkeys(who, FAILS))
     assert talk.asked[-1] == until

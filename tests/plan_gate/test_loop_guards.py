@@ -44,6 +44,7 @@ from tests.plan_gate.talk import (
     synthesis,
     unknown,
 )
+from tests.rows import each_row
 
 OPEN, RESOLVED, UNRESOLVED = ChallengeStatus.OPEN, ChallengeStatus.RESOLVED, ChallengeStatus.UNRESOLVED
 DEFERRED, WITHDRAWN = ChallengeStatus.DEFERRED, ChallengeStatus.WITHDRAWN
@@ -178,7 +179,7 @@ FROM_FINDINGS = [
 ]
 
 
-@pytest.mark.parametrize(("who", "found", "expected"), FROM_FINDINGS)
+@each_row(("who", "found", "expected"), FROM_FINDINGS)
 @pytest.mark.seed("plan-gate", "surfaced-probed")
 def test_what_contradicts_the_plan_and_a_grave_risk_are_challenges_by_themselves(
     who: str, found: FrozenModel, expected: list[tuple[ChallengeOrigin, PlanSeverity]]
@@ -199,7 +200,7 @@ FALSE_CLAIMS = [
 ]
 
 
-@pytest.mark.parametrize(("who", "said", "agent", "about"), FALSE_CLAIMS)
+@each_row(("who", "said", "agent", "about"), FALSE_CLAIMS)
 def test_a_false_claim_withdraws_the_challenge_and_is_held_against_its_author(
     who: str, said: FrozenModel, agent: str, about: str
 ) -> None:
@@ -302,7 +303,7 @@ EVIDENCE = [
 ]
 
 
-@pytest.mark.parametrize("case", EVIDENCE, ids=[case.name for case in EVIDENCE])
+@each_row("case", EVIDENCE)
 @pytest.mark.seed("plan-gate", "resolution-evidence")
 def test_what_may_settle_a_challenge(case: Case) -> None:
     script: Script = {

@@ -10,6 +10,7 @@ from proofstone.agents.roles.models.plan_gate_records import Challenge, Challeng
 from proofstone.plan_gate.rules.admission import add_mitigations, is_same_plan, select_mitigations, select_unmitigated
 from proofstone.plans.parser import read_plan
 from tests.plan_gate.reports import BLOCKING, MINOR, challenge
+from tests.rows import each_row
 
 OPEN, RESOLVED, UNRESOLVED = ChallengeStatus.OPEN, ChallengeStatus.RESOLVED, ChallengeStatus.UNRESOLVED
 PUT_OFF = ChallengeStatus.DEFERRED_SURFACED
@@ -21,9 +22,9 @@ TAKEN = (challenge("C2", mitigation="Keep a copy,\n  and  name it"), challenge("
 SECTION = "**Mitigations that the plan gate asked for** (run r1):\n\n- C2: Keep a copy, and name it\n- C7: Ask first"
 
 
-@pytest.mark.parametrize("severity", PlanSeverity)
-@pytest.mark.parametrize("status", ChallengeStatus)
-@pytest.mark.parametrize("mitigation", ["", " \n", "Keep a copy"])
+@each_row("severity", PlanSeverity)
+@each_row("status", ChallengeStatus)
+@each_row("mitigation", ["", " \n", "Keep a copy"])
 def test_what_is_taken_in_and_what_nothing_answers(
     severity: PlanSeverity, status: ChallengeStatus, mitigation: str
 ) -> None:
@@ -60,7 +61,7 @@ RUNNABLE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "context"), [row[1:] for row in RUNNABLE], ids=[row[0] for row in RUNNABLE])
+@each_row(("text", "context"), [row[1:] for row in RUNNABLE])
 def test_mitigations_are_written_into_the_context_and_nothing_else_changes(text: str, context: str) -> None:
     revised = add_mitigations(text, TAKEN, "r1")
     plan, _ = read_plan(revised, "PLAN.md")
@@ -110,7 +111,7 @@ def test_a_mitigation_cannot_write_the_plan(text: str, mitigation: str) -> None:
 PLAN = f"---\nphase: one\n---\n# Counting\n\n<objective>Count.</objective>\n\n<context>\nA.\n</context>\n\n{TASK}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "same"),
     [
         ("A.\n", "A.\nB.\n", True),

@@ -10,6 +10,7 @@ from proofstone.plan_gate.rules.outline import outline_plan
 from proofstone.plan_gate.rules.plan_rules import find_rule_findings, is_trivial_plan, rate_complexity, rate_quality
 from proofstone.plans.mentions import find_paths_in_code, find_paths_in_prose, is_check_command
 from tests.plans.reading import element, fixture
+from tests.rows import each_row
 
 DESIGN = """\
 # Faster imports
@@ -54,7 +55,7 @@ def test_the_steps_of_a_design() -> None:
     assert found.files == ("src/importer.py", "src/cache.py", "docs/import.md")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "names"),
     [
         ("## Step 1: a\n\n- x\n\n## Step 2: b\n1. y\n", ["Step 1: a", "Step 2: b"]),
@@ -79,7 +80,7 @@ def test_what_reads_like_a_step_is_one(text: str, names: list[str]) -> None:
     assert [step.name for step in outline_plan(text, "x.md").steps] == names
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "verify", "done"),
     [
         ("1. a\n   Verify: `make check`\n", ("make check",), ()),
@@ -121,7 +122,7 @@ def test_what_ends_a_list_holds_for_all_of_it(text: str, steps: list[tuple[str, 
     assert ([step.verify for step in found.steps], found.whole.verify) == (steps, whole)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "found"),
     [
         ("docs.python.org/3/whatsnew.html, github.com/org/repo/x.py, dist/main.js, node_modules/a/b.js", []),
@@ -136,7 +137,7 @@ def test_paths_among_words(said: str, found: list[str]) -> None:
     assert [*find_paths_in_prose(said)] == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "found"),
     [
         ("src/a.py:3", ["src/a.py"]),
@@ -156,7 +157,7 @@ def test_paths_that_code_is(code: str, found: list[str]) -> None:
     assert [*find_paths_in_code(code)] == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "check"),
     [("pytest -q tests/a.py", True), ("npm run lint", True), ("! grep -r x src", True), ("npm install", False),
      ("git checkout -b x", False), ("isReady", False), ("--verify 'x'", False)],
@@ -165,7 +166,7 @@ def test_code_that_is_a_check(code: str, check: bool) -> None:
     assert is_check_command(code) is check
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "The limit is TBD.", "TODO: choose one", "Which one ???", "[NEEDS CLARIFICATION: who pays?]",
@@ -180,7 +181,7 @@ def test_words_that_leave_something_open(line: str) -> None:
     assert [one.line for one in outline_plan(f"# A\n\n{line}\n", "x.md").markers] == [3]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Unknown keys are ignored; an unknown user gets 404.", "Build a todo app.", "Remove the TODO comments.",

@@ -8,13 +8,14 @@ from proofstone.agents.roles.models.plan_gate_records import PlanQuality
 from proofstone.plan_gate.rules.outline import outline_plan
 from proofstone.plan_gate.rules.plan_rules import is_trivial_plan, rate_complexity, rate_quality
 from tests.plans.reading import element, fixture
+from tests.rows import each_row
 
 RICH, ADEQUATE, THIN = PlanQuality.RICH, PlanQuality.ADEQUATE, PlanQuality.THIN
 VERIFIED = "   Verify: `make check`\n"
 WHOLE_STEP = "1. Write `a.py`\n   Verify: `make check`\n   Done when: `a.py` is not empty\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found", "why"),
     [
         (element(), RICH, "the only step has files"),
@@ -43,7 +44,7 @@ def test_quality_by_rule_and_why(text: str, found: PlanQuality, why: str) -> Non
     assert (said, why in reason) == (found, True), reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "points"),
     [
         ("Nothing.\n", {}),
@@ -71,7 +72,7 @@ def test_all_of_it_is_sixteen() -> None:
     assert rate_complexity(outline_plan(text + " ".join(f"src/f{n}.py" for n in range(10)), "x.md")).total == 16
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "trivial"),
     [
         ("1. Fix the typo in `README.md`.\n", True),

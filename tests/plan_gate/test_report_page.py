@@ -16,6 +16,7 @@ from proofstone.plan_gate.rules.report import list_open_challenges, render_repor
 from tests.gate.test_page_text import HOSTILE
 from tests.plan_gate import reports
 from tests.plan_gate.reports import BLOCKING, MINOR, RUN, challenge, report
+from tests.rows import each_row
 
 PUT_OFF = ChallengeStatus.DEFERRED_SURFACED
 
@@ -31,7 +32,7 @@ def section(text: str, title: str) -> list[str]:
     return found[1].rstrip("\n").splitlines()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("made", "said"),
     [
         (reports.proceed, "**PROCEED (rules alone)**: nothing BLOCKING or SIGNIFICANT stands."),
@@ -274,8 +275,8 @@ def inlines(text: str) -> set[str]:
     return {child.type for token in parsed for child in token.children or ()}
 
 
-@pytest.mark.parametrize("verdict", [PlanVerdict.REVISE, PlanVerdict.RETHINK])
-@pytest.mark.parametrize("text", [text for text in [*HOSTILE, *MARKDOWN] if text not in ("", "\udcff")])
+@each_row("verdict", [PlanVerdict.REVISE, PlanVerdict.RETHINK])
+@each_row("text", [text for text in [*HOSTILE, *MARKDOWN] if text not in ("", "\udcff")])
 def test_no_text_changes_the_structure_of_the_page(text: str, verdict: PlanVerdict) -> None:
     shown = render_report(everything(text, verdict))
     assert structure(shown) == structure(render_report(everything("plain", verdict)))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from proofstone.agents.roles.models.plan_gate_records import (
     Challenge,
     ChallengeOrigin,
@@ -21,6 +19,7 @@ from proofstone.plan_gate.rules.effects import PlanProgress
 from proofstone.plan_gate.rules.report import PlanRunInfo, build_plan_report
 from tests.plan_gate import reports
 from tests.plan_gate.reports import BLOCKING, MINOR, SIGNIFICANT, challenge
+from tests.rows import each_row
 
 OPEN, RESOLVED, UNRESOLVED = ChallengeStatus.OPEN, ChallengeStatus.RESOLVED, ChallengeStatus.UNRESOLVED
 DEFERRED, PUT_OFF = ChallengeStatus.DEFERRED, ChallengeStatus.DEFERRED_SURFACED
@@ -99,7 +98,7 @@ def test_while_a_question_waits_there_is_no_verdict_and_no_score() -> None:
     assert report.status is BLOCKED
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("statuses", "warned"),
     [
         ([DEFERRED] * 4, False),
@@ -196,9 +195,7 @@ NEXT: list[tuple[str, PlanDecision, bool, tuple[Challenge, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("decision", "runnable", "challenges", "step"), [row[1:] for row in NEXT], ids=[row[0] for row in NEXT]
-)
+@each_row(("decision", "runnable", "challenges", "step"), [row[1:] for row in NEXT])
 def test_the_next_step(decision: PlanDecision, runnable: bool, challenges: tuple[Challenge, ...], step: str) -> None:
     questions = QUESTIONS if decision is WAITS else ()
     about = replace(ABOUT, is_runnable=runnable)

@@ -18,6 +18,7 @@ from proofstone.plan_gate.rules.outline import FileIntent, find_intent, outline_
 from proofstone.plan_gate.rules.plan_rules import MAX_MINOR, MAX_PER_RULE, RuleFinding, find_rule_findings
 from proofstone.plan_gate.rules.tree import MAX_COMPARED_NAMES, MAX_PATTERN_TRIES, BaseTree, PatternSet, find_uncovered
 from tests.plans.reading import element, fixture
+from tests.rows import each_row
 
 BLOCKING, SIGNIFICANT, MINOR = PlanSeverity.BLOCKING, PlanSeverity.SIGNIFICANT, PlanSeverity.MINOR
 TREE = ("README.md", "src/a.py", "src/parse.py", "shop/cart.py", "docs/ids.md", "tests/test_a.py", "db/0001_users.sql")
@@ -67,8 +68,8 @@ def test_nothing_is_said_of_a_good_plan() -> None:
     assert findings(GOOD) == ()
 
 
-@pytest.mark.parametrize("name", ["plain", "waves", "graph", "pasted", "checkpoints"])
-@pytest.mark.parametrize("tree", [(), ("README.md",), TREE])
+@each_row("name", ["plain", "waves", "graph", "pasted", "checkpoints"])
+@each_row("tree", [(), ("README.md",), TREE])
 def test_sound_plans_have_nothing_grave(name: str, tree: tuple[str, ...]) -> None:
     assert [one for one in told(fixture(name), tree) if one[2] is not MINOR] == []
 
@@ -160,7 +161,7 @@ def test_every_rule_of_the_reader_and_the_linter_has_an_objection() -> None:
     assert named - set(RULES) == set()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("files", "action", "found"),
     [
         ("src/a.py", "Fix it.", []),
@@ -195,7 +196,7 @@ def test_files_that_are_not_there(files: str, action: str, found: list[str]) -> 
     assert [one.draft.claim for one in findings(text)] == [f"line 3: {what}" for what in found]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("action", "found"),
     [
         ("Update the class Rate in lib/rates.py.", [("missing-file", SIGNIFICANT)]),
@@ -240,7 +241,7 @@ def test_what_an_earlier_task_lists_is_there_and_what_a_later_one_lists_is_not()
     assert told(alone) == [("missing-file", 3, SIGNIFICANT), ("missing-test", 5, SIGNIFICANT)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verify", "lines"),
     [
         ("pytest -q tests/test_new.py", [5]),
@@ -382,7 +383,7 @@ def test_of_a_context_as_many_paths_are_judged_as_a_plan_may_list() -> None:
     assert "(and 499 more of the kind" in one.draft.claim
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("Make everything better.\n", [("no-steps", 1, SIGNIFICANT)]),
@@ -419,7 +420,7 @@ def test_an_open_question_is_said_once() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("Create src/x.py.", FileIntent.CREATE),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.site import plan, task
 from tests.plan_gate.reports import matches_golden
 from tests.plan_gate.stage import Stage
+from tests.staging import plan, task
 
 GOOD = task("One")
 TAX = "shop/tax.py, tests/test_tax.py"

@@ -7,6 +7,7 @@ import pytest
 from proofstone.agents.roles.models.plan_gate import Dimension
 from proofstone.plan_gate.rules.decision import WEIGHTS, compute_score
 from tests.plan_gate.talk import score
+from tests.rows import each_row
 
 APPROACH, RISK, ASSUMPTIONS = Dimension.APPROACH, Dimension.RISK, Dimension.ASSUMPTIONS
 INTEGRATION, UNKNOWNS, CONSTRAINTS = Dimension.INTEGRATION, Dimension.UNKNOWNS, Dimension.CONSTRAINTS
@@ -24,7 +25,7 @@ def test_the_weights_are_those_of_the_rules_and_make_one() -> None:
     assert sum(WEIGHTS.values()) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "total"),
     [
         (dict.fromkeys(Dimension, 10), 10),
@@ -50,7 +51,7 @@ def test_nothing_scored_is_no_score() -> None:
     assert compute_score((), [score(APPROACH, 3)]) is None
 
 
-@pytest.mark.parametrize(("second", "disputed"), [(7, False), (8, False), (6, False), (9, True), (5, True)])
+@each_row(("second", "disputed"), [(7, False), (8, False), (6, False), (9, True), (5, True)])
 @pytest.mark.seed("plan-gate", "binary-counts")
 def test_what_the_audit_gives_is_shown_and_does_not_count(second: int, disputed: bool) -> None:
     quality = compute_score([score(APPROACH, 7), score(RISK, 7)], [score(APPROACH, second), score(UNKNOWNS, 1)])

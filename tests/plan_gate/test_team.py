@@ -7,6 +7,7 @@ import pytest
 from proofstone.agents.roles.models.plan_gate_records import PlanQuality, TeamMode
 from proofstone.plan_gate.models import Complexity
 from proofstone.plan_gate.rules.decision import choose_team
+from tests.rows import each_row
 
 BASE, SCALED = TeamMode.BASE, TeamMode.SCALED
 RICH, ADEQUATE, THIN = PlanQuality.RICH, PlanQuality.ADEQUATE, PlanQuality.THIN
@@ -14,7 +15,7 @@ SIX, SEVEN = Complexity(steps=3, domains=3), Complexity(steps=3, domains=3, file
 MOST = Complexity(steps=3, domains=3, integrations=4, compliance=2, unknowns=3, files=1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("quality", "complexity", "unknowns", "mode", "why"),
     [
         (RICH, Complexity(), 0, BASE, "complexity 0 is below 7"),

@@ -28,6 +28,7 @@ from proofstone.agents.tools.models import (
     SearchReason,
     Tool,
 )
+from tests.rows import each_row
 
 TABLE = {
     ResearchMode.RESOLVE: {"Read": 8, "Grep": 5, "git log": 0, "memory_search": 3, "WebSearch": 3, "WebFetch": 2},
@@ -38,19 +39,19 @@ TOTALS = {"Read": 14, "Grep": 13, "git log": 1, "memory_search": 8, "WebSearch":
 EVERY = [(mode, kind) for mode in ResearchMode for kind in BudgetKind]
 
 
-@pytest.mark.parametrize(("mode", "kind"), EVERY)
+@each_row(("mode", "kind"), EVERY)
 @pytest.mark.seed("plan-gate", "tool-budgets")
 def test_each_mode_has_what_the_protocol_gives_it(mode: ResearchMode, kind: BudgetKind) -> None:
     assert ToolBudget().limit(mode, kind) == TABLE[mode][kind]
 
 
-@pytest.mark.parametrize("kind", list(BudgetKind))
+@each_row("kind", list(BudgetKind))
 @pytest.mark.seed("plan-gate", "combined-budget")
 def test_all_modes_together_have_what_the_protocol_gives_them(kind: BudgetKind) -> None:
     assert ToolBudget().combined_limit(kind) == TOTALS[kind] == sum(TABLE[mode][kind] for mode in ResearchMode)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "tools"),
     [
         ("Read", {"read", "list", "symbols"}),
@@ -76,7 +77,7 @@ def test_a_mode_has_the_tools_that_it_has_a_limit_for() -> None:
     assert find_tools(ResearchMode.PROBE) == looking | {Tool.WEB_SEARCH}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "kind", "by", "limit", "combined"),
     [
         (ResearchMode.RESOLVE, BudgetKind.READ, 2, 10, 16),
@@ -130,7 +131,7 @@ MAY = {
 }
 
 
-@pytest.mark.parametrize(("mode", "reason"), REASONS)
+@each_row(("mode", "reason"), REASONS)
 @pytest.mark.seed("plan-gate", "web-search")
 def test_the_web_is_searched_only_for_what_the_protocol_allows(mode: ResearchMode, reason: str) -> None:
     assert (explain_search_refusal(mode, reason) == "") is ((mode, reason) in MAY)
@@ -147,7 +148,7 @@ def test_the_reasons_are_the_types_of_unknowns_and_one_risk() -> None:
     assert set(get_args(SearchReason)) == {*UnknownType, "TEMPORAL_RISK"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "kind"),
     [
         *((str(kind), kind) for kind in BudgetKind),

@@ -7,8 +7,8 @@ import pytest
 
 from proofstone.errors import InputError
 from proofstone.machine.files import read_plan_file
-from tests.cli.running import proofstone
 from tests.plans.reading import FIXTURES, element, fixture
+from tests.workshop import proofstone
 
 
 def lint(tmp_path: Path, *args: str) -> tuple[int, str, str]:

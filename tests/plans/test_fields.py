@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import pytest
-
 from proofstone.plans.fields import dedent_element, parse_criteria, parse_paths, parse_references
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("src/a.py, src/b.py", ("src/a.py", "src/b.py")),
@@ -39,7 +38,7 @@ def test_paths_as_people_list_them(text: str, found: tuple[str, ...]) -> None:
     assert parse_paths(text) == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("A exists; B works", ("A exists", "B works")),

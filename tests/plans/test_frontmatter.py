@@ -1,23 +1,20 @@
 from __future__ import annotations
 
-import pytest
-
 from proofstone.plans.frontmatter import Frontmatter, read_frontmatter
+from tests.rows import each_row
 
 
 def read(text: str) -> Frontmatter:
     return read_frontmatter(text.split("\n"))
 
 
-@pytest.mark.parametrize(
-    "written", ["01", "08", "010", "1.10", "0x1f", "1e3", "1_000", "yes", "2024-01-01", "07-launch"]
-)
+@each_row("written", ["01", "08", "010", "1.10", "0x1f", "1e3", "1_000", "yes", "2024-01-01", "07-launch"])
 def test_identifiers_stay_as_written(written: str) -> None:
     found = read(f"---\nphase: {written}\nplan: '{written}'\nwave: {written}\ndepends_on: [{written}]\n---\n")
     assert (found.phase, found.plan, found.wave, found.depends_on) == (written, written, written, (written,))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "line"),
     [
         ("---\nphase: 1\na: b: c\n---\n", 3),
@@ -40,16 +37,14 @@ def test_broken_frontmatter_is_an_error_with_its_line(text: str, line: int) -> N
     assert (problem.severity, problem.rule, problem.line) == ("error", "frontmatter", line)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "# Title\n---\nnot: it\n---\n", "---\n---\n", "---\n# nothing\n---\n", "---\n\ntext", "---"]
-)
+@each_row("text", ["", "# Title\n---\nnot: it\n---\n", "---\n---\n", "---\n# nothing\n---\n", "---\n\ntext", "---"])
 def test_no_frontmatter_is_fine(text: str) -> None:
     found = read(text)
     assert found.problems == []
     assert found.phase == ""
 
 
-@pytest.mark.parametrize("written", ["[]", "", "none", "~", '""'])
+@each_row("written", ["[]", "", "none", "~", '""'])
 def test_nothing_is_an_empty_list(written: str) -> None:
     found = read(f"---\ndepends_on: {written}\nfiles_modified: {written}\nmust_haves: {written}\n---\n")
     assert (found.depends_on, found.files_modified, found.problems) == ((), (), [])

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-import pytest
-
 from proofstone.plans.lint import find_lint_problems, select_errors
 from tests.plans.reading import element, problems, read, rules
+from tests.rows import each_row
 
 
 def of(text: str) -> list[tuple[str, str]]:
     return [(severity, rule) for severity, rule, _ in rules(text)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "told"),
     [
         ("echo done", [("error", "vacuous-verify")]),
@@ -43,7 +42,7 @@ def test_held_out_commands_are_held_to_the_same() -> None:
     assert of(element().replace("</verify>", "</verify><heldout>true</heldout>")) == [("error", "vacuous-heldout")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "criterion",
     [
         *("It works", "Task complete", "done", "Everything works as expected.", "works", "OK"),
@@ -55,7 +54,7 @@ def test_criteria_that_nobody_can_check(criterion: str) -> None:
     assert of(element(done=criterion)) == [("warning", "vague-done")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "criterion",
     [
         *("All 5 tests pass", "`works()` returns 3", "Login works with an empty password", "4 files"),
@@ -66,7 +65,7 @@ def test_criteria_that_somebody_can_check(criterion: str) -> None:
     assert of(element(done=criterion)) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "told"),
     [
         ("/etc/passwd", [("error", "bad-path")]),

@@ -4,6 +4,7 @@ import pytest
 
 from proofstone.plans.order import TaskOrdering, compute_task_waves, find_concurrent_tasks, resolve_dependencies
 from tests.plans.reading import element, fixture, read, rules
+from tests.rows import each_row
 
 
 def test_without_a_word_each_waits_for_the_one_before() -> None:
@@ -40,9 +41,7 @@ def test_references_by_number_label_id_and_name() -> None:
     assert plan.tasks[4].flaky_allowed
 
 
-@pytest.mark.parametrize(
-    "reference", ["1", "#1", "01", "task-1", "Task 1", "task-01", "TASK_1", "Make the id", "[1]", "'1'"]
-)
+@each_row("reference", ["1", "#1", "01", "task-1", "Task 1", "task-01", "TASK_1", "Make the id", "[1]", "'1'"])
 def test_every_way_to_name_a_task(reference: str) -> None:
     text = element(name="Task 1: Make the id") + element(name="B", attributes=f'depends_on="{reference}"')
     assert read(text).tasks[1].depends_on == ("task-01",)

@@ -5,6 +5,7 @@ import pytest
 from proofstone.plans.models import KeyLink, RequiredArtifact, TaskType
 from proofstone.plans.parser import read_plan
 from tests.plans.reading import element, fixture, only_task, problems, read, rules
+from tests.rows import each_row
 
 
 def test_a_plain_plan_is_read_whole() -> None:
@@ -89,7 +90,7 @@ def test_two_fenced_plans_are_read_and_an_example_beside_a_plan_is_not() -> None
     assert [task.name for task in read(fenced + element(name="C")).tasks] == ["C"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "\ufeff" + fixture("plain"),
@@ -106,7 +107,7 @@ def test_byte_order_marks_line_ends_tabs_and_case_change_nothing(text: str) -> N
         assert one.model_copy(update={"line": 0}) == other.model_copy(update={"line": 0})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("missing", "rule"),
     [
         ({"name": ""}, "missing-name"),
@@ -170,16 +171,14 @@ def test_a_misspelt_task_is_not_lost_in_silence() -> None:
     assert ("error", "broken-tag", 8) in rules(broken)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "# Just a page", "text <tasks> text", "A `<task>` is an element.", "---\na: 1\n---\n"]
-)
+@each_row("text", ["", "# Just a page", "text <tasks> text", "A `<task>` is an element.", "---\na: 1\n---\n"])
 def test_without_a_task_there_is_no_plan(text: str) -> None:
     plan, found = read_plan(text, "x")
     assert plan is None
     assert [problem.rule for problem in found] == ["no-task"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "kind", "told"),
     [
         ("auto", TaskType.AUTO, False),

@@ -7,6 +7,7 @@ import pytest
 
 from proofstone.plans.fields import is_clearly_command, is_command
 from proofstone.plans.verify import VerifyParser
+from tests.rows import each_row
 
 
 def read(content: str) -> tuple[list[str], list[tuple[str, str, int]]]:
@@ -15,7 +16,7 @@ def read(content: str) -> tuple[list[str], list[tuple[str, str, int]]]:
     return verify.commands, [(found.severity.value, found.rule, found.line) for found in verify.problems]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         'grep -c "export class Foo" src/Foo.ts', "test -f x && ./run.sh", "Rscript t.R", "MSBuild.exe", "R -e 'x()'",
@@ -39,7 +40,7 @@ def test_real_commands_are_never_called_prose(line: str) -> None:
     assert read(line) == ([line], [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "Open the page and check it looks right", "npm run build succeeds", "npm test passes", "make sure it works",
@@ -64,14 +65,12 @@ def test_the_suggestion_is_the_command_that_was_meant() -> None:
     assert "`npm run build`" in verify.problems[0].hint
 
 
-@pytest.mark.parametrize(
-    "code", ["isReady", ".env.local", "src/x.ts", "export", "@google/genai", "npm", 'href="/x"', "KEY="]
-)
+@each_row("code", ["isReady", ".env.local", "src/x.ts", "export", "@google/genai", "npm", 'href="/x"', "KEY="])
 def test_a_name_quoted_in_a_sentence_is_no_command(code: str) -> None:
     assert not is_clearly_command(code)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "commands"),
     [
         ("npm run build\npytest -q a.py", ["npm run build", "pytest -q a.py"]),
@@ -99,7 +98,7 @@ def test_commands_as_people_lay_them_out(content: str, commands: list[str]) -> N
     assert read(content) == (commands, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "commands"),
     [
         ("`npm run build` succeeds", ["npm run build"]),

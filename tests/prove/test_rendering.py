@@ -23,6 +23,7 @@ from proofstone.prove.results import (
     render_catalogue,
 )
 from proofstone.prove.trial import decide_composed_standing
+from tests.rows import each_row
 
 PASSED = TrialJudgement(ending=CheckEnding.PASSED)
 
@@ -105,7 +106,7 @@ def test_the_page_of_composed_tricks_counts_each_class_and_lists_what_was_not_tr
     assert f"| `{third}` | {whole[2].project} | not tried |  | – |" in page
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("then", "now", "problem"),
     [
         (TrialStatus.MISSED, TrialStatus.STOPPED, ""),
@@ -134,7 +135,7 @@ def test_a_twin_that_no_longer_passes_and_a_trick_without_a_row_are_regressions(
     assert "does not have it" in list_regressions(page, [composed(whole[1].name, TrialStatus.STOPPED)])[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cheat", "honest", "standing"),
     [
         ({"ending": "failed"}, {}, TrialStatus.STOPPED),

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from release.lock import BUILD, FOLDER, RUNTIME, LockError, problems, read_lock, read_project
 
+from tests.rows import each_row
+
 LOCKS = (BUILD, RUNTIME)
 
 
@@ -65,7 +67,7 @@ def test_a_change_of_the_requirements_is_noticed(change: Callable[[dict[str, Any
     assert all(re.fullmatch(pattern, one) for pattern, one in zip(found, said, strict=True))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "rich==15.0.0",

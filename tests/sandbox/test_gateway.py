@@ -13,6 +13,7 @@ import pytest
 
 from proofstone.errors import InputError
 from proofstone.sandbox.gateway import MAX_CONNECTIONS, Gateway, NetworkHost, is_public_address, parse_host, parse_hosts
+from tests.rows import each_row
 
 BIG = 50 << 20
 
@@ -121,7 +122,7 @@ COVERED = {
 }
 
 
-@pytest.mark.parametrize("text", COVERED)
+@each_row("text", COVERED)
 def test_a_host_covers_what_was_meant_and_nothing_else(text: str) -> None:
     (host,) = parse_hosts([text])
     inside, outside = COVERED[text]
@@ -129,7 +130,7 @@ def test_a_host_covers_what_was_meant_and_nothing_else(text: str) -> None:
     assert [name for name in outside if host.covers(parse_host(name))] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("", "*", "*.", "http://example.com", "example.com/x", "a b", "user@example.com", "example.com:0"),
@@ -161,7 +162,7 @@ ADDRESSES = {
 }
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
+@each_row("address", ADDRESSES)
 def test_an_address_is_of_the_wide_world_or_not(address: str) -> None:
     assert is_public_address(address) is ADDRESSES[address]
 

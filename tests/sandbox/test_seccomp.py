@@ -23,6 +23,7 @@ from proofstone.sandbox.seccomp import (
     build_filter,
     has_filter,
 )
+from tests.rows import each_row
 
 ALLOW, KILL, ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 NEW_USER, NEW_FILES = 0x10000000, 0x00000400
@@ -69,9 +70,7 @@ def test_every_listed_call_is_refused_and_nothing_else(machine: str) -> None:
     assert decide(code, 0x12345678, 1) == KILL
 
 
-@pytest.mark.parametrize(
-    "group", [group for group in CALL_GROUPS if group.can_be_allowed], ids=lambda group: group.name
-)
+@each_row("group", [group for group in CALL_GROUPS if group.can_be_allowed])
 def test_a_group_can_be_allowed_by_name(group: CallGroup) -> None:
     (architecture, *_) = _ARCHITECTURES["x86_64"]
     code = build_filter(frozenset({group.name}), machine="x86_64")

@@ -6,8 +6,8 @@ and everything is found to be so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from proofstone.agents.memory.rules.calibration import Calibration
@@ -72,6 +72,8 @@ from proofstone.solve.rules.effects import (
 from proofstone.solve.rules.gradient import POLICIES, LossWeights, Measurement
 from proofstone.solve.rules.loop import SolveGoal, solve
 from proofstone.solve.rules.subtask import pursue_subtask
+from tests.talk import Prompter, drive, shorten
+from tests.talk import Talk as BaseTalk
 
 DONE = Completion(status=CompletionStatus.DONE, summary="done")
 LOGICAL, ENVIRONMENTAL, MIXED = FailureClass.LOGICAL, FailureClass.ENVIRONMENTAL, FailureClass.MIXED
@@ -289,10 +291,9 @@ def well(need: Asked) -> Given:
 
 
 @dataclass
-class Talk:
+class Talk(BaseTalk[Asked]):
     """All that was asked and said, in its order, and what came of it."""
 
-    needs: list[Asked] = field(default_factory=list)
     solved: SolveResult | None = None
     outcome: SubTaskOutcome | None = None
 
@@ -330,12 +331,7 @@ class Talk:
         return len(self.end.readings)
 
 
-_N = TypeVar("_N")
 _M = TypeVar("_M", bound=FrozenModel)
-
-
-def needs(talk: Talk, kind: type[_N]) -> list[_N]:
-    return [one for one in talk.needs if isinstance(one, kind)]
 
 
 def messages(talk: Talk, kind: type[_M]) -> list[_M]:
@@ -354,66 +350,31 @@ BY_DUMP = plan(draft(intent="Restore from a dump", tools=("grep",), files=("src/
 
 def converse(about: SolveGoal, answer: Callable[[Asked], Given]) -> Talk:
     """The whole of it: a Pursue that nobody answers is pursued, subtask by subtask."""
-    talk, loop = Talk(), solve(about)
-    try:
-        need = next(loop)
-        while True:
-            talk.needs.append(need)
-            sent = answer(need)
-            if isinstance(need, PursueSubtasks) and not isinstance(sent, SubtaskOutcomes):
-                sent = SubtaskOutcomes(tuple(_pursued(talk, need, one, answer) for one in need.subtasks))
-            need = loop.send(sent)  # type: ignore[arg-type]  # a script may send what is not wanted
-    except StopIteration as stop:
-        talk.solved = stop.value
+    talk = Talk()
+
+    def send(need: SolveEffect) -> Given:
+        talk.needs.append(need)
+        sent = answer(need)
+        if isinstance(need, PursueSubtasks) and not isinstance(sent, SubtaskOutcomes):
+            return SubtaskOutcomes(tuple(_pursued(talk, need, one, answer) for one in need.subtasks))
+        return sent
+
+    talk.solved = drive(solve(about), send)  # type: ignore[arg-type]  # a script may send what is not wanted
     return talk
 
 
 def _pursued(talk: Talk, need: PursueSubtasks, of: SubTask, answer: Callable[[Asked], Given]) -> SubTaskOutcome:
+    def send(wanted: SubtaskEffect) -> Given:
+        talk.needs.append(wanted)
+        return answer(wanted)
+
     loop = pursue_subtask(need.spec, of, need.before, need.blocked_tools, need.blocked_targets)
-    try:
-        wanted = next(loop)
-        while True:
-            talk.needs.append(wanted)
-            wanted = loop.send(answer(wanted))  # type: ignore[arg-type]  # a script may send what is not wanted
-    except StopIteration as stop:
-        outcome = stop.value
-    assert isinstance(outcome, SubTaskOutcome)
-    return outcome
+    return drive(loop, send)  # type: ignore[arg-type]  # a script may send what is not wanted
 
 
-class _Prompter:
-    """Reads the script out."""
-
-    def __init__(self, script: Script) -> None:
-        self._script = script
-        self._lists = {name: [*said] for name, said in script.items() if isinstance(said, list)}
-        self._unread = set(script) - set(self._lists)
-
-    def __call__(self, need: Asked) -> Given:
-        for name in _spellings(name_of(need)):
-            if self._lists.get(name):
-                return _as_given(self._lists[name].pop(0), need)
-            if name in self._script and name not in self._lists:
-                self._unread.discard(name)
-                said = self._script[name]
-                assert not isinstance(said, list)
-                return _as_given(said, need)
+def _as_given(said: Scripted | None, need: Asked) -> Given:
+    if said is None:
         return well(need)
-
-    def unread(self) -> list[str]:
-        return sorted(self._unread | {name for name, left in self._lists.items() if left})
-
-
-def _spellings(name: str) -> Iterator[str]:
-    """`judge r1-s1.2` is also said as `judge r1-s1`, `judge r1` and `judge`."""
-    yield name
-    for mark in (".", "-", " "):
-        if mark in name:
-            name = name.rpartition(mark)[0]
-            yield name
-
-
-def _as_given(said: Scripted, need: Asked) -> Given:
     if isinstance(said, FrozenModel):
         return SolveAgentReply(said)
     if isinstance(said, str):
@@ -423,8 +384,8 @@ def _as_given(said: Scripted, need: Asked) -> Given:
 
 def follow(script: Script | None = None, about: SolveGoal | None = None) -> Talk:
     """All of the script must be used."""
-    prompter = _Prompter(script or {})
-    talk = converse(about or goal(), prompter)
+    prompter: Prompter[Scripted] = Prompter(script or {}, shorten)
+    talk = converse(about or goal(), lambda need: _as_given(prompter.read(name_of(need)), need))
     assert not prompter.unread(), f"nobody asked for {prompter.unread()}, only {talk.asked}"
     return talk
 
@@ -436,8 +397,10 @@ def fast(
     blocked_targets: tuple[str, ...] = (),
 ) -> Talk:
     """One subtask."""
-    prompter, talk = _Prompter(script or {}), Talk()
-    talk.outcome = _pursued(talk, PursueSubtasks(1, SPEC, (of,), (), blocked_tools, blocked_targets), of, prompter)
+    prompter: Prompter[Scripted] = Prompter(script or {}, shorten)
+    talk = Talk()
+    pursued = PursueSubtasks(1, SPEC, (of,), (), blocked_tools, blocked_targets)
+    talk.outcome = _pursued(talk, pursued, of, lambda need: _as_given(prompter.read(name_of(need)), need))
     assert not prompter.unread(), f"nobody asked for {prompter.unread()}, only {talk.asked}"
     return talk
 
@@ -458,10 +421,6 @@ def directive(
             "rationale": "a local minimum",
         }
     )
-
-
-LOGICAL, ENVIRONMENTAL, MIXED = FailureClass.LOGICAL, FailureClass.ENVIRONMENTAL, FailureClass.MIXED
-VERIFIABLE, PLAUSIBLE = CriterionMode.VERIFIABLE, CriterionMode.PLAUSIBLE
 
 
 def verdict(

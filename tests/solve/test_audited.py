@@ -186,6 +186,7 @@ def test_whoever_was_asked_and_never_answered_is_silent(stage: Stage) -> None:
     ]
 
 
+@pytest.mark.few(1, ci=2)
 @pytest.mark.parametrize(
     ("sender", "recipient", "type", "rule"),
     [("executor", "planner", "SubTask", "off-route"), ("meta_validator", "person", "FinalResult", "final-result")],

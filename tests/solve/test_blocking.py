@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.solve.rules.plan_rules import Blocks, has_working_tools
+from tests.rows import each_row
 from tests.solve.talk import TOOLS
 
 READING = ("read", "glob", "grep")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tools", "blocked", "enough"),
     [
         (TOOLS, (), True),
@@ -32,7 +32,7 @@ def test_the_work_can_be_done_while_a_tool_that_changes_something_is_left_if_the
     assert has_working_tools(tools, blocked) == enough
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rounds", "held"),
     [
         ([("run",)], ("run",)),
@@ -45,18 +45,6 @@ def test_the_work_can_be_done_while_a_tool_that_changes_something_is_left_if_the
         ([("run",), ("write", "edit")], ("write", "edit")),
         ([("run",), TOOLS], ("run",)),
         ([TOOLS, ("run",)], ("run",)),
-    ],
-    ids=[
-        "one round",
-        "two rounds",
-        "a round that used nothing",
-        "what is blocked twice",
-        "the oldest is lifted",
-        "with all that its round had blocked",
-        "and no more than it takes",
-        "one of several is lifted",
-        "all at once are not blocked, and lift nothing",
-        "what was not blocked lifts nothing later",
     ],
 )
 def test_a_tool_stays_blocked_while_something_is_left_to_work_with(

@@ -16,6 +16,7 @@ from proofstone.solve.rules.effects import (
     SolveAgentReply,
 )
 from proofstone.solve.rules.subtask import format_output, pursue_subtask
+from tests.rows import each_row
 from tests.solve.talk import (
     BLOCKED,
     ENVIRONMENTAL,
@@ -30,7 +31,6 @@ from tests.solve.talk import (
     fast,
     judgement,
     messages,
-    needs,
     perceived,
     plausible,
     seen,
@@ -38,12 +38,13 @@ from tests.solve.talk import (
     verifiable,
     word,
 )
+from tests.talk import needs
 
 ONE = subtask(plausible())
 SEEN_WRONG = seen((verifiable(),), LOGICAL)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("judgements", "attempts", "matched"),
     [
         ([judgement(None)], 1, True),
@@ -53,7 +54,6 @@ SEEN_WRONG = seen((verifiable(),), LOGICAL)
         ([OUT, judgement(None)], 2, True),
         ([OUT, OUT, OUT], 3, False),
     ],
-    ids=["at once", "one correction", "two", "never", "a judge that failed once", "a judge that fails"],
 )
 @pytest.mark.seed("control-loop", "fast-loop")
 def test_there_are_at_most_two_corrections(judgements: list[Scripted], attempts: int, matched: bool) -> None:
@@ -236,7 +236,7 @@ def test_a_look_is_given_the_output_of_its_attempt() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "text"),
     [("x", "x"), (None, ""), (3, "3"), ("", ""), (True, "true"), ({"ä": [None, "b"]}, '{"ä": [null, "b"]}')],
 )

@@ -20,6 +20,7 @@ from proofstone.solve.rules.gradient import (
     measure_change,
     measure_round,
 )
+from tests.rows import each_row
 from tests.solve.talk import ENVIRONMENTAL, LOGICAL, MIXED, PLAUSIBLE, at, gaps, outcome, verdict
 
 WEIGHTS = LossWeights()
@@ -101,7 +102,7 @@ def test_without_criteria_there_is_no_distance(outcomes: list[SubTaskOutcome]) -
         compute_distance(outcomes)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("classes", "share", "majority"),
     [
         ([], 0.5, MIXED),
@@ -134,7 +135,7 @@ def test_what_failed_without_saying_why_is_environmental() -> None:
 # Ω.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("replans", "elapsed_ms", "expected"),
     [
         (0, 0, 0.0),
@@ -170,9 +171,7 @@ def test_a_budget_of_nothing_is_spent_from_the_start(weights: LossWeights, expec
     assert compute_pressure(0, 0, weights) == expected
 
 
-@pytest.mark.parametrize(
-    ("replans", "elapsed_ms"), [(-1, 0), (0, -1), (0, -0.001), (0, math.nan), (0, math.inf), (0, -math.inf)]
-)
+@each_row(("replans", "elapsed_ms"), [(-1, 0), (0, -1), (0, -0.001), (0, math.nan), (0, math.inf), (0, -math.inf)])
 def test_replans_and_time_that_cannot_be_are_refused(replans: int, elapsed_ms: float) -> None:
     with pytest.raises(ValueError, match="both must be 0 or more"):
         compute_pressure(replans, elapsed_ms, WEIGHTS)
@@ -184,21 +183,21 @@ NUMBERS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("value", [-1, -0.001, math.nan, math.inf, -math.inf])
+@each_row("name", NUMBERS)
+@each_row("value", [-1, -0.001, math.nan, math.inf, -math.inf])
 def test_a_weight_that_is_negative_or_no_number_is_refused_by_name(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"{name} is "):
         LossWeights(**{name: value})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["epsilon", "delta", "rho", "abandon", "replans_weight", "time_weight"])
+@each_row("name", ["epsilon", "delta", "rho", "abandon", "replans_weight", "time_weight"])
 def test_a_share_above_one_is_refused_and_one_itself_is_not(name: str) -> None:
     assert getattr(LossWeights(**{name: 1}), name) == 1
     with pytest.raises(ValueError, match=f"{name} is 1.01: it must be at most 1"):
         LossWeights(**{name: 1.01})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", NUMBERS)
+@each_row("name", NUMBERS)
 def test_nothing_is_a_value_that_every_weight_may_have(name: str) -> None:
     assert getattr(LossWeights(**{name: 0}), name) == 0
 
@@ -211,7 +210,7 @@ def test_the_defaults_are_those_of_the_rules() -> None:
 # L and the gradients.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("d", "p", "omega", "expected"),
     [
         (0.0, 0.0, 0.0, 0.0),
@@ -268,9 +267,7 @@ def test_a_plateau_stays_one_however_long_the_round_took() -> None:
     assert later.grad_l == pytest.approx(0.24)  # which L itself does see: Ω .6
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "of"), [(2, 1, 6), (3, 2, 6), (4, 3, 6), (5, 4, 6), (6, 5, 6), (1, 0, 6), (11, 9, 12)]
-)
+@each_row(("before", "after", "of"), [(2, 1, 6), (3, 2, 6), (4, 3, 6), (5, 4, 6), (6, 5, 6), (1, 0, 6), (11, 9, 12)])
 def test_a_step_of_exactly_epsilon_is_no_plateau_in_either_direction(before: int, after: int, of: int) -> None:
     """α times a sixth is ε; in floating point it is often a hair less."""
     high, low = compute_loss(before / of, 0.5, 0, WEIGHTS), compute_loss(after / of, 0.5, 0, WEIGHTS)
@@ -285,7 +282,7 @@ def test_a_step_of_exactly_epsilon_is_no_plateau_in_either_direction(before: int
     assert classify_gradient(up, WEIGHTS) is Gradient.WORSENING
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("nabla", "d", "expected"),
     [
         (-0.1, 1.0, Gradient.IMPROVING),
@@ -304,7 +301,7 @@ def test_the_name_of_the_gradient(nabla: float, d: float, expected: Gradient) ->
     assert classify_gradient(at(D=d, nabla=nabla), WEIGHTS) is expected
 
 
-@pytest.mark.parametrize(("rise", "expected"), [(0.1, 2), (0.5, 2), (0.0999, 0), (0.0, 0), (-0.3, 0)])
+@each_row(("rise", "expected"), [(0.1, 2), (0.5, 2), (0.0999, 0), (0.0, 0), (-0.3, 0)])
 def test_rounds_that_got_worse_are_counted_in_a_row(rise: float, expected: int) -> None:
     before = Measurement(Loss(D=0.5, P=0.5, Omega=0.1, L=0.4), 0.0, 0.0, 1, worsening_rounds=1)
     now = Loss(D=0.5, P=0.5, Omega=0.1, L=0.4 + rise)

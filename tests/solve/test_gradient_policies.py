@@ -34,6 +34,7 @@ from proofstone.solve.rules.gradient import (
     measure_change,
     measure_round,
 )
+from tests.rows import each_row
 from tests.solve.talk import ENVIRONMENTAL, LOGICAL, at, gaps, outcome, verdict
 
 WEIGHTS = LossWeights()
@@ -129,7 +130,7 @@ def test_the_policies_by_name() -> None:
     assert DEFAULT_POLICY is PATIENT_POLICY
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("it", "hint"),
     [
         (at(P=0), True),
@@ -147,7 +148,7 @@ def test_the_grid_suggests_another_path_with_change_path_alone() -> None:
     assert [row.directive for row in GRID_POLICY if row.suggests_path] == [CHANGE_PATH]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("policy", "it", "said"),
     [
         (GRADIENT_POLICY, at(Omega=0.812, replans=2), "the budget is spent (Ω=0.81, 2 replans): nothing more is tried"),
@@ -194,7 +195,7 @@ def test_with_no_time_at_all_two_replans_are_the_last() -> None:
         assert (decide(GRADIENT_POLICY, it, weights).directive is ABANDON) is over
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("failed", "kind", "directive"),
     [
         (10, LOGICAL, BREAK_SYMMETRY),

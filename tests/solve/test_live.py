@@ -29,6 +29,7 @@ from tests.solve.reports import (
     round,
     subtask,
 )
+from tests.waiting import PATIENCE
 
 ACCEPT = round(3, directive(DirectiveName.ACCEPT, loss(0.0), -0.001, Gradient.STABLE), outcome())
 
@@ -248,6 +249,6 @@ def test_agents_beside_each_other_wait_for_nobody_for_ever() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(timeout=60)
+            thread.join(timeout=PATIENCE)
         assert not any(thread.is_alive() for thread in threads)
     assert file.getvalue().count("✓ executor") == 200

@@ -28,6 +28,7 @@ from proofstone.solve.rules.effects import (
     UserReply,
 )
 from proofstone.solve.rules.gradient import LossWeights
+from tests.rows import each_row
 from tests.solve.talk import (
     BLOCKED,
     BY_DUMP,
@@ -52,11 +53,11 @@ from tests.solve.talk import (
     judgement,
     merge,
     messages,
-    needs,
     perceived,
     plan,
     plausible,
 )
+from tests.talk import needs
 
 REFINE, ABANDON = DirectiveName.REFINE, DirectiveName.ABANDON
 PATH, APPROACH, BREAK = DirectiveName.CHANGE_PATH, DirectiveName.CHANGE_APPROACH, DirectiveName.BREAK_SYMMETRY
@@ -178,7 +179,7 @@ RUNS: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("case", RUNS.values(), ids=RUNS)
+@each_row("case", RUNS.values())
 def test_what_the_controller_directs(case: Case) -> None:
     script, directives, status = case
     talk = follow(script)
@@ -226,7 +227,7 @@ def test_a_merge_that_was_rejected_blames_the_tools_of_all() -> None:
     assert (directive.failed_criterion, directive.failure_class) == ("both hold equally many customers", LOGICAL)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("used", "blocked"),
     [
         (("run", "read"), ("run", "read")),
@@ -237,7 +238,6 @@ def test_a_merge_that_was_rejected_blames_the_tools_of_all() -> None:
         ((*TOOLS, "curl"), ()),
         ((), ()),
     ],
-    ids=["some", "one that there is not", "all that read", "all that change", "all", "more than all", "none"],
 )
 def test_tools_are_blocked_as_long_as_one_is_left_to_work_with(used: tuple[str, ...], blocked: tuple[str, ...]) -> None:
     talk = follow({"execute r1": done(*used), "judge r1": WRONG, "plan 2.1": BY_HAND})
@@ -422,7 +422,7 @@ def test_a_planner_cannot_claim_that_something_was_done_when_nothing_was() -> No
     assert result.next_moves == ("free the disk", "move fewer rows")
 
 
-@pytest.mark.parametrize("case", RUNS.values(), ids=RUNS)
+@each_row("case", RUNS.values())
 @pytest.mark.seed("control-loop", "final-result")
 def test_every_message_is_on_a_route_and_the_final_result_is_the_last_of_them(case: Case) -> None:
     talk = follow({**case[0], "perceive": [perceived(question="Which?"), perceived()], "person": UserReply("that")})

@@ -63,7 +63,6 @@ from tests.solve.talk import (
     judgement,
     merge,
     messages,
-    needs,
     perceived,
     plan,
     plausible,
@@ -71,6 +70,7 @@ from tests.solve.talk import (
     verifiable,
     well,
 )
+from tests.talk import needs
 
 ACCEPT = DirectiveName.ACCEPT
 BLOCKING = (DirectiveName.BREAK_SYMMETRY, DirectiveName.CHANGE_APPROACH)

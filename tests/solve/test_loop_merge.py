@@ -26,6 +26,7 @@ from proofstone.solve.rules.effects import (
     SubtaskOutcomes,
 )
 from proofstone.solve.rules.loop import solve
+from tests.rows import each_row
 from tests.solve.talk import (
     ENVIRONMENTAL,
     LOGICAL,
@@ -44,7 +45,6 @@ from tests.solve.talk import (
     goal,
     merge,
     messages,
-    needs,
     perceived,
     plan,
     plausible,
@@ -52,6 +52,7 @@ from tests.solve.talk import (
     verifiable,
     word,
 )
+from tests.talk import needs
 
 # Pursue.
 
@@ -129,7 +130,7 @@ def _shown_by(*verdicts: CriterionVerdict) -> Scripted:
 BOTH = (plausible("alpha holds"), verifiable("beta holds"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "sent",
     [
         _shown_by(),
@@ -138,7 +139,6 @@ BOTH = (plausible("alpha holds"), verifiable("beta holds"))
         _shown_by(*seen((BOTH[0], plausible("another"))).verdicts),
         _shown_by(*seen(BOTH, None, LOGICAL).verdicts),
     ],
-    ids=["by nothing", "by one of two", "by more", "by others", "though one failed"],
 )
 def test_an_outcome_that_says_it_matched_and_does_not_show_it_has_failed(sent: Scripted) -> None:
     talk = follow({"plan 1.1": plan(draft(*BOTH)), "pursue 1": sent}, ONCE)
@@ -180,7 +180,7 @@ def test_the_meta_validator_is_not_asked_while_anything_has_failed(broken: Scrip
     assert not messages(talk, OutcomeSummary)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "failed"),
     [
         (merge(meets="ambiguous", why="it may be"), "what the user asked for"),
@@ -192,7 +192,6 @@ def test_the_meta_validator_is_not_asked_while_anything_has_failed(broken: Scrip
         (SolveAgentReply(perceived()), "what the user asked for"),
         (EffectDone(), "what the user asked for"),
     ],
-    ids=["ambiguous", "no", "a criterion", "no evidence", "another criterion", "it fails", "another answer", "none"],
 )
 def test_a_merge_that_is_not_verified_is_rejected_and_its_distance_is_not_0(answer: Scripted, failed: str) -> None:
     talk = follow({"merge": answer}, ONCE)
@@ -227,12 +226,11 @@ def test_a_verifiable_criterion_of_the_task_never_reaches_the_meta_validator() -
     assert ask.outcomes == talk.end.outcomes
 
 
-@pytest.mark.parametrize(
+@each_row(
     "looked",
     [seen((CRITERIA[1],), LOGICAL), CriteriaVerdicts(()), seen((verifiable("another"),)), EffectDone()],
-    ids=["it is not so", "nothing was seen", "something else was seen", "nobody looked"],
 )
-@pytest.mark.parametrize("criteria", [CRITERIA, CRITERIA[1:2]], ids=["with others", "alone"])
+@each_row("criteria", [CRITERIA, CRITERIA[1:2]])
 def test_what_the_engine_did_not_see_of_the_merged_result_has_not_passed(
     looked: Scripted, criteria: tuple[object, ...]
 ) -> None:

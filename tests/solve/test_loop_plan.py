@@ -25,6 +25,7 @@ from proofstone.solve.rules.effects import (
     SolveAgentFailure,
     SolveAgentReply,
 )
+from tests.rows import each_row
 from tests.solve.talk import (
     BLOCKED,
     BY_DUMP,
@@ -45,11 +46,11 @@ from tests.solve.talk import (
     judgement,
     merge,
     messages,
-    needs,
     perceived,
     plan,
     plausible,
 )
+from tests.talk import needs
 
 ABANDON, BREAK, REFINE = DirectiveName.ABANDON, DirectiveName.BREAK_SYMMETRY, DirectiveName.REFINE
 
@@ -57,7 +58,7 @@ ABANDON, BREAK, REFINE = DirectiveName.ABANDON, DirectiveName.BREAK_SYMMETRY, Di
 # Perceive.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("perceiver", "person", "asked", "intent"),
     [
         ([perceived("Move them")], [], 1, "Move them"),
@@ -69,17 +70,6 @@ ABANDON, BREAK, REFINE = DirectiveName.ABANDON, DirectiveName.BREAK_SYMMETRY, Di
         ([perceived("It?", "Which?"), OUT], ["the old one"], 2, "It?"),
         ([OUT], [], 1, RAW),
         ([plan()], [], 1, RAW),
-    ],
-    ids=[
-        "it is clear",
-        "an empty question is none",
-        "one question",
-        "never a second one",
-        "nobody answers",
-        "nobody is there",
-        "it fails after the answer",
-        "it fails",
-        "it answers something else",
     ],
 )
 @pytest.mark.seed("control-loop", "perceiver")
@@ -231,7 +221,7 @@ def test_no_earlier_plan_may_come_again_after_break_symmetry() -> None:
     assert [one.partition(" (")[0] for one in talk.end.rejected] == ["round 3: the plan is almost an earlier one"] * 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "of"),
     [
         (OUT, ENVIRONMENTAL),
@@ -240,7 +230,6 @@ def test_no_earlier_plan_may_come_again_after_break_symmetry() -> None:
         (plan(draft(tools=("curl",))), LOGICAL),
         (plan(criteria=(plausible(INTENT),)), LOGICAL),
     ],
-    ids=["it fails", "it answers something else", "a number is left out", "a tool that there is not", "an echo"],
 )
 def test_a_round_without_a_plan_has_failed(first: Scripted, of: FailureClass) -> None:
     talk = follow({"plan": first}, ONCE)

@@ -28,6 +28,7 @@ from proofstone.agents.roles.models.solve_messages import (
     TaskSpec,
 )
 from proofstone.common.models import FrozenModel
+from tests.rows import each_row
 from tests.solve.talk import DONE, LOGICAL, PLAUSIBLE, VERIFIABLE, done, seen, subtask, verifiable
 
 FIELDS: list[tuple[type[FrozenModel], str, str]] = [
@@ -62,7 +63,7 @@ FIELDS: list[tuple[type[FrozenModel], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("contract", "written", "added"), FIELDS, ids=lambda one: getattr(one, "__name__", ""))
+@each_row(("contract", "written", "added"), FIELDS)
 @pytest.mark.seed("control-loop", "contracts")
 def test_a_contract_has_its_fields_and_no_others(contract: type[FrozenModel], written: str, added: str) -> None:
     assert set(contract.model_fields) == {*written.split(), *added.split()}
@@ -79,7 +80,7 @@ def test_a_task_has_no_criteria_of_its_own() -> None:
 EXISTS = {"kind": "exists", "path": "a.py"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "why"),
     [
         ({"mode": "verifiable"}, "and not both"),
@@ -103,7 +104,7 @@ def test_a_verifiable_criterion_has_exactly_one_way_to_see_it(written: dict[str,
             Criterion.model_validate(said)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "needs"),
     [
         ("exists", {"path"}),
@@ -113,7 +114,7 @@ def test_a_verifiable_criterion_has_exactly_one_way_to_see_it(written: dict[str,
         ("output_contains", {"text"}),
     ],
 )
-@pytest.mark.parametrize("given", [set(), {"path"}, {"text"}, {"path", "text"}], ids=lambda one: "+".join(sorted(one)))
+@each_row("given", [set(), {"path"}, {"text"}, {"path", "text"}])
 def test_a_predicate_has_what_it_needs(kind: str, needs: set[str], given: set[str]) -> None:
     written = {"kind": kind, **dict.fromkeys(given, "x")}
     if needs <= given:
@@ -134,7 +135,7 @@ def test_plain_strings_are_read_as_criteria_that_are_judged() -> None:
     assert [one.criterion for one in plan.task_criteria] == ["so"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "written",
     [
         {"task_criteria": [], "subtasks": [{"intent": "x", "success_criteria": ["a"], "sequence": 1}]},
@@ -143,7 +144,6 @@ def test_plain_strings_are_read_as_criteria_that_are_judged() -> None:
         {"task_criteria": ["a"], "subtasks": [{"intent": "x", "success_criteria": [""], "sequence": 1}]},
         {"task_criteria": ["a"], "subtasks": [{"intent": "x", "success_criteria": ["a"], "sequence": 0}]},
     ],
-    ids=["no task criteria", "no subtasks", "no criteria", "an empty criterion", "number 0"],
 )
 def test_a_plan_that_says_too_little_is_no_plan(written: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
@@ -155,7 +155,7 @@ def test_a_draft_can_carry_no_id() -> None:
     assert not {"subtask_id", "parent_task_id"} & set(SubTaskDraft.model_validate(written).model_dump())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verdict", "of", "can_be"),
     [
         ("pass", None, True),
@@ -174,8 +174,8 @@ def test_what_failed_has_a_class_and_nothing_else_has_one(verdict: str, of: str 
             CriterionVerdict.model_validate(written)
 
 
-@pytest.mark.parametrize("status", ["matched", "failed"])
-@pytest.mark.parametrize("failed", [(), (None,), (LOGICAL,), (None, LOGICAL)])
+@each_row("status", ["matched", "failed"])
+@each_row("failed", [(), (None,), (LOGICAL,), (None, LOGICAL)])
 def test_what_matched_has_no_criterion_that_failed(status: str, failed: tuple[FailureClass | None, ...]) -> None:
     verdicts = seen([verifiable(f"{number}") for number in range(len(failed))], *failed).verdicts
     written = {"subtask_id": "s", "parent_task_id": "t", "status": status, "criteria_verdicts": verdicts}
@@ -186,8 +186,8 @@ def test_what_matched_has_no_criterion_that_failed(status: str, failed: tuple[Fa
             SubTaskOutcome.model_validate(written)
 
 
-@pytest.mark.parametrize("status", ["accepted", "partial", "abandoned"])
-@pytest.mark.parametrize("distance", [0.0, 0.001, 1.0])
+@each_row("status", ["accepted", "partial", "abandoned"])
+@each_row("distance", [0.0, 0.001, 1.0])
 @pytest.mark.seed("control-loop", "final-result")
 def test_the_distance_is_0_exactly_where_it_was_accepted(status: str, distance: float) -> None:
     written = {
@@ -205,15 +205,15 @@ def test_the_distance_is_0_exactly_where_it_was_accepted(status: str, distance: 
             FinalResult.model_validate(written)
 
 
-@pytest.mark.parametrize("field", ["D", "P", "Omega", "L"])
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@each_row("field", ["D", "P", "Omega", "L"])
+@each_row("value", [float("nan"), float("inf")])
 def test_a_loss_is_made_of_numbers(field: str, value: float) -> None:
     with pytest.raises(ValidationError):
         Loss.model_validate({"D": 0, "P": 0, "Omega": 0, "L": 0, field: value})
 
 
-@pytest.mark.parametrize("field", ["D", "P", "Omega"])
-@pytest.mark.parametrize("value", [-0.1, 1.1])
+@each_row("field", ["D", "P", "Omega"])
+@each_row("value", [-0.1, 1.1])
 def test_what_is_a_share_lies_between_0_and_1(field: str, value: float) -> None:
     with pytest.raises(ValidationError):
         Loss.model_validate({"D": 0, "P": 0, "Omega": 0, "L": 0, field: value})

@@ -24,6 +24,7 @@ from proofstone.solve.rules.plan_rules import (
     is_echo,
     plan_similarity,
 )
+from tests.rows import each_row
 from tests.solve.talk import INTENT, TOOLS, directive, draft, plan, plausible, verifiable
 
 BREAK, APPROACH, PATH = DirectiveName.BREAK_SYMMETRY, DirectiveName.CHANGE_APPROACH, DirectiveName.CHANGE_PATH
@@ -42,7 +43,7 @@ def test_a_plan_that_breaks_no_rule_is_taken() -> None:
 # Tools.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tools", "told"),
     [
         (("read",), ""),
@@ -53,7 +54,7 @@ def test_a_plan_that_breaks_no_rule_is_taken() -> None:
         ((), "subtask 1 does not name its tools, and some tools are blocked"),
     ],
 )
-@pytest.mark.parametrize("name", [BREAK, APPROACH])
+@each_row("name", [BREAK, APPROACH])
 @pytest.mark.seed("control-loop", "blocked-tools")
 def test_a_blocked_tool_is_refused_by_its_exact_name(tools: tuple[str, ...], told: str, name: DirectiveName) -> None:
     assert why(plan(draft(tools=tools)), PlanConstraints(TOOLS, directive(name, blocked_tools=("run",)))) == told
@@ -79,7 +80,7 @@ def test_a_tool_that_there_is_not_is_refused() -> None:
 MEMORY = Calibration(blocked_tools=("grep",), blocked_targets=("old",))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tools", "of", "memory", "blocked"),
     [
         (TOOLS, NO_RUN, Calibration(), {"run"}),
@@ -90,7 +91,6 @@ MEMORY = Calibration(blocked_tools=("grep",), blocked_targets=("old",))
         (("read", "run"), None, Calibration(blocked_tools=("run",)), set()),
         (TOOLS, None, Calibration(), set()),
     ],
-    ids=["the controller", "memory", "both", "memory gives way", "memory alone", "all that works", "nobody"],
 )
 def test_who_blocks_tools(
     tools: tuple[str, ...], of: PlanDirective | None, memory: Calibration, blocked: set[str]
@@ -129,7 +129,7 @@ def test_what_both_have_blocked_is_the_controllers() -> None:
 # Targets.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("blocked", "path", "refused"),
     [
         ("src/a.py", "src/a.py", True),
@@ -160,7 +160,7 @@ def test_targets_of_memory_and_controller_are_blocked_both() -> None:
 # Sequence.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("numbers", "told"),
     [
         ((1,), ""),
@@ -181,7 +181,7 @@ def test_a_sequence_begins_at_1_and_leaves_no_number_out(numbers: tuple[int, ...
 EXISTS = Predicate(kind=PredicateKind.EXISTS, path="a")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("criterion", "echo"),
     [
         (plausible("Move rows, old store, new one"), True),
@@ -210,7 +210,7 @@ def test_a_plan_whose_criteria_echo_is_refused() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "echo"),
     [
         ("old STORE", True),
@@ -233,7 +233,7 @@ def test_words_that_one_was_told_prove_nothing_where_the_result_holds_them(text:
 # Commands.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "told"),
     [
         ("grep -qx 3 count.txt", ""),
@@ -312,7 +312,7 @@ def test_a_plan_that_differs_in_one_of_the_three_is_taken(changed: SubTaskDraft)
     assert not _again(changed)
 
 
-@pytest.mark.parametrize("name", [None, *(one for one in DirectiveName if one is not BREAK)])
+@each_row("name", [None, *(one for one in DirectiveName if one is not BREAK)])
 def test_after_anything_else_the_same_plan_may_come_again(name: DirectiveName | None) -> None:
     assert not _again(draft(), name)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from xml.etree import ElementTree
 
-import pytest
-
 from proofstone.agents.roles.models.solve_messages import DirectiveName, Loss
 from proofstone.cli.render.solve_page import render_svg_plot, render_text_plot
 from proofstone.solve.models import SolveReport
+from tests.rows import each_row
 from tests.solve import reports
 from tests.solve.reports import FIRST, RUN, directive, loss, round
 
@@ -34,7 +33,7 @@ def test_the_figures_are_explained_below() -> None:
     assert [line[:2] for line in render_text_plot(reports.partial()).splitlines()[4:]] == ["L ", "D ", "P ", "Ω "]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "bar"),
     [(0.0, ""), (0.001, "▏"), (0.125, "█"), (0.5, "████"), (0.99, "███████▉"), (1.0, "████████")],
 )
@@ -68,7 +67,7 @@ MADE: dict[str, Callable[[], SolveReport]] = {
 }
 
 
-@pytest.mark.parametrize("name", MADE)
+@each_row("name", MADE)
 def test_a_picture_is_one_file_with_a_point_for_each_figure_of_each_round(name: str) -> None:
     report = MADE[name]()
     root = ElementTree.fromstring(render_svg_plot(report))  # it would raise if a control character were left in it

@@ -12,7 +12,8 @@ import pytest
 
 from proofstone.agents.roles.models.solve_messages import FinalStatus
 from proofstone.solve.models import SolveReport
-from tests.gate.site import Shop
+from tests.terminal import run_in_terminal
+from tests.waiting import PATIENCE
 from tests.workshop import Workshop
 
 Entry = dict[str, Any]
@@ -146,10 +147,9 @@ TYPED = {"the German one\n": 0, "\n": 3}
 @pytest.mark.parametrize("typed", TYPED)
 def test_at_a_terminal_it_is_asked_here_and_now(stage: Stage, typed: str) -> None:
     spec = stage.cast([{**ASKING, "match": {"step": "perceive"}}, *ALL])
-    person = Shop(stage.root, stage.workshop.proofstone_home)
-    code, shown = person.at_a_terminal(
-        *("solve", GOAL, "--backend", spec), typed={"an empty line leaves the question": typed}
-    )
+    words = ("solve", GOAL, "--backend", spec)
+    asked = run_in_terminal(stage.workshop, stage.root, *words, typed={"an empty line leaves the question": typed})
+    code, shown = asked.exit, asked.screen
     assert code == TYPED[typed], shown
     assert "Which greeting?\\x1b[2J" in shown
     assert ("and answered: the German one" in shown) == (code == 0)
@@ -178,7 +178,7 @@ def test_whoever_breaks_it_off_is_told_how_to_go_on(stage: Stage, sign: signal.S
         if line.startswith("round 1: 1 subtask"):
             break
     os.kill(running.pid, sign)
-    stdout, stderr = running.communicate(timeout=60)
+    stdout, stderr = running.communicate(timeout=PATIENCE)
     assert (running.returncode, stdout) == (128 + sign, ""), stderr
     assert "Traceback" not in stderr
     (told,) = [line for line in stderr.splitlines() if "resume with" in line]

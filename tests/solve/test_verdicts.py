@@ -21,6 +21,7 @@ from proofstone.solve.rules.subtask import (
     unjudged_verdicts,
     verdicts_from_model,
 )
+from tests.rows import each_row
 from tests.solve.talk import ENVIRONMENTAL, LOGICAL, VERIFIABLE, done, plausible, subtask, verifiable, word
 
 A, B = plausible("a is so"), plausible("b is so")
@@ -74,15 +75,15 @@ OF_THE_APPROACH = [
 ]
 
 
-@pytest.mark.parametrize("evidence", IN_THE_WAY)
-@pytest.mark.parametrize("said", [LOGICAL, ENVIRONMENTAL])
+@each_row("evidence", IN_THE_WAY)
+@each_row("said", [LOGICAL, ENVIRONMENTAL])
 @pytest.mark.seed("control-loop", "failure-class")
 def test_an_error_pattern_makes_a_failure_environmental_whatever_was_said(evidence: str, said: FailureClass) -> None:
     assert failed_verdict(A, evidence, said).failure_class is ENVIRONMENTAL
 
 
-@pytest.mark.parametrize("evidence", OF_THE_APPROACH)
-@pytest.mark.parametrize("said", [LOGICAL, ENVIRONMENTAL])
+@each_row("evidence", OF_THE_APPROACH)
+@each_row("said", [LOGICAL, ENVIRONMENTAL])
 def test_else_a_failure_is_of_the_class_that_was_said(evidence: str, said: FailureClass) -> None:
     assert failed_verdict(A, evidence, said).failure_class is said
 
@@ -95,7 +96,7 @@ def test_no_pattern_makes_a_failure_of_what_passed() -> None:
     assert not passed_verdict(A, "it says: connection refused").is_failed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "classes"),
     [
         ((word(1), word(2)), (None, None)),
@@ -110,20 +111,6 @@ def test_no_pattern_makes_a_failure_of_what_passed() -> None:
         ((word(1), word(1, LOGICAL), word(2)), (LOGICAL, None)),
         ((word(1, ENVIRONMENTAL), word(1, LOGICAL), word(2)), (ENVIRONMENTAL, None)),
         ((word(1, evidence="  "), word(2)), (ENVIRONMENTAL, None)),
-    ],
-    ids=[
-        "both pass",
-        "in another order",
-        "one is wrong",
-        "one is in the way",
-        "its evidence says more than its class",
-        "one is left out",
-        "nothing is said",
-        "others are judged",
-        "one that fails goes before a pass after it",
-        "one that fails goes before a pass before it",
-        "of two that fail the first counts",
-        "a pass without evidence is none",
     ],
 )
 def test_what_was_judged(words: tuple[object, ...], classes: tuple[FailureClass | None, ...]) -> None:
@@ -157,7 +144,7 @@ def test_a_crash_fails_every_criterion_as_verifiable_and_environmental() -> None
 SO, NOT_SO = passed_verdict(A, "seen"), failed_verdict(B, "not seen", LOGICAL)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verdicts", "status", "reason"),
     [
         ((SO,), OutcomeStatus.MATCHED, None),

@@ -6,6 +6,7 @@ import pytest
 
 from proofstone.check.models import ReportFormat
 from proofstone.check.variants.canary import add_canary
+from tests.rows import each_row
 
 W = "zubrik"
 UNIT = "import unittest\nclass A(unittest.TestCase):\n    def test_a(self): pass\n"
@@ -63,8 +64,8 @@ PLACED = [
 ]
 
 
-@pytest.mark.parametrize(("format", "path", "text", "added", "name"), PLACED)
-@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["LF", "CRLF"])
+@each_row(("format", "path", "text", "added", "name"), PLACED)
+@each_row("newline", ["\n", "\r\n"])
 def test_a_failing_test_stands_at_the_end(
     format: ReportFormat, path: str, text: str, added: str, name: str, newline: str
 ) -> None:

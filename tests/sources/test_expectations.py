@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proofstone.check.variants.expectations import mutate_expectations
+from tests.rows import each_row
 
 W = "zubrik"
 
@@ -44,7 +45,7 @@ PYTHON = [
 ]
 
 
-@pytest.mark.parametrize(("before", "after"), PYTHON, ids=[before for before, _ in PYTHON])
+@each_row(("before", "after"), PYTHON)
 def test_an_expectation_of_a_python_test_is_changed(before: str, after: str) -> None:
     content = f"# ü\ndef test_it(self):\n    {before}\n"
     result = mutate_expectations("test_a.py", content.encode(), None, W)
@@ -107,7 +108,7 @@ class TestB:
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "tests"),
     [
         (None, ("test_a", "TestB.test_a", "TestB.test_c")),
@@ -148,7 +149,7 @@ JAVASCRIPT = [
 ]
 
 
-@pytest.mark.parametrize(("before", "after"), JAVASCRIPT, ids=[before for before, _ in JAVASCRIPT])
+@each_row(("before", "after"), JAVASCRIPT)
 def test_an_expectation_of_a_javascript_test_is_changed(before: str, after: str) -> None:
     content = f"describe('all', () => {{\n  it('does \\'it\\'', async (t) => {{\n    {before}\n  }})\n}})\n"
     result = mutate_expectations("a.test.js", content.encode(), None, W)
@@ -190,7 +191,7 @@ def test_what_a_javascript_test_may_avoid_is_changed_but_does_not_count(body: st
     assert result.tests == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "tests"),
     [(None, ("a", "b c")), (["b c"], ("b c",)), (["all b c"], ("b c",)), (["c"], ()), ([], ())],
 )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.check.variants.mutants import Mutant, choose_mutants, list_mutants
 from proofstone.sources.text import parse_valid
+from tests.rows import each_row
 
 EVERYTHING = range(1, 1000)
 
@@ -65,12 +64,12 @@ LEFT_ALONE = {
 }
 
 
-@pytest.mark.parametrize("text", PYTHON)
+@each_row("text", PYTHON)
 def test_each_mistake_in_python(text: str) -> None:
     assert find("shop.py", text) == PYTHON[text]
 
 
-@pytest.mark.parametrize("text", LEFT_ALONE.values(), ids=LEFT_ALONE)
+@each_row("text", LEFT_ALONE.values())
 def test_what_tests_need_not_notice_is_left_alone(text: str) -> None:
     assert find("shop.py", text) == set()
 
@@ -118,7 +117,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("path", OTHERS)
+@each_row("path", OTHERS)
 def test_the_other_languages(path: str) -> None:
     text, operators = OTHERS[path]
     mutants = choose(path, text)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.check.variants.reach import may_affect_other_tests
 from proofstone.check.variants.skip_marks import remove_skip_marks
 from proofstone.check.variants.transplant import transplant_tests
+from tests.rows import each_row
 
 MARKED = b"""import pytest
 import unittest
@@ -120,7 +119,7 @@ def test_the_same_for_rust() -> None:
     assert b"a * b" in text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "reaches"),
     [
         ("import shop\n\nshop.price = lambda: 5\n", True),

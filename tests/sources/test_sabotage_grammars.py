@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proofstone.check.variants.sabotage import sabotage_file
+from tests.rows import each_row
 
 JS = 'if (typeof 1 === "number") throw new Error("sabotaged by Proofstone\'s sensitivity check");'
 GO = 'panic("sabotaged by Proofstone\'s sensitivity check");'
@@ -43,7 +44,7 @@ FUNCTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("path", "new", "expected"), FUNCTIONS)
+@each_row(("path", "new", "expected"), FUNCTIONS)
 def test_the_changed_function_raises_first(path: str, new: str, expected: str) -> None:
     changing = next(
         line for line in new.splitlines() if any(mark in line for mark in ("1 }", "1)", "=>", "return 1", "x()"))
@@ -56,7 +57,7 @@ def test_the_changed_function_raises_first(path: str, new: str, expected: str) -
     assert result.content.decode() == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "old", "new"),
     [
         ("a.js", "f(1)\n", "f(1) // one\n"),
@@ -79,7 +80,7 @@ def test_nothing_that_runs_has_changed(path: str, old: str, new: str) -> None:
     assert sabotage_file(path, old.encode(), new.encode()) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "expected"),
     [
         ("const a = 1\n", "const a = 2\n", f"{JS} const a = 2\n"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from proofstone.check.variants.sabotage import Sabotage, sabotage_file
+from tests.rows import each_row
 
 OLD = '''\
 """Prices."""
@@ -194,9 +195,9 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("text", SHAPES.values(), ids=SHAPES.keys())
-@pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["LF", "CRLF"])
-@pytest.mark.parametrize("end", ["", "\n"], ids=["no final newline", "final newline"])
+@each_row("text", SHAPES.values())
+@each_row("newline", ["\n", "\r\n"])
+@each_row("end", ["", "\n"])
 def test_every_shape_of_function_raises(text: str, newline: str, end: str) -> None:
     new = (text + end).replace("\n", newline).encode()
     result = sabotage_file("a.py", None, new)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sysconfig
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from proofstone.sources.syntax import (
     find_new_syntax_errors,
     find_syntax_errors,
 )
+from tests.rows import each_row
 
 SAMPLES: dict[str, tuple[str, str]] = {
     "a.py": ("def f():\n    return 1\n", "def f(:\n    return 1\n"),
@@ -39,7 +39,7 @@ def test_every_language_of_the_table_has_a_sample() -> None:
     assert {detect_language(path, b"") for path in SAMPLES} == set(LANGUAGE_BY_SUFFIX.values())
 
 
-@pytest.mark.parametrize("path", SAMPLES)
+@each_row("path", SAMPLES)
 def test_a_good_file_is_good_and_a_broken_one_is_broken(path: str) -> None:
     good, broken = (text.encode() for text in SAMPLES[path])
     assert find_new_syntax_errors(path, None, good) == ()
@@ -48,7 +48,7 @@ def test_a_good_file_is_good_and_a_broken_one_is_broken(path: str) -> None:
     assert all(item.path == path and item.line and item.message for item in found)
 
 
-@pytest.mark.parametrize("path", SAMPLES)
+@each_row("path", SAMPLES)
 def test_an_error_that_was_there_before_is_not_new(path: str) -> None:
     broken = SAMPLES[path][1].encode()
     assert find_new_syntax_errors(path, broken, broken + b"\n") == ()
@@ -64,7 +64,7 @@ UNKNOWN: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("path", UNKNOWN)
+@each_row("path", UNKNOWN)
 def test_what_cannot_be_judged_is_none(path: str) -> None:
     assert find_syntax_errors(path, UNKNOWN[path]) is None
 
@@ -84,7 +84,7 @@ HONEST: dict[str, tuple[str, bytes]] = {
 }
 
 
-@pytest.mark.parametrize(("path", "content"), HONEST.values(), ids=HONEST)
+@each_row(("path", "content"), HONEST.values())
 def test_honest_files_do_not_alarm(path: str, content: bytes) -> None:
     assert find_new_syntax_errors(path, None, content) == ()
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proofstone.ledger.models import MessageRow
-from tests.gate.site import FILES, plan, task
-from tests.staging import CommandResult, Entry, Staged, set_up_repository
+from tests.staging import FILES, CommandResult, Entry, Staged, plan, set_up_repository, task
 
 SETTINGS = '[understanding]\nask = "always"\nsilence_seconds = {silence}\n[gate]\nretry_delay_seconds = 0\n'
 

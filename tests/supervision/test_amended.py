@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.site import plan, task
 from tests.pipeline.stage import Stage as Pipeline
 from tests.pipeline.stage import executor as implementer
 from tests.pipeline.stage import planner
 from tests.pipeline.stage import task as planned
+from tests.staging import plan, task
 from tests.supervision.stage import Stage, executor, judge, says, write
 
 HANDLER = "src/auth/handler.py"

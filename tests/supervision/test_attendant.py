@@ -50,6 +50,7 @@ from proofstone.supervision.rules.amendments import Amendment, explain_amendment
 from proofstone.supervision.rules.monitor_state import AgentProfile, SupervisionLimits
 from proofstone.supervision.rules.supervision_state import RequestKind
 from proofstone.supervision.supervisor import AgentSupervisor, watch_turn
+from tests.rows import each_row
 
 OCCASION = DispatchKey(run_id="r", role="executor", step="task-01/a1", task="task-01")
 LOCATED = "[SELF-LOCATE] Phase 6 | Task 1/1 | Step: goes on | Progress: 0% | MCP: 0 | Docs: missing"
@@ -221,7 +222,7 @@ def test_whoever_stops_the_run_stops_a_turn_that_is_listened_to(tmp_path: Path) 
         assert listened.site.cancel.wait(60)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "may"),
     [
         ("app/[id]/page.tsx", True),

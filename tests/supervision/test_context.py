@@ -26,6 +26,7 @@ from proofstone.supervision.rules.context import (
     prepare_update,
     thaw_context,
 )
+from tests.rows import each_row
 
 LIMIT = ContextItem(key="new_requirement", text="Rate limiting on auth endpoints", files=("src/auth/**",))
 
@@ -55,7 +56,7 @@ def said(lines: tuple[DeltaLine, ...]) -> list[tuple[str, str, str]]:
     return [(line.operation.value, line.section, line.key) for line in lines]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("after", "lines"),
     [
         (FOUR.model_copy(update={"number": 5}), []),
@@ -94,7 +95,7 @@ def test_what_was_removed_is_told_as_it_was() -> None:
 # Who is told how much.
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("item", "told"),
     [
         (ContextItem(key="k", text="x"), True),
@@ -126,7 +127,7 @@ LARGE = version(5, Scope={"goal": "1", "out": "2", "clients": "3"}, Rules={"styl
 HALF = version(5, Scope={"goal": "1", "out": "2", "clients": "web"}, Rules={"style": "plain"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "known", "latest", "why", "before", "lines", "reverify"),
     [
         ({}, FOUR, amend_context(FOUR, "Scope", LIMIT), "", 4, 1, True),
@@ -169,7 +170,7 @@ def ack(applied: int, total: int, action: AckAction, number: int = 5) -> Ack:
     return Ack(version=number, applied=applied, total=total, impact="some", action=action)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("awaited", "sent_whole", "said_so", "outcome", "acknowledged"),
     [
         (1, False, ack(1, 1, AckAction.CONTINUE), AckOutcome.TAKEN, 5),

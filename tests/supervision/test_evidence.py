@@ -28,6 +28,7 @@ from proofstone.supervision.rules.evidence import (
     list_lookups,
     verify_looked_up_items,
 )
+from tests.rows import each_row
 
 SOURCES = {
     "src/store.py": (
@@ -260,7 +261,7 @@ def outline(path: str, text: str | None = None) -> FileOutline:
     return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "public", "private"),
     [
         ("src/store.py", "Store Store.__init__ Store.get LIMIT", "Store._clear"),
@@ -277,7 +278,7 @@ def test_what_others_may_use_is_known_by_language(path: str, public: str, privat
     assert [one.symbol for one in standing if not one.is_public] == private.split()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "old", "new", "symbol", "public"),
     [
         ("src/store.py", "key: str, *", "key: str, rate_config: Rate, *", "Store.get", True),
@@ -318,7 +319,7 @@ def test_what_cannot_be_compared_has_no_outline() -> None:
     assert build_outline("src/half.py", b"def get(:\n") is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "before", "after", "symbols"),
     [
         ("a.py", "def f(a): ...\n", "def f(a, b): ...\n", ["f"]),

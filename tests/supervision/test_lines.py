@@ -12,6 +12,7 @@ from proofstone.supervision.models.events import TimePassed, TurnStarted
 from proofstone.supervision.rules.context import prepare_update
 from proofstone.supervision.rules.monitor import create_monitor, process_event
 from proofstone.supervision.rules.monitor_state import AgentProfile, SupervisionLimits
+from tests.rows import each_row
 
 
 @pytest.mark.seed("continuity", "lines-shown")
@@ -52,7 +53,7 @@ def test_silence_is_told_in_a_unit_that_says_something(limit: float, at: float, 
 
 
 @pytest.mark.seed("continuity", "compact-risk")
-@pytest.mark.parametrize(
+@each_row(
     ("model", "window"),
     [
         ("openai:gpt-5-mini", 400_000),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from proofstone.supervision.rules.mentions import (
     mentions_change_of,
     mentions_symbol,
 )
+from tests.rows import each_row
 from tests.supervision.watching import ANSWER, HANDLER, LIMITER
 
 KNOWN = (HANDLER, "src/shop/cart.py", "tests/cart.py", "Makefile", "build/gen.py", "docs/read me.md")
@@ -25,7 +25,7 @@ def test_the_answer_of_the_seed_is_understood() -> None:
     assert mentions_symbol(ANSWER, "rate_config") and mentions_symbol(ANSWER, "auth.handler")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("`src/a.py:12`, **src/b.py**; see src/c.py:3:4.", "src/a.py src/b.py src/c.py"),
@@ -46,7 +46,7 @@ def test_files_are_found_however_they_are_written(text: str, expected: str) -> N
     assert " ".join(found) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "src/new.py (NEW)",
@@ -62,7 +62,7 @@ def test_what_is_said_to_be_new_is_new(text: str) -> None:
     assert find_mentioned_files(text) == (Mention("src/new.py", new=True),)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("I will not touch src/a.py but src/b.py.", "src/b.py"),
@@ -80,7 +80,7 @@ def test_what_is_left_alone_is_not_named(text: str, expected: str) -> None:
     assert " ".join(one.path for one in find_mentioned_files(text)) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "announced"),
     [
         ("Interface change: handler signature adds rate_config parameter.", True),
@@ -99,7 +99,7 @@ def test_a_changed_interface_is_heard_and_an_unchanged_one_is_not(text: str, ann
     assert bool(find_interface_changes(text)) is announced
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name", "expected"),
     [
         ("`Store.get()` changes", "Store.get", True),
@@ -116,7 +116,7 @@ def test_names_are_found_as_whole_words(text: str, name: str, expected: bool) ->
     assert mentions_symbol(text, name) is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("`Cart.add` takes a tax", True),
@@ -130,7 +130,7 @@ def test_a_symbol_that_stays_as_it_is_is_no_change_of_it(text: str, expected: bo
     assert mentions_change_of(text, "Cart.add") is expected
 
 
-@pytest.mark.parametrize("text", ["none", "None.", "N/A", "no", "-", "No interface change", "no changes"])
+@each_row("text", ["none", "None.", "N/A", "no", "-", "No interface change", "no changes"])
 def test_nothing_can_be_said_in_many_ways(text: str) -> None:
     assert means_none(text)
     assert not means_none(f"{text} for readers, but handle() takes rate_config")
@@ -142,7 +142,7 @@ def test_each_path_in_a_plain_list_is_found_once(paths: list[str], between: str)
     assert [one.path for one in find_mentioned_files(text)] == paths
 
 
-@pytest.mark.parametrize("text", ["." * 20_000, " " * 20_000 + "x", "not " * 5_000, "a/" * 10_000, "src/a.py " * 2_000])
+@each_row("text", ["." * 20_000, " " * 20_000 + "x", "not " * 5_000, "a/" * 10_000, "src/a.py " * 2_000])
 def test_a_text_that_was_made_to_take_long_is_read_all_the_same(text: str) -> None:
     assert len(find_mentioned_files(text, KNOWN)) <= 1
     find_interface_changes(text)

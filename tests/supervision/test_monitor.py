@@ -40,6 +40,7 @@ from proofstone.supervision.rules.monitor_state import (
     find_tier,
 )
 from proofstone.supervision.rules.monitor_step import LADDER_MOVES, LadderMove
+from tests.rows import each_row
 from tests.supervision.watching import SAID, WORKED, Watching, graded, kept, located, scored
 
 STRAYS = FileChanged(path="src/other.py")
@@ -67,7 +68,7 @@ def test_the_triggers_begin_at_the_levels_of_the_rules() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("events", "trigger"),
     [
         ((STALE, STALE), ReverifyTrigger.STALE_DOCS),
@@ -169,7 +170,7 @@ PINGED, ASKED, ANALYSED = EngineRestarted(), SCOPE, STRAYS
 """At a boundary each leads to a question at once."""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("opened", "answer", "decided"),
     [
         (PINGED, located(), ["resume"]),
@@ -353,7 +354,7 @@ def test_an_exempt_agent_is_never_asked() -> None:
     assert at.after(60, TimePassed(), STRAYS, SCOPE, EngineRestarted(), SAID) == []
 
 
-@pytest.mark.parametrize("role", SERVED_ROLES)
+@each_row("role", SERVED_ROLES)
 @pytest.mark.seed("continuity", "exempt")
 def test_the_tiers_are_those_of_the_rules(role: str) -> None:
     tiers = {
@@ -366,7 +367,7 @@ def test_the_tiers_are_those_of_the_rules(role: str) -> None:
     assert bool(explain_exemption(role, "api")) is (role not in tiers)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("backend", "takes_prompts", "asked"),
     [
         ("api", False, True),

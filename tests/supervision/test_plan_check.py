@@ -11,6 +11,7 @@ from proofstone.common.models import ChangeKind
 from proofstone.common.risk import Risk
 from proofstone.supervision.models.messages import WorkPlan
 from proofstone.supervision.rules.mentions import PlanExpectations, check_plan, compute_plan_risk
+from tests.rows import each_row
 from tests.supervision.watching import ANSWER, HANDLER, LIMITER
 
 SHOP = "src/shop/cart.py"
@@ -22,7 +23,7 @@ def plan(*files: str, changes: str = "sum it up", risk: str = "🟡", impact: st
     return WorkPlan.model_validate(told)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("submitted", "against", "reason"),
     [
         (plan(SHOP), PlanExpectations((SHOP,)), ""),

@@ -42,6 +42,7 @@ from proofstone.supervision.rules.position import (
     create_position_state,
     find_anomalies,
 )
+from tests.rows import each_row
 
 AGENT = AgentProfile(agent="implementer-1", role="executor", phase=6)
 BEGAN = TaskStarted(task="limit logins", number=2, total=3, files=("src/a.py",), criteria=4)
@@ -63,7 +64,7 @@ def located(docs: DocsStatus = DocsStatus.CURRENT, **said: int) -> SelfLocate:
 STALE = SelfLocated(located=located(DocsStatus.STALE))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("events", "now", "status", "notes"),
     [
         ((), 0, "ON_TRACK", ()),
@@ -118,7 +119,7 @@ def test_status_and_notes_by_what_was_seen(
     assert (at.status.value, at.notes) == (status, notes)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("events", "docs"),
     [
         ((), DocsStatus.MISSING),
@@ -188,7 +189,7 @@ def test_a_clock_that_goes_back_makes_nobody_quiet_and_nobody_loud() -> None:
     assert build_position_row(at, 110.0).quiet_seconds == 10.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("events", "said", "found"),
     [
         ((), located(), ()),

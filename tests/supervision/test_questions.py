@@ -19,6 +19,7 @@ from proofstone.supervision.models.ladder import (
 from proofstone.supervision.models.messages import ImpactChallenge, ReverifyRequest
 from proofstone.supervision.models.understanding import AnalysisItem, ItemVerdict
 from proofstone.supervision.rules.questions import QuestionSubject, build_challenge, build_question, grade_answer
+from tests.rows import each_row
 from tests.supervision.watching import ANSWER, HANDLER, LIMITER, REQUIREMENT
 
 CART = "src/shop/cart.py"
@@ -65,7 +66,7 @@ def test_the_answer_of_the_seed_announces_a_file_and_an_interface(judged: Verdic
 # Which question
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("trigger", "about", "category"),
     [
         (ReverifyTrigger.SCOPE_CHANGE, {"delta": (line(DeltaOperation.ADDED),)}, "SCOPE_BOUNDARY"),
@@ -97,7 +98,7 @@ def test_several_causes_have_one_question_whatever_their_order(triggers: list[Re
         assert REQUIREMENT in question.text
 
 
-@pytest.mark.parametrize("trigger", list(ReverifyTrigger))
+@each_row("trigger", list(ReverifyTrigger))
 def test_every_question_fits_on_the_wire(trigger: ReverifyTrigger) -> None:
     text = asked(trigger, declared=("a.py", "b\n.py"), interfaces=("f",) * 9).text
     told = ReverifyRequest(phase=6, level=ReverifyLevel.QUESTION, target="implementer-1", reason="so", question=text)
@@ -107,7 +108,7 @@ def test_every_question_fits_on_the_wire(trigger: ReverifyTrigger) -> None:
 # What the answer is worth
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("about", "answer", "missing"),
     [
         (QuestionSubject("t", (CART,), (CART,)), f"Only `{CART}`.", ()),
@@ -155,7 +156,7 @@ def test_no_answer_that_leaves_out_what_changed_is_understood(answer: str, judge
 # At the understanding gate
 
 
-@pytest.mark.parametrize("item", list(AnalysisItem))
+@each_row("item", list(AnalysisItem))
 def test_each_item_has_its_question(item: AnalysisItem) -> None:
     failed = ItemVerdict(item=item, verdict=Verdict.FAIL, detail="there is no src/x.py")
     question = build_challenge(failed, QuestionSubject("t", (CART, "src/*.md"), later=(LaterTask(id="T3"),)))

@@ -34,6 +34,7 @@ from proofstone.supervision.models.messages import (
 )
 from proofstone.supervision.models.understanding import ArtifactCitation, FileImpact, ImpactAnalysis, InterfaceClaim
 from proofstone.supervision.rules.wire import MESSAGE_FORMS, read_messages, write_message
+from tests.rows import each_row
 
 PIECES = (
     *(f"[{tag}]" for tag in MESSAGE_FORMS),
@@ -179,7 +180,7 @@ def test_every_kind_of_message_is_tried() -> None:
     assert set(MESSAGES) == set(get_args(ProtocolMessage))
 
 
-@pytest.mark.parametrize("kind", MESSAGES, ids=lambda kind: kind.__name__)
+@each_row("kind", MESSAGES)
 @pytest.mark.seed("continuity", "format-strings")
 def test_what_is_written_is_read_back(kind: type) -> None:
     @settings(max_examples=40)

@@ -13,6 +13,7 @@ from proofstone.common.models import ChangeKind, Verdict
 from proofstone.supervision.models.ladder import AnswerResult, DeviationImpact, LaterTask, MiniAnalysis
 from proofstone.supervision.models.understanding import AnalysisItem, ItemVerdict
 from proofstone.supervision.rules.scoring import WorkObservation, compute_deviation, score_analysis
+from tests.rows import each_row
 from tests.supervision.watching import HANDLER, LIMITER
 
 NONE, MINOR, SIGNIFICANT = DeviationImpact
@@ -40,7 +41,7 @@ JUDGED = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reality", "expected"),
     [
         (WorkObservation((CART,)), NONE),
@@ -64,7 +65,7 @@ def test_the_deviation_is_computed(reality: WorkObservation, expected: Deviation
     assert compute_deviation(reality) is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reality", "analysis", "result"),
     [
         (WorkObservation((CART,), worked(CART)), said(NONE), AnswerResult.INTACT),
@@ -146,7 +147,7 @@ def test_what_is_to_come_is_given_only_with_the_impact_that_it_has(
     assert score_analysis(said(impact, files), WorkObservation((CART,), worked(CART)), JUDGED).amended == amended
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("later", "downstream", "expected"),
     [
         ((), "nobody", Verdict.PASS),

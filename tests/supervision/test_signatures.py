@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.supervision.rules.signatures import STYLE_BY_LANGUAGE, describe_difference, is_same_interface
+from tests.rows import each_row
 
 PYTHON = 'async def handle(self, request: "Request", *rest: int, config: Config | None = None, **more) -> Response:'
 TYPED = "handle<T>(request: Request, retries = 3, next?: () => void, ...rest: string[]): Promise<{ ok: boolean }>"
@@ -73,12 +74,12 @@ DIFFER = [
 NAMES = ("handle", "Get", "get", "find", "Store")
 
 
-@pytest.mark.parametrize(("language", "stands", "claimed"), AGREE)
+@each_row(("language", "stands", "claimed"), AGREE)
 def test_what_is_said_stands_there(language: str, stands: str, claimed: str) -> None:
     assert describe_difference(claimed, stands, NAMES, language) == ""
 
 
-@pytest.mark.parametrize(("language", "stands", "claimed", "why"), DIFFER)
+@each_row(("language", "stands", "claimed", "why"), DIFFER)
 def test_what_is_said_otherwise_is_told(language: str, stands: str, claimed: str, why: str) -> None:
     assert why in describe_difference(claimed, stands, NAMES, language)
 

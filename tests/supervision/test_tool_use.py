@@ -7,11 +7,12 @@ import pytest
 from proofstone.agents.tools.models import CLAIMING_TOOLS, WRITING_TOOLS, Tool
 from proofstone.supervision.models.ladder import ToolUse, WorkKind
 from proofstone.supervision.rules.position import LOOKUP_MINIMUMS, are_lookups_missing, is_research, rate_tool_use
+from tests.rows import each_row
 
 ACTIVE, LOW, MISSING, EXEMPT = ToolUse.ACTIVE, ToolUse.LOW, ToolUse.MISSING, ToolUse.EXEMPT
 
 
-@pytest.mark.parametrize("tool", Tool)
+@each_row("tool", Tool)
 def test_what_looks_is_research_and_what_writes_or_runs_is_not(tool: Tool) -> None:
     assert is_research(tool.value) is (tool not in WRITING_TOOLS | CLAIMING_TOOLS)
 
@@ -30,7 +31,7 @@ def test_the_minimum_is_that_of_the_rules() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("work", "looks", "met", "total", "use"),
     [
         (WorkKind.RESEARCH, 0, 1, 4, ACTIVE),

@@ -31,6 +31,7 @@ from proofstone.supervision.rules.understanding import (
     judge_challenge_answer,
     list_judged_items,
 )
+from tests.rows import each_row
 
 ASKED_TIERS = [SupervisionTier.IMPLEMENTER, SupervisionTier.ARCHITECT, SupervisionTier.RESEARCHER]
 
@@ -130,8 +131,8 @@ def test_an_answer_that_puts_all_right_is_verified_with_what_was_unverifiable_be
     assert decision == VerifyDecision(unverifiable=(AnalysisItem.BREAKING, AnalysisItem.FACTS)) and at.over
 
 
-@pytest.mark.parametrize("item", sorted(MANDATORY_ITEMS))
-@pytest.mark.parametrize("verdict", [Verdict.FAIL, Verdict.UNVERIFIABLE, None])
+@each_row("item", sorted(MANDATORY_ITEMS))
+@each_row("verdict", [Verdict.FAIL, Verdict.UNVERIFIABLE, None])
 def test_interfaces_other_agents_and_consequences_must_be_answered(item: AnalysisItem, verdict: Verdict | None) -> None:
     at, _ = judge_analysis(GateAttempts(tier=SupervisionTier.IMPLEMENTER), verdicts(SupervisionTier.IMPLEMENTER, item))
     at, decision = judge_challenge_answer(at, [about(item, verdict)] if verdict else [])

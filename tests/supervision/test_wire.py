@@ -30,6 +30,7 @@ from proofstone.supervision.models.messages import (
 )
 from proofstone.supervision.models.understanding import ArtifactCitation, FileImpact, ImpactAnalysis, InterfaceClaim
 from proofstone.supervision.rules.wire import MESSAGE_FORMS, read_messages, write_message
+from tests.rows import each_row
 
 QUESTION = "How does the rate limiting requirement change your implementation plan for the auth handler?"
 ANSWER = (
@@ -171,7 +172,7 @@ LINES: dict[str, ProtocolMessage] = {
 }
 
 
-@pytest.mark.parametrize("line", LINES, ids=lambda line: line[:45].replace("\n", " "))
+@each_row("line", LINES)
 @pytest.mark.seed("continuity", "levels")
 def test_a_line_is_written_and_read_to_the_letter(line: str) -> None:
     assert write_message(LINES[line]) == line
@@ -198,7 +199,7 @@ SCENARIO = {
 }
 
 
-@pytest.mark.parametrize(("told", "kinds"), SCENARIO.items(), ids=lambda one: str(one)[:4])
+@each_row(("told", "kinds"), SCENARIO.items())
 @pytest.mark.seed("continuity", "scenario")
 def test_the_seeds_scenario_is_read_as_it_is_told(told: str, kinds: tuple[type, ...]) -> None:
     found = read_messages(told)
@@ -206,7 +207,7 @@ def test_the_seeds_scenario_is_read_as_it_is_told(told: str, kinds: tuple[type, 
     assert all(one in LINES.values() for one in found)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "meant"),
     [
         (
@@ -259,7 +260,6 @@ def test_the_seeds_scenario_is_read_as_it_is_told(told: str, kinds: tuple[type, 
             "## Cross-Agent Impact\n\n## Risk",
         ),
     ],
-    ids=lambda one: one[:30].strip().replace("\n", " "),
 )
 def test_what_differs_in_nothing_that_matters_is_read_as_the_same(said: str, meant: str) -> None:
     (found,) = read_messages(said)
@@ -267,7 +267,7 @@ def test_what_differs_in_nothing_that_matters_is_read_as_the_same(said: str, mea
     assert write_message(found) == meant
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "tag", "why"),
     [
         ("[REVERIFY] Level 1", "REVERIFY", "`Phase` is missing"),
@@ -331,7 +331,7 @@ def test_what_cannot_be_read_says_why_and_how_it_is_written(said: str, tag: str,
     assert MESSAGE_FORMS[tag] in found.why
 
 
-@pytest.mark.parametrize(
+@each_row(
     "said",
     [
         "I answer your [REVERIFY] Phase 6 | Level 1 when I am done.",

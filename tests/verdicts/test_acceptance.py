@@ -12,7 +12,8 @@ import pytest
 from proofstone import check_change
 from proofstone.errors import InputError
 from proofstone.ledger.connection import ledger_path
-from tests.gate.site import Site, agent, plan, task
+from tests.gate.stage import Stage, agent
+from tests.staging import plan, task
 from tests.terminal import run_in_terminal
 from tests.workshop import Workshop
 
@@ -53,14 +54,14 @@ def test_without_a_person_it_is_refused_before_anything_is_run(
 
 def test_a_person_at_a_terminal_is_asked_and_the_answer_is_shown_everywhere(workshop: Workshop, root: Path) -> None:
     workshop.proofstone(root, "hook", "install")
-    refused = run_in_terminal(workshop, root, "check", *ACCEPT, answers=[("accept for this reason?", "")])
+    refused = run_in_terminal(workshop, root, "check", *ACCEPT, typed={"accept for this reason?": "\n"})
     assert refused.exit == 1
     assert f"your reason: {WHY}" in refused.screen
     assert accepted_events(workshop) == []
 
     workshop.git(root, "add", "--all")
-    answers = [(ASKS, "why"), ("say why in a few words", WHY)]
-    session = run_in_terminal(workshop, root, "check", "--staged", answers=answers)
+    typed = {ASKS: "why\n", "say why in a few words": f"{WHY}\n"}
+    session = run_in_terminal(workshop, root, "check", "--staged", typed=typed)
     assert session.exit == 0, session.screen
     question = session.screen[: session.screen.index(ASKS)]
     assert "edited-expectation: 1 finding that only a person may accept" in question
@@ -149,21 +150,21 @@ FEE = task("Fee", files="shop/cart.py, tests/test_cart.py", verify="python3 -m u
 
 
 def test_a_task_that_only_a_person_could_let_pass_asks_one(tmp_path: Path) -> None:
-    site = Site.made(tmp_path, plan(FEE))
-    gated = site.gate(agent(t1=GUTTED))
+    stage = Stage.set_up(tmp_path, plan(FEE))
+    gated = stage.gate(agent(t1=GUTTED))
     assert (gated.exit, gated.json["outcome"], gated.states) == (3, "needs_human", ["FAILED"])
     assert "edited-expectation" in gated.reasons(1)
-    told = (site.root / "STATE.md").read_text()
+    told = (stage.root / "STATE.md").read_text()
     assert "task-01=accept --note" in told
     assert "- edited-expectation: tests/test_cart.py" in gated.json["tasks"][0]["asks"]
     accept = ("answer", "last", "accept", "--note", WHY)
-    assert site.proofstone(*accept).returncode == 2  # there is no terminal
-    refused = site.workshop.proofstone(site.root, *accept, "--accepted-by", "Ada", env={"CODEX_SANDBOX": "x"})
+    assert stage.proofstone(*accept).returncode == 2  # there is no terminal
+    refused = stage.workshop.proofstone(stage.root, *accept, "--accepted-by", "Ada", env={"CODEX_SANDBOX": "x"})
     assert refused.returncode == 2 and "the shell of Codex" in refused.stderr
-    assert site.proofstone("answer", "last", "accept", "--note", "ok", "--accepted-by", "Ada").returncode == 2
-    answered = run_in_terminal(site.workshop, site.root, *accept)
+    assert stage.proofstone("answer", "last", "accept", "--note", "ok", "--accepted-by", "Ada").returncode == 2
+    answered = run_in_terminal(stage.workshop, stage.root, *accept)
     assert answered.exit == 0, answered.screen
-    done = site.resume()
+    done = stage.resume()
     assert (done.exit, done.states, done.attempts) == (0, ["APPROVED"], [3]), done.stderr
     (acceptance,) = done.json["tasks"][0]["accepted"]
     assert (acceptance["rule"], acceptance["reason"], acceptance["method"]) == (
@@ -173,9 +174,9 @@ def test_a_task_that_only_a_person_could_let_pass_asks_one(tmp_path: Path) -> No
     )
     assert done.json["tasks"][0]["confidence"] == "medium"
     line = f"edited-expectation: accepted by {acceptance['accepted_by']} at a terminal: {WHY}"
-    assert f"Proofstone-Accepted: {line}" in site.git("log", "-1", "--format=%B", site.branch)
-    assert line in (site.root / "STATE.md").read_text() and line in (site.root / "SUMMARY.md").read_text()
-    bundle = json.loads(site.proofstone("bundle", "last", "--json").stdout)
+    assert f"Proofstone-Accepted: {line}" in stage.git("log", "-1", "--format=%B", stage.branch)
+    assert line in (stage.root / "STATE.md").read_text() and line in (stage.root / "SUMMARY.md").read_text()
+    bundle = json.loads(stage.proofstone("bundle", "last", "--json").stdout)
     assert [ending["accepted"] for ending in bundle["tasks"]] == [[acceptance]]
 
 
@@ -186,8 +187,8 @@ def test_what_a_committed_plan_declares_is_a_setting_of_the_base(tmp_path: Path)
         verify="python3 -m unittest tests.test_cart",
         attributes=f'test-changes="{WHY}"',
     )
-    site = Site.made(tmp_path, plan(declared))
-    gated = site.gate(agent(t1=GUTTED))
+    stage = Stage.set_up(tmp_path, plan(declared))
+    gated = stage.gate(agent(t1=GUTTED))
     assert (gated.exit, gated.states) == (0, ["APPROVED"]), gated.stderr
     (acceptance,) = gated.json["tasks"][0]["accepted"]
     assert (acceptance["method"], gated.json["tasks"][0]["confidence"]) == ("setting", "medium")

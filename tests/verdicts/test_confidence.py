@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from proofstone.common.models import Confidence, Outcome
-from tests.gate.site import FILES, Site, agent, plan, task, work
+from tests.gate.stage import Stage, agent, work
 from tests.needs import needs
+from tests.staging import FILES, plan, task
 from tests.workshop import Workshop
 
 pytestmark = needs("git", "bwrap")
@@ -61,14 +62,14 @@ def test_a_criterion_that_a_command_asserts_is_shown_by_it_and_prose_is_not(tmp_
     verify = f'python3 -m unittest tests.test_price\ntest "$({command})" = 42'
     asserted = task("Price", verify=verify, done=f"`{command}` prints 42")
     prose = task("Tax", verify="python3 -m unittest tests.test_tax", done="The tax is easy to understand")
-    site = Site.made(tmp_path / "site", plan(asserted, prose), FILES)
-    gated = site.gate(agent(t1=work("price", 42), t2=work("tax")), "--architect", "rules")
+    stage = Stage.set_up(tmp_path / "site", plan(asserted, prose), FILES)
+    gated = stage.gate(agent(t1=work("price", 42), t2=work("tax")), "--architect", "rules")
     first, second = gated.json["tasks"]
     assert first["state"] == "APPROVED", gated.json
     assert not any("prints 42" in reason["reason"] for reason in first["reasons"]), first["reasons"]
     assert any("easy to understand" in reason["reason"] and reason["remedy"] for reason in second["reasons"]) or (
         second["state"] != "APPROVED"
     ), second
-    summary = site.proofstone("status", "last").stdout
+    summary = stage.proofstone("status", "last").stdout
     for reason in [*first["reasons"], *second["reasons"]]:
         assert reason["reason"] in summary

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.gate.site import Site, agent, plan, task
+from tests.gate.stage import Stage as GateStage
+from tests.gate.stage import agent
 from tests.pipeline.stage import Stage, claim, planner
 from tests.pipeline.stage import task as planned_task
+from tests.staging import plan, task
 from tests.terminal import run_in_terminal
 from tests.workshop import Workshop
 
@@ -140,7 +142,7 @@ FEE = task("Fee", files="shop/cart.py, tests/test_cart.py", verify="python3 -m u
 
 
 def test_an_executor_disputes_and_the_run_asks_a_person(tmp_path: Path) -> None:
-    site = Site.made(tmp_path, plan(FEE))
+    site = GateStage.set_up(tmp_path, plan(FEE))
     gated = site.gate(agent(t1=SHELL))
     assert (gated.exit, gated.json["outcome"], gated.states) == (3, "needs_human", ["BLOCKED"])
     asks = gated.json["tasks"][0]["asks"]

@@ -7,17 +7,19 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.gate.site import FILES, GateResult, Site, agent, plan, task, work
+from tests.gate.stage import GateResult, Stage, agent, work
+from tests.staging import FILES, plan, task
 from tests.supervision.stage import CLAIM, UNDERSTANDS, WORK, analysis, executor, judge, says
 from tests.supervision.stage import Stage as Supervised
 from tests.supervision.test_runs import mini
+from tests.waiting import PATIENCE
 from tests.workshop import Workshop
 
 PROSE = "The parser refuses an empty file"
 COMMAND = "python3 -c 'import shop.one'"
 
 
-def bundle_of(site: Site | Supervised, run: str) -> dict[str, Any]:
+def bundle_of(site: Stage | Supervised, run: str) -> dict[str, Any]:
     read: dict[str, Any] = json.loads(site.proofstone("bundle", run, "--json").stdout)
     return read
 
@@ -32,7 +34,7 @@ def test_what_nobody_judged_is_unjudged_and_is_asked_once(tmp_path: Path) -> Non
         ),
         task("Two", done="It is easy to read"),
     )
-    site = Site.made(tmp_path, text)
+    site = Stage.set_up(tmp_path, text)
     gated = site.gate(agent(t1=work("one"), t2=work("two")))
     assert (gated.exit, gated.json["outcome"], gated.states) == (3, "needs_human", ["APPROVED", "APPROVED"])
     assert "nobody has judged 2 criteria" in gated.json["reason"] and PROSE in gated.json["asks"]
@@ -65,7 +67,7 @@ def test_what_nobody_judged_is_unjudged_and_is_asked_once(tmp_path: Path) -> Non
 
 
 def test_a_criterion_that_a_person_rejects_fails_the_run(tmp_path: Path) -> None:
-    site = Site.made(tmp_path, plan(task("One", done=PROSE)))
+    site = Stage.set_up(tmp_path, plan(task("One", done=PROSE)))
     assert site.gate(agent(t1=work("one"))).exit == 3
     assert site.proofstone("approve", "last", "criteria", "rejected", "--reason", "it does not").returncode == 0
     again = site.resume()
@@ -76,7 +78,7 @@ def test_a_criterion_that_a_person_rejects_fails_the_run(tmp_path: Path) -> None
 
 
 def test_a_command_that_a_criterion_names_is_run_and_fails_the_task(tmp_path: Path) -> None:
-    site = Site.made(tmp_path, plan(task("One", done="All tests pass; `python3 -m shop.missing` exits 0")))
+    site = Stage.set_up(tmp_path, plan(task("One", done="All tests pass; `python3 -m shop.missing` exits 0")))
     gated = site.gate(agent(t1=work("one")))
     assert (gated.exit, gated.states) == (1, ["FAILED"])
     (why, *_) = [one["detail"] for one in gated.json["tasks"][0]["failures"][0]["reasons"] if one["check"] == "done"]
@@ -99,7 +101,7 @@ def test_scans_and_commands_that_pass_on_the_base_are_no_signals(tmp_path: Path)
             attributes='depends_on=""',
         ),
     )
-    site = Site.made(tmp_path, text, files=bare)
+    site = Stage.set_up(tmp_path, text, files=bare)
     only = {"t1": work("one").splitlines()[0], "t2": work("auth").splitlines()[0]}
     gated = site.gate(agent(**only))
     assert (gated.exit, gated.states) == (1, ["FAILED", "FAILED"])
@@ -112,7 +114,7 @@ def test_a_tree_that_failed_and_passes_now_is_flaky_in_every_attempt(tmp_path: P
     """The verify command depends on a file outside the tree, which changes after the first attempt has failed."""
     files = {**FILES, ".gitignore": "local.txt\n"}
     settings = '[environment]\ninclude = ["local.txt"]\n[gate]\nretry_delay_seconds = 0\n'
-    site = Site.made(tmp_path, plan(task("One", verify="python3 -m unittest tests.test_one\ngrep -q yes local.txt")),
+    site = Stage.set_up(tmp_path, plan(task("One", verify="python3 -m unittest tests.test_one\ngrep -q yes local.txt")),
                      files, settings)  # fmt: skip
     site.workshop.trust_everything()
     outside = site.root / "local.txt"
@@ -124,7 +126,7 @@ def test_a_tree_that_failed_and_passes_now_is_flaky_in_every_attempt(tmp_path: P
     while running.poll() is None and not (state.is_file() and "VERIFY_FAILURE" in state.read_text()):
         time.sleep(0.02)
     outside.write_text("yes")
-    stdout, stderr = running.communicate(timeout=300)
+    stdout, stderr = running.communicate(timeout=PATIENCE)
     gated = GateResult(running.returncode, stdout, stderr)
     assert (gated.exit, gated.states, gated.attempts) == (1, ["FAILED"], [3]), gated.json
     last = {one["check"]: one["detail"] for one in gated.json["tasks"][0]["failures"][-1]["reasons"]}
@@ -192,7 +194,7 @@ def test_a_file_that_was_added_is_shown_to_everybody_and_costs_confidence(tmp_pa
 def test_a_requirement_is_a_criterion_of_every_unfinished_task_at_once(tmp_path: Path) -> None:
     """It comes while the first of two tasks is under way; a later one, for a file of no task, keeps the run open."""
     text = plan(task("One"), task("Two"), task("Three", attributes='depends_on=""'))
-    site = Site.made(tmp_path, text)
+    site = Stage.set_up(tmp_path, text)
     waits = "while ! [ -e go ]; do sleep 0.1; done; rm go\n"
     running = site.workshop.start(
         site.root, "gate", "PLAN.md", "--executor", agent(t1=waits + work("one"), t2=work("two"), t3=work("three")),
@@ -204,7 +206,7 @@ def test_a_requirement_is_a_criterion_of_every_unfinished_task_at_once(tmp_path:
         assert site.proofstone("amend", run, "limit the rate").returncode == 0
         assert site.proofstone("amend", run, "say it in the manual", "--files", "docs/manual.md").returncode == 0
         (place / "go").touch()
-        stdout, stderr = running.communicate(timeout=300)
+        stdout, stderr = running.communicate(timeout=PATIENCE)
     finally:
         running.kill()
     gated = GateResult(running.returncode, stdout, stderr)
@@ -242,7 +244,7 @@ def test_a_person_who_names_a_file_allows_the_task_to_change_it(tmp_path: Path) 
 echo '{"status": "blocked", "error": "it needs shop/auth.py"}' > "$PROOFSTONE_RESULT"; exit 0; fi
 echo 'KEY = 1' > shop/auth.py
 """
-    site = Site.made(tmp_path, plan(task("One")))
+    site = Stage.set_up(tmp_path, plan(task("One")))
     assert site.gate(agent(t1=asks + work("one"))).exit == 3
     files = ("--files", "shop/one.py", "--files", "shop/auth.py")
     assert site.proofstone("amend", "last", "put the key into shop/auth.py", *files).returncode == 0

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tests.check.refusals import assert_passed
 from tests.needs import needs
-from tests.workshop import CheckRun, Workshop
+from tests.workshop import CheckRun, Workshop, assert_passed
 
 CALC = "def add(a, b):\n    return a + b\n"
 PRICE = CALC + "\n\ndef price(units):\n    if units >= 10:\n        return units * 9\n    return units * 10\n"

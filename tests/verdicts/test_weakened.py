@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.check.refusals import assert_passed
 from tests.needs import needs
-from tests.workshop import CheckRun, Workshop
+from tests.workshop import CheckRun, Workshop, assert_passed
 
 CALC = "def add(a, b):\n    return a + b\n\n\ndef half(a):\n    return a / 2\n"
 TEST = """from calc import add, half

@@ -231,7 +231,7 @@ def write_intact_tree(
     try:
         tree = write()
         names = _list_new_objects(store, base, tree)
-        damaged = _remove_damaged(store, names) or _count_missing(store, names)
+        damaged = _remove_damaged(store, names) or _count_missing(store, names)  # what is there is intact
     except GitCommandError:
         damaged = _remove_damaged(store, _list_all_objects(store))
         if not damaged:
@@ -270,9 +270,14 @@ def _list_all_objects(store: Store) -> list[str]:
 
 
 def _count_missing(store: Store, names: Iterable[str]) -> int:
-    """Count the objects that neither the store nor the user's repository has."""
+    """Count the objects that neither the store nor the user's repository has. Git is asked for those that are no files
+    of the store.
+    """
+    absent = [name for name in names if not (store.objects / name[:2] / name[2:]).is_file()]
+    if not absent:
+        return 0
     output = store.git().run_output(
-        "cat-file", "--batch-check", stdin="".join(f"{name}\n" for name in names).encode("ascii")
+        "cat-file", "--batch-check", stdin="".join(f"{name}\n" for name in absent).encode("ascii")
     )
     return sum(line.endswith(b" missing") for line in output.splitlines())
 

@@ -209,6 +209,9 @@ class Git:
     def find_tree(self, commit: str) -> str:
         return self._run_cached("rev-parse", f"{commit}^{{tree}}").decode("ascii").strip()
 
+    def read_blob(self, blob: str) -> bytes:
+        return self._run_cached("cat-file", "blob", blob)
+
     def run_cached_records(self, *args: str) -> list[bytes]:
         """Return the records of a `-z` command whose last words name objects and whose output depends on
         nothing else.
@@ -217,7 +220,7 @@ class Git:
 
     def _run_cached(self, *args: str) -> bytes:
         """Run the command once and cache the output, if the objects are named by their ids."""
-        revisions = [word for word in args[1:] if not word.startswith("-")]
+        revisions = [word for word in args[1:] if not word.startswith("-") and word != "blob"]
         if not all(map(is_object_id, revisions)):
             return self.run_output(*args)
         return _CACHE.lookup((self._object_place, args), lambda: self.run_output(*args))

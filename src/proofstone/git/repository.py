@@ -186,6 +186,13 @@ class AnchorBlob:
 
 def read_anchor_blob(git: Git) -> AnchorBlob:
     """Return the blob that the ref points to. Raise `GitCommandError` if the ref or the repository cannot be read."""
+    result = git.run("for-each-ref", "--format=%(objectname) %(objecttype)%00%(raw)", LEDGER_REF, accept=range(256))
+    head, _, content = result.stdout.partition(b"\0")
+    if result.returncode == 0 and head.endswith(b" blob"):
+        return AnchorBlob(head.split()[0].decode("ascii"), content.removesuffix(b"\n"))
+    if result.returncode == 0 and not head:
+        return AnchorBlob("", b"")
+    # Git before 2.34 knows no `raw`; a damaged ref or object is named by the commands themselves.
     blob = git.run_output("for-each-ref", "--format=%(objectname)", LEDGER_REF).decode("ascii").strip()
     return AnchorBlob(blob, git.run_output("cat-file", "blob", blob)) if blob else AnchorBlob("", b"")
 

@@ -9,6 +9,8 @@ A project without a `.gitignore` has untracked files after its tests were run: b
 dependencies. They can be made again from what is tracked, so they are no part of the change. Bytecode counts as such
 only in `__pycache__` and beside its source. Elsewhere, or without a source, Python would run it as a module of its own.
 A folder in which git tracks a file is part of the project, whatever its name.
+
+Quote settings for a configuration file of git.
 """
 
 from __future__ import annotations
@@ -134,3 +136,17 @@ def _list_folders(path: bytes) -> list[bytes]:
     """Return the folders above a path, the outermost first. A path that ends in a slash is a folder itself."""
     parts = path.split(b"/")[:-1]
     return [b"/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+
+
+def quote_setting(name: str, value: str) -> str:
+    """Return the lines of a configuration file that give the setting this value. `name` is as `git config --list` has
+    it: only the part between the first and the last point may contain points and other special characters.
+    """
+    section, _, rest = name.partition(".")
+    subsection, _, key = rest.rpartition(".")
+    escaped = subsection.replace("\\", "\\\\").replace('"', '\\"')
+    head = f'[{section} "{escaped}"]' if subsection else f"[{section}]"
+    return f'{head}\n\t{key} = "{value.translate(_ESCAPES)}"\n'
+
+
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"})

@@ -295,12 +295,15 @@ def _find_left_out(store: Store, user_entries: Sequence[GitEntry]) -> list[bytes
 def _find_untracked(store: Store, git: Git, base: Sequence[GitEntry]) -> list[bytes]:
     """Return untracked paths that neither the baseline's ignore rules nor the work tree's own rules cover.
 
-    This runs git twice: in a single call, a `!pattern` in the work tree would override the baseline's rules.
+    This runs git twice: in a single call, a `!pattern` in the work tree would override the baseline's rules. Where the
+    baseline's rules cover everything, the others need not be asked.
     """
     rules = [*_read_personal_ignore_rules(store), *merge_ignore_rules(read_files_named(git, base, b".gitignore"))]
     rules_file = store.folder / "ignore.rules"
     rules_file.write_bytes(os.fsencode("".join(f"{rule}\n" for rule in rules)))
     by_baseline = set(git.run_records("ls-files", "-z", "--others", f"--exclude-from={rules_file}"))
+    if not by_baseline:
+        return []
     return [path for path in git.run_records("ls-files", "-z", "--others", "--exclude-standard") if path in by_baseline]
 
 
@@ -319,9 +322,7 @@ def _read_personal_ignore_rules(store: Store) -> list[str]:
 def read_files_named(git: Git, tree: Sequence[GitEntry], name: bytes) -> dict[str, str]:
     """Return the content of every file with that name in the tree, by path."""
     entries = [entry for entry in tree if entry.is_file and entry.path.rpartition(b"/")[2] == name]
-    return {
-        os.fsdecode(entry.path): os.fsdecode(git.run_output("cat-file", "blob", entry.object_id)) for entry in entries
-    }
+    return {os.fsdecode(entry.path): os.fsdecode(git.read_blob(entry.object_id)) for entry in entries}
 
 
 def _write_baseline_attributes(store: Store, git: Git, base: Sequence[GitEntry]) -> None:

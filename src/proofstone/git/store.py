@@ -17,7 +17,7 @@ import re
 import shlex
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ from pathlib import Path
 from proofstone.errors import RepositoryError
 from proofstone.git.program import Git
 from proofstone.git.repository import Repository
+from proofstone.git.rules import quote_setting
 from proofstone.machine.files import ensure_file_path, ensure_folder, remove_path, write_alternates
 
 _CORE_SETTINGS = frozenset(
@@ -213,6 +214,17 @@ def _read_user_settings(repository: Repository) -> list[tuple[str, str]]:
     return settings
 
 
+def _verify_config(store: Store, file: Path, settings: Sequence[tuple[str, str]]) -> None:
+    """Verify that git reads these settings from the end of the file."""
+    records = store.repository.git_in(store.folder).run_records("config", "--file", file, "--list", "-z")
+    read = [tuple(os.fsdecode(record).split("\n", 1)) for record in records]
+    if read[len(read) - len(settings) :] != settings:
+        raise RepositoryError(
+            f"{file}: git reads other settings from it than were written to it",
+            hint="look for unusual values in `git config --list`, of `filter.*` and `lfs.*`",
+        )
+
+
 def _refuse_filters_in_tree(repository: Repository, settings: Iterable[tuple[str, str]]) -> None:
     """Raise an error for a filter inside the work tree: it would run code of the change itself,
     outside every sandbox.
@@ -238,7 +250,7 @@ def _path_words(command: str) -> list[str]:
 
 
 def _write_config(store: Store, settings: list[tuple[str, str]]) -> None:
-    """Write Proofstone's own configuration, if the user's settings have changed since. Git does the quoting."""
+    """Write Proofstone's own configuration, if the user's settings have changed since."""
     settings_file = store.folder / "settings.json"
     settings_text = json.dumps([store.repository.object_format, settings])
     config = store.git_dir / "config"
@@ -256,10 +268,9 @@ def _write_config(store: Store, settings: list[tuple[str, str]]) -> None:
     fresh = store.git_dir / "config.new"
     extension = "[extensions]\n\tobjectFormat = sha256\n" if store.repository.object_format == "sha256" else ""
     version = 1 if extension else 0
-    fresh.write_text(f"[core]\n\trepositoryformatversion = {version}\n\tbare = true\n{extension}", "utf-8")
-    plain = store.repository.git_in(store.folder)
-    for name, value in settings:
-        plain.run("config", "--file", fresh, "--add", name, value)
+    own = f"[core]\n\trepositoryformatversion = {version}\n\tbare = true\n{extension}"
+    fresh.write_bytes(os.fsencode(own + "".join(quote_setting(name, value) for name, value in settings)))
+    _verify_config(store, fresh, settings)
     digest.write_bytes(_digest(fresh))
     fresh.replace(config)
     settings_file.write_text(settings_text, "utf-8")

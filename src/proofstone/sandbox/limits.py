@@ -2,7 +2,8 @@
 
 *Control groups* limit memory and processes, where the machine allows Proofstone to create one. Both versions are
 supported. Rlimits are no substitute: RLIMIT_NPROC counts per user, and RLIMIT_AS breaks programs that reserve address
-space.
+space. The engine holds a lock on its groups, which ends with it: a group that nobody holds was left by an engine that
+was killed. The process id in the name says nothing about it, because the engine may have a pid namespace of its own.
 
 *Measuring* enforces the disk limit always, and the other limits where there is no control group. A measurement is made
 twice a second, so a check can exceed a limit for a moment before it is ended. Cheap measurements come first: files are
@@ -12,12 +13,13 @@ has freed space meanwhile.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +33,8 @@ class ControlGroup:
     """One control group (version 2), or one in each hierarchy (version 1)."""
 
     folders: tuple[Path, ...]
+    locks: ExitStack
+    """Keeps the folders open and locked, so that nobody else takes the groups for left over."""
 
     @property
     def procs_files(self) -> tuple[str, ...]:
@@ -47,13 +51,14 @@ class ControlGroup:
         return ""
 
     def close(self) -> None:
-        """Kill the processes that are still in the group, and remove it."""
+        """Kill the processes that are still in the group, and remove it. Closing it again does nothing."""
         for _ in range(100):
             if not self._kill():
                 break
             time.sleep(0.02)
         for folder in self.folders:
             _remove_group(folder)
+        self.locks.close()
 
     def _kill(self) -> bool:
         has_members = False
@@ -80,14 +85,9 @@ def limit_resources(memory_mb: int, processes: int) -> Iterator[ControlGroup | N
 
 def create_control_group(memory_mb: int, processes: int) -> ControlGroup | None:
     """Create a group with these limits (0: none); return None if this machine does not allow one."""
-    name = f"proofstone-{os.getpid()}-{secrets.token_hex(4)}"
     is_version_2 = (CGROUP_MOUNT / "cgroup.controllers").is_file()
     try:
-        return (
-            _create_version_2(name, memory_mb, processes)
-            if is_version_2
-            else _create_version_1(name, memory_mb, processes)
-        )
+        return _create_version_2(memory_mb, processes) if is_version_2 else _create_version_1(memory_mb, processes)
     except OSError:
         return None  # not allowed: read-only, not delegated, or not mounted
 
@@ -102,7 +102,7 @@ def _read_own_paths() -> dict[str, str]:
     return paths
 
 
-def _create_version_2(name: str, memory_mb: int, processes: int) -> ControlGroup | None:
+def _create_version_2(memory_mb: int, processes: int) -> ControlGroup | None:
     own = CGROUP_MOUNT / _read_own_paths().get("", "/").lstrip("/")
     for parent in (own, *own.parents):
         if not parent.is_relative_to(CGROUP_MOUNT):
@@ -110,41 +110,55 @@ def _create_version_2(name: str, memory_mb: int, processes: int) -> ControlGroup
         enabled = (parent / "cgroup.subtree_control").read_text().split()
         if not {"pids", "memory"} <= set(enabled) or not os.access(parent / "cgroup.procs", os.W_OK):
             continue
-        _remove_stale_groups(parent)
-        folder = parent / name
-        folder.mkdir()
-        _write_limit(folder / "pids.max", processes)
-        _write_limit(folder / "memory.max", memory_mb << 20)
-        return ControlGroup((folder,))
+        with ExitStack() as locks:  # what fails now is left over, for the next engine to remove
+            folder = _make_group(parent, locks)
+            _write_limit(folder / "pids.max", processes)
+            _write_limit(folder / "memory.max", memory_mb << 20)
+            return ControlGroup((folder,), locks.pop_all())
     return None
 
 
-def _create_version_1(name: str, memory_mb: int, processes: int) -> ControlGroup | None:
+def _create_version_1(memory_mb: int, processes: int) -> ControlGroup | None:
     own = _read_own_paths()
     folders: list[Path] = []
+    locks = ExitStack()
     limits = (("pids", "pids.max", processes), ("memory", "memory.limit_in_bytes", memory_mb << 20))
     try:
         for controller, file, value in limits:
             parent = CGROUP_MOUNT / controller / own[controller].lstrip("/")
-            _remove_stale_groups(parent)
-            folder = parent / name
-            folder.mkdir()
+            folder = _make_group(parent, locks)
             folders.append(folder)
             _write_limit(folder / file, value)
     except (OSError, KeyError):
-        for folder in folders:
-            _remove_group(folder)
+        ControlGroup(tuple(folders), locks).close()
         return None
-    return ControlGroup(tuple(folders))
+    return ControlGroup(tuple(folders), locks)
+
+
+def _make_group(parent: Path, locks: ExitStack) -> Path:
+    """Create a group and lock it. Another one is created if somebody removed it before it was locked."""
+    _remove_stale_groups(parent)
+    while True:
+        folder = parent / f"proofstone-{os.getpid()}-{secrets.token_hex(4)}"
+        folder.mkdir()
+        with suppress(FileNotFoundError):
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            locks.callback(os.close, lock)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if folder.is_dir():
+                return folder
 
 
 def _remove_stale_groups(parent: Path) -> None:
-    """Remove the groups of engines that were killed. The kernel refuses to remove one that is not empty."""
+    """Remove the groups that nobody has locked. The kernel refuses to remove one that is not empty."""
     for folder in parent.glob("proofstone-*-*"):
-        owner = folder.name.split("-")[1]
-        if owner.isdigit() and not Path("/proc", owner).exists():
-            with suppress(OSError):
+        with suppress(OSError):  # locked, in use, or removed by somebody else
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 folder.rmdir()
+            finally:
+                os.close(lock)
 
 
 def _write_limit(file: Path, value: int) -> None:

@@ -22,11 +22,12 @@ from proofstone.config.providers import (
 )
 from proofstone.errors import InputError
 from tests.agents.backends.api_world import conversation, site_in
+from tests.rows import each_row
 
 KEYS = {provider.key_variable: "k-1234567" for provider in BUILT_IN_PROVIDERS.values() if provider.key_variable}
 
 
-@pytest.mark.parametrize("name", sorted(BUILT_IN_PROVIDERS))
+@each_row("name", sorted(BUILT_IN_PROVIDERS))
 def test_every_built_in_provider_can_be_chosen(name: str) -> None:
     backend = api_backend(f"api:{name}:some-model", environ=KEYS)
     assert backend.identity.spec == f"api:{name}:some-model"
@@ -34,9 +35,7 @@ def test_every_built_in_provider_can_be_chosen(name: str) -> None:
     backend.close()
 
 
-@pytest.mark.parametrize(
-    "name", sorted(name for name, at in BUILT_IN_PROVIDERS.items() if at.wire is not ProviderProtocol.OTHER)
-)
+@each_row("name", sorted(name for name, at in BUILT_IN_PROVIDERS.items() if at.wire is not ProviderProtocol.OTHER))
 def test_every_built_in_provider_that_we_speak_to_ourselves_makes_a_model(name: str) -> None:
     choice = choose_model(f"api:{name}:some-model", {}, {}, KEYS)
     connection = connect(choice)
@@ -45,7 +44,7 @@ def test_every_built_in_provider_that_we_speak_to_ourselves_makes_a_model(name: 
     asyncio.run(connection.aclose())
 
 
-@pytest.mark.parametrize("spec", ["api:", "api:openai", "api:openai:", "api::m", "openai:gpt-5", "api:openai: "])
+@each_row("spec", ["api:", "api:openai", "api:openai:", "api::m", "openai:gpt-5", "api:openai: "])
 def test_a_spec_without_a_provider_or_a_model_is_refused(spec: str) -> None:
     with pytest.raises(InputError, match="names no model") as refused:
         api_backend(spec, environ=KEYS)
@@ -56,7 +55,7 @@ def test_the_name_of_a_model_may_have_colons() -> None:
     assert choose_model("api:ollama:qwen3:8b", {}, {}, {}).model == "qwen3:8b"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "named"),
     [
         ("a#b", "'#'"),
@@ -79,7 +78,7 @@ def test_a_name_that_would_be_read_as_something_else_is_refused(model: str, name
     assert str(refused.value).isprintable()
 
 
-@pytest.mark.parametrize("model", ["qwen3:8b", "anthropic/claude-4.5", "@cf/meta/llama", "ft:gpt-5:a::b", "模型_1+x"])
+@each_row("model", ["qwen3:8b", "anthropic/claude-4.5", "@cf/meta/llama", "ft:gpt-5:a::b", "模型_1+x"])
 def test_names_as_providers_have_them_are_taken(model: str) -> None:
     assert choose_model(f"api:openrouter:{model}", {}, {}, KEYS).model == model
 
@@ -155,7 +154,7 @@ def test_the_key_is_in_no_representation() -> None:
     assert "k-1234567" not in repr(choose_model("api:openai:gpt-5", {}, {}, KEYS))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "vendor"),
     [
         ("api:openai:gpt-5", "openai"),
@@ -196,7 +195,7 @@ def test_settings_are_those_of_the_name_then_of_the_first_glob() -> None:
     assert find_model_settings(given, "xai:grok") == ModelSettings()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "says"),
     [
         ({"wire": "openai-chat"}, "needs a `url`"),
@@ -213,7 +212,7 @@ def test_a_provider_that_cannot_be_is_refused(values: dict[str, str], says: str)
         Provider.model_validate(values)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "values",
     [
         {"input_usd": 1.0},

@@ -26,7 +26,7 @@ from proofstone.testing.backend_conformance import (
     Play,
     TextPlay,
 )
-from tests.agents.backends.talk import SCHEMA, after, repaired, site_of, talk
+from tests.agents.backends.conversations import SCHEMA, after, repaired, site_of, talk
 from tests.agents.executors.bench import Bench
 from tests.check.hazards.processes import running
 from tests.check.hazards.test_processes import odd_number

@@ -29,7 +29,7 @@ from proofstone.testing.backend_conformance import (
     Play,
     TextPlay,
 )
-from tests.agents.backends.talk import after, repaired, site_of, talk
+from tests.agents.backends.conversations import after, repaired, site_of, talk
 from tests.agents.executors.bench import Bench
 
 

@@ -9,8 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +20,7 @@ from proofstone.errors import MachineError
 from proofstone.sandbox.job import PrivateHome
 from proofstone.sandbox.login_guard import guard_logins
 from tests.agents.executors.bench import Bench, write
+from tests.waiting import wait_until
 
 SETTINGS = {
     ".agent/login": "x\n",
@@ -315,13 +314,6 @@ def shell_of(bench: Bench) -> SandboxedShell:
     return replace(shell, guards=bench.state / "guards")
 
 
-def until(there: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not there():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 WAITS = "while ! test -e ~/.agent/{0}; do sleep 0.02; done"
 
 # What the second does while the first, who plants something, has gone.
@@ -340,7 +332,7 @@ def test_of_two_who_share_a_login_none_plants_anything(bench: Bench, second: str
 
     plant = "echo evil > ~/.agent/local.json; mkdir -p ~/.agent/plugins; touch ~/.agent/planted;"
     first = start(1, f"{plant} {WAITS.format('joined')}")
-    until((login.agent / "planted").exists)
+    wait_until((login.agent / "planted").exists)
     other = start(2, f"touch ~/.agent/joined; {WAITS.format('gone')}; {SECONDS[second]}")
     first.join()
     (login.agent / "gone").touch()

@@ -26,7 +26,7 @@ from proofstone.config.user import ProgramSettings
 from proofstone.errors import InputError
 from proofstone.sandbox.job import PrivateHome, SandboxResult
 from proofstone.sandbox.limits import CGROUP_MOUNT, create_control_group
-from tests.agents.backends.talk import talk
+from tests.agents.backends.conversations import talk
 from tests.agents.executors.bench import Bench, write
 from tests.check.hazards.processes import running
 from tests.check.hazards.test_processes import odd_number

@@ -16,6 +16,7 @@ from proofstone.agents.roles.models.gate import (
 )
 from proofstone.agents.rules.answer import MalformedAnswer, parse_answer
 from proofstone.common.models import Confidence
+from tests.rows import each_row
 
 OBJECT = '{"status": "failure", "error": "e {x}"}'
 AROUND = {
@@ -30,7 +31,7 @@ AROUND = {
 }
 
 
-@pytest.mark.parametrize("text", AROUND.values(), ids=AROUND)
+@each_row("text", AROUND.values())
 def test_the_one_object_is_found(text: str) -> None:
     found = parse_answer(text.encode(), ExecutorResult)
     assert found == ExecutorResult(status=ExecutorStatus.FAILURE, error="e {x}")
@@ -46,7 +47,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("text,words", BROKEN.values(), ids=BROKEN)
+@each_row("text,words", BROKEN.values())
 def test_what_is_wrong_is_said_in_few_words(text: str, words: str) -> None:
     found = parse_answer(text.encode(), ExecutorResult)
     assert isinstance(found, MalformedAnswer) and words in found.why and len(found.why) < 600, found
@@ -57,7 +58,7 @@ def test_no_bytes_break_the_reader(data: bytes) -> None:
     assert isinstance(parse_answer(data, ExecutorResult), (ExecutorResult, MalformedAnswer))
 
 
-@pytest.mark.parametrize("unit", ["{", '{"a":', "<think>", "[", '"', "{}"])
+@each_row("unit", ["{", '{"a":', "<think>", "[", '"', "{}"])
 def test_a_file_of_the_largest_size_is_read_whatever_it_repeats(unit: str) -> None:
     """Were it more than linear, this would not come to an end."""
     found = parse_answer((unit * (1 << 20))[: 1 << 20].encode(), ExecutorResult)

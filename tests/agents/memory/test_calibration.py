@@ -16,6 +16,7 @@ from proofstone.agents.memory.rules.consolidation import (
     extract_subject,
 )
 from tests.agents.memory.making import EPISODIC, PROCEDURAL, SEMANTIC, entry, failure, lesson
+from tests.rows import each_row
 
 TASK = ("Count the rows of the table", "how many rows are there in my table?")
 
@@ -29,7 +30,7 @@ ADVICE: dict[tuple[MemoryType, bool], str] = {
 }
 
 
-@pytest.mark.parametrize(("type", "met"), ADVICE)
+@each_row(("type", "met"), ADVICE)
 @pytest.mark.seed("control-loop", "memory-calibration")
 def test_type_and_success_decide_what_an_entry_counts_as(type: MemoryType, met: bool) -> None:
     found = calibrate([entry("e", type=type, met=met)], TASK)
@@ -38,7 +39,7 @@ def test_type_and_success_decide_what_an_entry_counts_as(type: MemoryType, met: 
     assert found.used == (("e",) if says else ())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "words", "counts"),
     [
         ("rows and tables", ("count the rows of the tables",), True),

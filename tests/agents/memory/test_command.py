@@ -13,7 +13,7 @@ import pytest
 from proofstone.agents.memory.rules.consolidation import consolidate
 from proofstone.agents.memory.store import FileMemory, memory_path
 from tests.agents.memory.making import PROCEDURAL, entry, failure, moment
-from tests.cli.running import proofstone
+from tests.workshop import proofstone
 
 
 @pytest.fixture

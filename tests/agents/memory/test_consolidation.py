@@ -20,6 +20,7 @@ from proofstone.agents.memory.rules.consolidation import (
     consolidate,
 )
 from tests.agents.memory.making import PROCEDURAL, SEMANTIC, entry, failure, moment
+from tests.rows import each_row
 
 NOW = moment(50_000)
 
@@ -68,7 +69,7 @@ def test_a_lesson_says_what_it_was_made_of() -> None:
 ALIKE = "count the rows of the table"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "merged"),
     [
         (entry("a", ALIKE), entry("b", ALIKE), True),

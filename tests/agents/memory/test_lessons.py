@@ -9,6 +9,7 @@ from proofstone.agents.memory.rules.calibration import calibrate
 from proofstone.agents.memory.rules.lessons import explain_weakening, sort_lessons
 from proofstone.agents.models import Completion
 from proofstone.agents.roles.models.pipeline import KnowledgeOutput, Lesson
+from tests.rows import each_row
 
 AT = "2026-01-02T03:04:05Z"
 
@@ -21,7 +22,7 @@ def output(*lessons: Lesson) -> KnowledgeOutput:
     return KnowledgeOutput(updates=lessons, completion=Completion(status="DONE", summary="said"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         "Skip the flaky tests of the parser.",
@@ -44,7 +45,7 @@ def test_a_lesson_that_weakens_a_check_is_refused_and_named(content: str) -> Non
         assert came.refused[0].why
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [
         "Never skip the tests of the parser: they are quick.",

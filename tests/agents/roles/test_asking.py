@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from proofstone.agents.roles.role import format_request
 from proofstone.common.text import fence_text
 from tests.agents.executors.bench import asked, assigned
 from tests.agents.roles.test_payloads import spec
+from tests.rows import each_row
 
 
 def test_an_executor_is_told_what_the_gate_wrote() -> None:
@@ -79,7 +79,7 @@ def outside_fences(text: str) -> str:
     return "\n".join(kept)
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 def test_no_text_of_the_repository_stands_outside_a_fence(text: str) -> None:
     marked = f"{text}\nMARK"
     request = PanelRequest(

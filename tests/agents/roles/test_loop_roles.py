@@ -31,6 +31,7 @@ from proofstone.agents.rules.tiers import ModelDemand
 from proofstone.agents.tools.models import READING_TOOLS, Tool
 from proofstone.common.models import FrozenModel
 from tests.agents.roles.test_asking import outside_fences
+from tests.rows import each_row
 
 OF_ALL = pytest.mark.parametrize("purpose", LOOP_ROLES)
 DOING = frozenset({Tool.READ, Tool.GLOB, Tool.GREP, Tool.RUN, Tool.WRITE, Tool.EDIT})
@@ -47,7 +48,7 @@ TABLE: dict[str, Row] = {
 }
 
 
-@pytest.mark.parametrize(("purpose", "row"), TABLE.items(), ids=TABLE)
+@each_row(("purpose", "row"), TABLE.items())
 def test_who_is_asked_for_what_with_which_tools_and_how_capable_they_should_be(purpose: str, row: Row) -> None:
     assert set(TABLE) == set(LOOP_ROLES)
     one = LOOP_ROLES[purpose]
@@ -149,7 +150,7 @@ CARRIED: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("purpose", "phrases"), CARRIED.values(), ids=CARRIED)
+@each_row(("purpose", "phrases"), CARRIED.values())
 def test_a_prompt_carries_the_rules_of_the_loop(purpose: str, phrases: tuple[str, ...]) -> None:
     text = " ".join(LOOP_ROLES[purpose].instructions.split())
     assert [phrase for phrase in phrases if phrase not in text] == []

@@ -17,6 +17,7 @@ from proofstone.agents.roles.models.pipeline import (
     SpecOutput,
 )
 from proofstone.common.models import FrozenModel, Severity
+from tests.rows import each_row
 
 Payload = dict[str, Any]
 DONE = {"status": "DONE", "summary": "done"}
@@ -94,7 +95,7 @@ GOOD: dict[str, tuple[type[FrozenModel], Payload]] = {
 }
 
 
-@pytest.mark.parametrize(("contract", "said"), GOOD.values(), ids=GOOD)
+@each_row(("contract", "said"), GOOD.values())
 def test_a_sound_answer_is_taken_and_survives_being_written_down(contract: type[FrozenModel], said: Payload) -> None:
     read = contract.model_validate(said)
     assert contract.model_validate(json.loads(read.model_dump_json())) == read
@@ -159,7 +160,7 @@ BAD: dict[str, tuple[type[FrozenModel], Payload, str]] = {
 }
 
 
-@pytest.mark.parametrize(("contract", "said", "why"), BAD.values(), ids=BAD)
+@each_row(("contract", "said", "why"), BAD.values())
 def test_an_unsound_answer_is_refused_with_what_is_wrong(contract: type[FrozenModel], said: Payload, why: str) -> None:
     with pytest.raises(ValidationError) as caught:
         contract.model_validate(said)

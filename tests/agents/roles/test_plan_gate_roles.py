@@ -30,6 +30,7 @@ from proofstone.agents.rules.tool_budgets import SEARCH_REASONS, find_tools
 from proofstone.agents.tools.models import READING_TOOLS, Tool
 from proofstone.plan_gate.rules.decision import DIRECTIVE_CONDITIONS, ROLES_BY_ORIGIN
 from tests.agents.roles.test_asking import outside_fences
+from tests.rows import each_row
 
 CHALLENGERS = tuple(ROLES_BY_ORIGIN.values())
 GATE: dict[str, Role] = {
@@ -50,7 +51,7 @@ CONTRACTS: dict[str, tuple[type, type, int]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "contracts"), CONTRACTS.items(), ids=CONTRACTS)
+@each_row(("name", "contracts"), CONTRACTS.items())
 def test_what_each_is_asked_what_it_answers_and_how_capable_it_should_be(
     name: str, contracts: tuple[type, type, int]
 ) -> None:
@@ -147,7 +148,7 @@ CARRIED: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "phrases"), CARRIED.values(), ids=CARRIED)
+@each_row(("name", "phrases"), CARRIED.values())
 def test_a_prompt_carries_the_rules_of_the_protocol(name: str, phrases: tuple[str, ...]) -> None:
     text = " ".join(GATE[name].instructions.split())
     assert [phrase for phrase in phrases if phrase not in text] == []
@@ -170,7 +171,7 @@ def test_a_synthesizer_is_told_every_reason_to_look_again() -> None:
 WEIGHED = ("challenger", "domain_expert", "devils_advocate", "researcher:surface", "researcher:probe")
 
 
-@pytest.mark.parametrize("name", WEIGHED)
+@each_row("name", WEIGHED)
 def test_whoever_may_bring_a_challenge_is_told_what_each_weight_means(name: str) -> None:
     for word in (*PlanSeverity, *ChallengeConfidence):
         assert re.search(rf"\b{word}: [a-z]", GATE[name].instructions), word

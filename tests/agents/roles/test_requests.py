@@ -9,12 +9,13 @@ import pytest
 from proofstone.agents.roles.registry import ROLES
 from proofstone.agents.roles.requests import build_example, build_role_schemas, parse_request
 from proofstone.errors import InputError
+from tests.rows import each_row
 
 ASKED = [name for name in ROLES if name != "executor"]
 RESEARCHER = ROLES["researcher"]
 
 
-@pytest.mark.parametrize("name", ASKED)
+@each_row("name", ASKED)
 def test_the_example_of_every_role_is_a_request_for_it(name: str) -> None:
     role = ROLES[name]
     text = build_example(role)
@@ -33,7 +34,7 @@ def test_an_example_says_whose_answer_a_part_of_it_is() -> None:
     assert "proofstone ask specifier … --json | jq .output" in build_example(ROLES["designer"])
 
 
-@pytest.mark.parametrize("name", ASKED)
+@each_row("name", ASKED)
 def test_there_are_schemas_of_request_and_answer(name: str) -> None:
     both = build_role_schemas(ROLES[name])
     assert set(both) == {"request", "answer"}
@@ -51,7 +52,7 @@ SENTENCES = (
 )
 
 
-@pytest.mark.parametrize("text", SENTENCES)
+@each_row("text", SENTENCES)
 def test_a_sentence_is_asked_as_it_stands(text: str) -> None:
     request = parse_request(RESEARCHER, text, focus="impact")
     assert request.model_dump()["request"] == text
@@ -88,7 +89,7 @@ MEANT: dict[str, tuple[str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("text", "source", "says"), MEANT.values(), ids=MEANT)
+@each_row(("text", "source", "says"), MEANT.values())
 def test_what_was_meant_as_a_mapping_is_never_taken_for_a_sentence(text: str, source: str, says: str) -> None:
     with pytest.raises(InputError) as refused:
         parse_request(RESEARCHER, text, focus="impact", source=source)
@@ -119,7 +120,7 @@ FOCI: dict[str, tuple[str, str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "focus", "text", "says"), FOCI.values(), ids=FOCI)
+@each_row(("name", "focus", "text", "says"), FOCI.values())
 def test_a_focus_that_is_none_is_refused(name: str, focus: str, text: str, says: str) -> None:
     with pytest.raises(InputError) as refused:
         parse_request(ROLES[name], text, focus=focus)

@@ -19,6 +19,7 @@ from proofstone.agents.tools.models import ARGUMENTS, CLAIMING_TOOLS, READING_TO
 from proofstone.common.models import FrozenModel
 from proofstone.config.backends import BACKEND_KEYS, RoleName
 from proofstone.errors import InternalError
+from tests.rows import each_row
 
 EVERY = pytest.mark.parametrize("one", ROLES.values(), ids=ROLES)
 ALL = {**ROLES, **PLAN_GATE_ROLES, **LOOP_ROLES, "architect:understanding": JUDGE}
@@ -78,14 +79,12 @@ def test_every_prompt_file_belongs_to_a_role() -> None:
     assert {path.name for path in PROMPTS.iterdir()} == {"common.md", *named}
 
 
-@pytest.mark.parametrize("path", sorted(PROMPTS.iterdir()), ids=lambda path: path.name)
+@each_row("path", sorted(PROMPTS.iterdir()))
 def test_no_prompt_changes_from_day_to_day(path: Path) -> None:
     assert not re.search(r"\b20\d\d\b|\{\w*\}|%s", path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    "one", [one for one in ALL.values() if issubclass(one.output, RoleOutput)], ids=lambda r: r.prompt
-)
+@each_row("one", [one for one in ALL.values() if issubclass(one.output, RoleOutput)])
 def test_an_answer_of_the_pipeline_says_itself_how_it_ended(one: Role) -> None:
     assert "completion" in one.output.model_json_schema()["required"]
     with pytest.raises(InternalError, match="does not say how it ended"):

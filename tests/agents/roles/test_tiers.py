@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import pytest
-
 from proofstone.agents.roles.registry import ROLES
 from proofstone.agents.rules.tiers import ModelDemand, ServingBackend, find_model_tier, find_tier_problems
+from tests.rows import each_row
 
 MODELS: dict[str, int | None] = {
     "gpt-5": 3,
@@ -38,7 +37,7 @@ MODELS: dict[str, int | None] = {
 }
 
 
-@pytest.mark.parametrize(("model", "tier"), MODELS.items(), ids=MODELS)
+@each_row(("model", "tier"), MODELS.items())
 def test_the_tier_of_a_model_by_its_name(model: str, tier: int | None) -> None:
     assert find_model_tier(model) == tier
 
@@ -108,7 +107,7 @@ FOUND: dict[str, tuple[Table, list[tuple[bool, str]]]] = {
 }
 
 
-@pytest.mark.parametrize(("served", "expected"), FOUND.values(), ids=FOUND)
+@each_row(("served", "expected"), FOUND.values())
 def test_what_does_not_hold_is_refused_or_recorded(served: Table, expected: list[tuple[bool, str]]) -> None:
     found = find_tier_problems(served, DEMANDS)
     assert [problem.is_refused for problem in found] == [refuse for refuse, _ in expected]

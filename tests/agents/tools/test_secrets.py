@@ -9,6 +9,7 @@ import pytest
 
 from proofstone.common.secrets import is_secret_path
 from tests.agents.tools.desk import Desk
+from tests.rows import each_row
 
 SECRET = [
     ".env", ".env.local", ".env.production", "app/.env", ".ENV", "prod.env", ".envrc",
@@ -31,12 +32,12 @@ NOT_SECRET = [
 HIDDEN = "password-12345"
 
 
-@pytest.mark.parametrize("path", SECRET)
+@each_row("path", SECRET)
 def test_a_secret_file_is_known_by_its_path(path: str) -> None:
     assert is_secret_path(path) and is_secret_path(path.upper()) and is_secret_path(f"deep/down/{path}")
 
 
-@pytest.mark.parametrize("path", NOT_SECRET)
+@each_row("path", NOT_SECRET)
 def test_what_only_sounds_like_one_is_none(path: str) -> None:
     assert not is_secret_path(path) and not is_secret_path(f"deep/down/{path}")
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.agents.web.addresses import is_clearly_private, is_public
+from tests.rows import each_row
 
 PRIVATE = [
     "127.0.0.1",
@@ -44,14 +43,12 @@ PRIVATE = [
 ]
 
 
-@pytest.mark.parametrize("address", PRIVATE)
+@each_row("address", PRIVATE)
 def test_what_is_not_for_everybody_is_not_public(address: str) -> None:
     assert not is_public(address)
 
 
-@pytest.mark.parametrize(
-    "address", ["1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
-)
+@each_row("address", ["1.1.1.1", "93.184.216.34", "2606:4700:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"])
 def test_what_anybody_can_reach_is_public(address: str) -> None:
     assert is_public(address)
 
@@ -84,12 +81,12 @@ PLAINLY_PRIVATE = [
 ]
 
 
-@pytest.mark.parametrize("host", PLAINLY_PRIVATE)
+@each_row("host", PLAINLY_PRIVATE)
 def test_a_host_that_cannot_be_for_everybody_is_known_before_it_is_looked_up(host: str) -> None:
     assert is_clearly_private(host)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     ["example.org", "example.org.", "bücher.example", "1.1.1.1", "1.1.1.1.", "[2606:4700::1]", "internal.example"],
 )

@@ -20,6 +20,7 @@ from proofstone.config.trust import check_consent, explain_permission, list_requ
 from proofstone.config.user import UserConfig, UserSettings, load_user_config
 from proofstone.errors import ConfigError
 from tests.agents.web.site import Reply, Site
+from tests.rows import each_row
 
 SEARCH = "https://search.example/?q={query}"
 FETCH = "https://reader.example/{url}"
@@ -39,7 +40,7 @@ def fetch(web: WebProviders | None, wanted: str) -> WebPage:
     return web.fetch(wanted, 20, threading.Event())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "table",
     [
         {},
@@ -116,7 +117,7 @@ def test_a_repository_cannot_have_the_keys_of_those_who_look() -> None:
     assert keys == ['"FIND_IT"', '"OF_THE_SERVER"'] and len(missing) == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("table", "search", "fetch"),
     [
         ({"search": SEARCH}, True, False),

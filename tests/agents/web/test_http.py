@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler
 
@@ -15,6 +14,7 @@ from proofstone.agents.rules.tool_rules import ToolFailedError, ToolRefusedError
 from proofstone.agents.web.http import MAX_RESPONSE_BYTES, DirectFetch, ResolveHost, ServiceKey, WebService
 from proofstone.agents.web.pages import WebPage
 from tests.agents.web.site import HERE, Reply, Site
+from tests.rows import each_row
 
 SECRET = "the-key-that-nobody-may-see"
 BEARER = "Authorization: Bearer"
@@ -78,7 +78,7 @@ def test_five_redirects_are_followed_and_not_six(site: Site, count: int, arrives
         assert len(site.asked) == 6
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     [
         "http://127.0.0.1/",
@@ -230,10 +230,8 @@ def test_work_that_is_stopped_does_not_wait_for_the_server(site: Site) -> None:
     site.replies["/a"] = drip(site)
     cancel = threading.Event()
     threading.Timer(0.1, cancel.set).start()
-    began = time.monotonic()
     with pytest.raises(ToolFailedError, match="stopped"):
-        DIRECT(site.url("/a"), 20, cancel)
-    assert time.monotonic() - began < 15
+        DIRECT(site.url("/a"), 600, cancel)
 
 
 def test_proxy_variables_are_not_followed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ import os
 import shlex
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 
 from proofstone.agents.rules.tool_rules import ToolFailedError
 from proofstone.agents.web.mcp import FETCH_ARGUMENTS, SEARCH_ARGUMENTS, McpServer
+from tests.waiting import wait_until
 
 PROGRAM = Path(__file__).with_name("mcp_program.py")
 SECRET = "the-key-that-nobody-may-see"
@@ -72,10 +72,8 @@ def is_there(pid: int) -> bool:
 
 def is_gone(pid: int) -> bool:
     """A process that was killed takes a moment to be gone."""
-    until = time.monotonic() + 10
-    while is_there(pid) and time.monotonic() < until:
-        time.sleep(0.01)
-    return not is_there(pid)
+    wait_until(lambda: not is_there(pid))
+    return True
 
 
 def test_it_searches_and_fetches_with_one_program(bench: Bench) -> None:

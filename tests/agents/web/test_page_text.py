@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.agents.web.pages import extract_page_text, is_text
+from tests.rows import each_row
 
 HTML = "text/html; charset=utf-8"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("html", "text"),
     [
         ("<title>T</title><body><p>One</p><p>Two &amp; &lt;three&gt;</p>", "T\n\nOne\n\nTwo & <three>"),
@@ -39,7 +38,7 @@ def test_code_keeps_its_indentation() -> None:
     assert "def f():\n    return 1" in extract_page_text(HTML, b"<p>See</p><pre>def f():\n    return 1\n</pre>")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "page",
     [
         b"<!--" * 500_000,
@@ -51,7 +50,6 @@ def test_code_keeps_its_indentation() -> None:
         b"&" * 1_000_000,
         b"<svg>" * 50_000 + b"</p>" * 50_000,
     ],
-    ids=lambda page: page[:12].decode(),
 )
 def test_a_page_made_to_keep_a_parser_busy_comes_to_an_end(page: bytes) -> None:
     assert isinstance(extract_page_text(HTML, b"<p>seen</p>" + page), str)
@@ -69,7 +67,7 @@ def test_a_page_is_left_when_the_time_is_over_and_what_was_read_is_kept() -> Non
     assert "unseen" not in text and next(answers, None) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "body", "text"),
     [
         ("text/plain; charset=iso-8859-1", "Größe".encode("latin-1"), "Größe"),
@@ -88,7 +86,7 @@ def test_text_is_read_in_the_encoding_that_it_is_in(header: str, body: bytes, te
     assert extract_page_text(header, body) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "body", "text"),
     [
         ("text/html", b"x", True),

@@ -8,11 +8,12 @@ import pytest
 
 from proofstone.agents.tools.services import MAX_RESULT_CHARS
 from proofstone.agents.web.pages import WebPage, format_results, parse_page, parse_results
+from tests.rows import each_row
 
 SEEN = "https://example.org/a\nA title\nSome words"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         {"web": {"results": [{"title": "A title", "url": "https://example.org/a", "description": "Some words"}]}},
@@ -26,9 +27,7 @@ def test_a_result_is_its_address_title_and_excerpt(answer: object) -> None:
     assert format_results(json.dumps(answer)) == SEEN
 
 
-@pytest.mark.parametrize(
-    "answer", ["plain words", '{"answer": 42}', "[]", "{", "[" * 100_000, SEEN, f"{SEEN}\n\n{SEEN}"]
-)
+@each_row("answer", ["plain words", '{"answer": 42}', "[]", "{", "[" * 100_000, SEEN, f"{SEEN}\n\n{SEEN}"])
 def test_an_answer_without_results_is_shown_as_it_is_and_speaks_for_nobody(answer: str) -> None:
     text = format_results(answer)
     assert text == f"[as the service put it: which words are those of which page cannot be told]\n\n{answer}"
@@ -66,7 +65,7 @@ def test_no_result_is_cut_afterwards() -> None:
     assert {page.text for page in parse_results(text)} == {f"{'t' * 300}…\n{'x' * 1000}…"}
 
 
-@pytest.mark.parametrize("text", ["", "words", "two\n\nhttps://e.org\n\nparts", "\n\nblank before"])
-@pytest.mark.parametrize("addresses", [("https://e.org/a",), ("https://e.org/a", "https://e.org/b")])
+@each_row("text", ["", "words", "two\n\nhttps://e.org\n\nparts", "\n\nblank before"])
+@each_row("addresses", [("https://e.org/a",), ("https://e.org/a", "https://e.org/b")])
 def test_a_page_is_read_back_as_it_was_shown(addresses: tuple[str, ...], text: str) -> None:
     assert parse_page(WebPage(addresses, text).format_text()) == WebPage(addresses, text)

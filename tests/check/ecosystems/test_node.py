@@ -8,6 +8,7 @@ import pytest
 
 from proofstone.check.models import CheckKind, ReportFormat
 from tests.check.ecosystems.trees import Files, discovery_of, names_of, spec_of
+from tests.rows import each_row
 
 VITEST = ("--reporter=default", "--reporter=json", "--outputFile.json={report}/vitest.json")
 JEST = ("--json", "--outputFile={report}/jest.json")
@@ -51,7 +52,7 @@ SCRIPTS: dict[str, tuple[str, tuple[str, ...], ReportFormat]] = {
 }
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@each_row("script", SCRIPTS)
 def test_a_test_script_gives_this_command(script: str) -> None:
     name, argv, report = SCRIPTS[script]
     spec = spec_of(package(script), f"tests:{name}")
@@ -107,7 +108,7 @@ SLOPPY: dict[str, str | bytes] = {
 }
 
 
-@pytest.mark.parametrize("content", SLOPPY.values(), ids=SLOPPY)
+@each_row("content", SLOPPY.values())
 def test_a_sloppy_manifest_gives_no_tests_and_no_error(content: str | bytes) -> None:
     assert names_of({"package.json": content, "tsconfig.json": "[]"}) == set()
 
@@ -230,7 +231,7 @@ CONCLUDED: dict[str, tuple[Files, str, tuple[str, ...], str]] = {
 }
 
 
-@pytest.mark.parametrize(("files", "name", "start", "why"), CONCLUDED.values(), ids=CONCLUDED)
+@each_row(("files", "name", "start", "why"), CONCLUDED.values())
 def test_without_a_script_the_imports_of_test_files_name_the_runner(
     files: Files, name: str, start: tuple[str, ...], why: str
 ) -> None:
@@ -250,6 +251,6 @@ NOT_CONCLUDED: dict[str, Files] = {
 }
 
 
-@pytest.mark.parametrize("files", NOT_CONCLUDED.values(), ids=NOT_CONCLUDED)
+@each_row("files", NOT_CONCLUDED.values())
 def test_a_runner_is_not_guessed(files: Files) -> None:
     assert not {name for name in names_of(files) if name.startswith("tests:")}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.check.models import ReportFormat
 from tests.check.ecosystems.trees import Files, names_of, spec_of
+from tests.rows import each_row
 
 CASES: dict[str, tuple[Files, set[str]]] = {
     "go": ({"go.mod": "module a\n", "a_test.go": ""}, {"build:go", "lint:go-vet", "tests:go"}),
@@ -74,7 +73,7 @@ CASES: dict[str, tuple[Files, set[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("files", "expected"), CASES.values(), ids=CASES)
+@each_row(("files", "expected"), CASES.values())
 def test_a_tree_gives_exactly_these_checks(files: Files, expected: set[str]) -> None:
     assert names_of(files) == expected
 

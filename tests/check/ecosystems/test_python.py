@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.check.ecosystems.trees import Files, discovery_of, names_of, spec_of
+from tests.rows import each_row
 
 TEST = {"tests/test_a.py": "def test_a(): pass\n"}
 UNITTEST = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self): pass\n"
@@ -56,7 +55,7 @@ PYTEST_EVIDENCE: dict[str, tuple[Files, str]] = {
 }
 
 
-@pytest.mark.parametrize(("files", "evidence"), PYTEST_EVIDENCE.values(), ids=PYTEST_EVIDENCE)
+@each_row(("files", "evidence"), PYTEST_EVIDENCE.values())
 def test_pytest_is_found_by_its_evidence(files: Files, evidence: str) -> None:
     spec = spec_of(files, "tests:pytest")
     assert spec.evidence == evidence
@@ -80,7 +79,7 @@ NO_TESTS: dict[str, Files] = {
 }
 
 
-@pytest.mark.parametrize("files", NO_TESTS.values(), ids=NO_TESTS)
+@each_row("files", NO_TESTS.values())
 def test_pytest_is_never_guessed(files: Files) -> None:
     found = discovery_of(files)
     assert not [spec for spec in found.specs if spec.name.startswith("tests:")]
@@ -109,7 +108,7 @@ UNITTEST_RUNS: dict[str, tuple[Files, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("files", "arguments"), UNITTEST_RUNS.values(), ids=UNITTEST_RUNS)
+@each_row(("files", "arguments"), UNITTEST_RUNS.values())
 def test_unittest_starts_where_discovery_can_import(files: Files, arguments: list[str]) -> None:
     spec = spec_of(files, "tests:unittest")
     assert spec.argv == ("{python}", "{probes}/proofstone_unittest.py", "discover", *arguments)
@@ -141,7 +140,7 @@ CHECKERS: dict[str, tuple[Files, str, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(("files", "name", "tail"), CHECKERS.values(), ids=CHECKERS)
+@each_row(("files", "name", "tail"), CHECKERS.values())
 def test_types_and_lint_are_optional_and_follow_the_configuration(
     files: Files, name: str, tail: tuple[str, ...]
 ) -> None:

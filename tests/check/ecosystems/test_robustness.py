@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.check.discovery import discover
 from proofstone.sources.text import parse_jsonc
 from tests.check.ecosystems.trees import Files, discovery_of, names_of
+from tests.rows import each_row
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -36,7 +36,7 @@ BROKEN: dict[str, Files] = {
 }
 
 
-@pytest.mark.parametrize("files", BROKEN.values(), ids=BROKEN)
+@each_row("files", BROKEN.values())
 def test_a_broken_manifest_is_a_note_that_names_the_file(files: Files) -> None:
     found = discovery_of({**files, "go.mod": "module a\n"})
     assert any(note.startswith(next(iter(files))) for note in found.notes)

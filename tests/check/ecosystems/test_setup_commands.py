@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from proofstone.check.discovery import discover
 from proofstone.check.ecosystems.setup_commands import find_setup_commands
+from tests.rows import each_row
 
 VENV = "python3 -m venv .venv && .venv/bin/python -m pip install --quiet"
 PYPROJECT = '[build-system]\nrequires = ["hatchling"]\n[project]\nname = "x"\nversion = "1"\n'
@@ -20,7 +19,7 @@ def commands(files: dict[str, str]) -> list[str]:
     return [command.command for command in find_setup_commands(list(content), content.get, specs)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("files", "expected"),
     [
         ({"README.md": ""}, []),

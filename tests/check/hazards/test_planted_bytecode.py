@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.check.refusals import assert_failed
-from tests.workshop import Workshop
+from tests.workshop import Workshop, assert_failed
 
 PLANT = """
 import importlib.util, marshal, pathlib, sys

@@ -16,6 +16,7 @@ import pytest
 from proofstone.ledger.artifacts import ArtifactStore
 from tests.check.hazards.processes import control_groups, mounts_below, running
 from tests.needs import needs
+from tests.waiting import PATIENCE
 from tests.workshop import CheckRun, Workshop, command
 
 pytestmark = needs("bwrap")
@@ -168,7 +169,7 @@ def test_an_interrupt_ends_the_check_and_leaves_nothing(workshop: Workshop, leve
     process = workshop.start(root, "check", "--json", "--verify", f"sleep {nap}; test -f a.txt")
     assert wait_until(lambda: bool(running("sleep", nap)))
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode not in (0, 1), (out, err)
     assert "Traceback" not in err
     nothing_left(workshop, process.pid, "sleep", nap)

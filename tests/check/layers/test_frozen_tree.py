@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.waiting import PATIENCE
 from tests.workshop import Workshop
 
 TEST = "from sums import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"
@@ -21,7 +22,7 @@ def test_a_work_tree_that_changes_while_it_is_checked_does_not_pass(workshop: Wo
         if line.startswith("running"):
             break
     workshop.write(root, {what: "print('swapped')\n"})
-    stdout, stderr = running.communicate(timeout=120)
+    stdout, stderr = running.communicate(timeout=PATIENCE)
     assert running.returncode == 1, stderr
     assert "work-tree-moved" in stdout
     assert what in stdout

@@ -9,9 +9,8 @@ import pytest
 
 from proofstone.check.held_out import find_held_out_paths
 from proofstone.git.repository import open_repository
-from tests.check.refusals import assert_failed, assert_passed
 from tests.needs import needs
-from tests.workshop import Workshop
+from tests.workshop import Workshop, assert_failed, assert_passed
 
 TEST = "from sums import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"
 RIGHT = "def total(items):\n    return sum(items)\n"

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.check.refusals import assert_failed, assert_passed
-from tests.workshop import Workshop
+from tests.workshop import Workshop, assert_failed, assert_passed
 
 WRONG = "def total(items):\n    return max(items)\n"
 RIGHT = "def total(items):\n    return sum(items)\n"

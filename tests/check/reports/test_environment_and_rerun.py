@@ -12,6 +12,7 @@ from proofstone.check.models import ReportFormat
 from proofstone.check.reports.rerun import build_rerun_command, merge_variables, report_variables
 from proofstone.check.reports.sniff import sniff_formats
 from tests.check.reports.project import Project, statuses
+from tests.rows import each_row
 
 
 def test_a_persons_own_value_of_a_list_is_kept_behind_ours() -> None:
@@ -107,7 +108,7 @@ RERUNS = {
 }
 
 
-@pytest.mark.parametrize(("format", "argv", "ids", "expected"), RERUNS.values(), ids=RERUNS.keys())
+@each_row(("format", "argv", "ids", "expected"), RERUNS.values())
 def test_the_selection_is_replaced_and_the_options_stay(
     format: ReportFormat, argv: str, ids: list[str], expected: str | None
 ) -> None:

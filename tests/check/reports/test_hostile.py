@@ -16,6 +16,7 @@ from proofstone.check.models import ReportFormat, TestReport, TestStatus
 from proofstone.check.reports import read_report
 from proofstone.check.reports.sniff import sniff_formats
 from proofstone.check.reports.source import FILE_LIMIT, ID_LIMIT, MESSAGE_LIMIT, RESULT_LIMIT, ReportBuilder
+from tests.rows import each_row
 
 FILES = {
     ReportFormat.PYTEST: "pytest-1.jsonl",
@@ -188,8 +189,8 @@ def test_long_ids_stay_apart_and_results_are_bounded(tmp_path: Path) -> None:
     assert (len(report.results), report.complete) == (RESULT_LIMIT, False)
 
 
-@pytest.mark.parametrize("first", list(TestStatus))
-@pytest.mark.parametrize("second", list(TestStatus))
+@each_row("first", list(TestStatus))
+@each_row("second", list(TestStatus))
 def test_of_two_results_with_one_id_the_worse_stands(first: TestStatus, second: TestStatus) -> None:
     order = ["error", "failed", "skipped", "xfailed", "xpassed", "passed"]
     tally = ReportBuilder("x")

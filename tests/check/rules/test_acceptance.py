@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.check.rules.acceptance import (
     AcceptanceFacts,
     are_losses_accepted,
@@ -22,6 +20,7 @@ from proofstone.check.rules.compare import ResultComparison
 from proofstone.check.rules.outcome import TEST_CHANGE_RULES
 from proofstone.common.models import Acceptance, AcceptanceMethod, Finding, Severity
 from proofstone.config.rules import detect_coding_agent
+from tests.rows import each_row
 
 INTERACTIVE, APPROVER = AcceptanceMethod.INTERACTIVE, AcceptanceMethod.APPROVER
 
@@ -36,7 +35,7 @@ def finding(
     return Finding(layer="L2", rule=rule, severity=severity, detail=detail, fix="f", path=path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("facts", "method", "says"),
     [
         (AcceptanceFacts(has_terminal=True), INTERACTIVE, ""),
@@ -56,7 +55,7 @@ def test_only_a_person_accepts(facts: AcceptanceFacts, method: AcceptanceMethod 
     assert "--accept" not in ruling.hint
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variable", "agent"),
     [
         ("CLAUDECODE", "Claude Code"),
@@ -78,7 +77,7 @@ def test_coding_agents_are_known_by_their_variables(variable: str, agent: str) -
     assert detect_coding_agent({variable: "1"}) == agent
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "found", "is_covered"),
     [
         (accept("hard-exit"), finding("hard-exit"), True),
@@ -106,7 +105,7 @@ def test_an_acceptance_covers_its_rule_and_subject_and_no_lie(
     assert select_used([given], [found.model_copy(update={"severity": Severity.MINOR})]) == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("accepted", "is_accepted"),
     [
         ([], False),

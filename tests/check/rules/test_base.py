@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.check.rules.base import (
     BaseFacts,
     BranchCommit,
@@ -14,6 +12,7 @@ from proofstone.check.rules.base import (
     find_last_evidence,
 )
 from proofstone.check.rules.commit_evidence import RecordedCheck
+from tests.rows import each_row
 
 UPSTREAM = BranchPoint("origin/topic", "its upstream", "upstream")
 DEFAULT = BranchPoint("origin/HEAD", "the remote's default branch", "default")
@@ -72,7 +71,7 @@ CHOICES: dict[str, tuple[BaseFacts, str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("facts", "commit", "why"), CHOICES.values(), ids=CHOICES)
+@each_row(("facts", "commit", "why"), CHOICES.values())
 def test_the_base_is_chosen_by_the_first_rule_that_matches(facts: BaseFacts, commit: str, why: str) -> None:
     choice = choose_base(facts)
     assert choice.commit == commit
@@ -115,7 +114,7 @@ EVIDENCES: dict[str, tuple[list[RecordedCheck], bool, str]] = {
 }
 
 
-@pytest.mark.parametrize(("checks", "has_floor", "commit"), EVIDENCES.values(), ids=EVIDENCES)
+@each_row(("checks", "has_floor", "commit"), EVIDENCES.values())
 def test_the_last_commit_with_evidence(checks: list[RecordedCheck], has_floor: bool, commit: str) -> None:
     assert find_last_evidence(branch("t3", "t2", "t1"), checks, "floor" if has_floor else "") == commit
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.check.observation import ObservedCall, RepeatedAnswer
 from proofstone.check.rules.call_answers import (
     build_findings,
@@ -17,6 +15,7 @@ from proofstone.check.rules.call_answers import (
 )
 from proofstone.check.rules.special_casing import find_special_cases
 from proofstone.common.models import Severity
+from tests.rows import each_row
 
 RIGHT, WRONG, OTHER = '["value", 3500]', '["value", 3400]', '["value", 1]'
 ABSENT = '["error", "FileNotFoundError"]'
@@ -46,9 +45,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("calls", "plain", "disguised", "needs_runner"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
-)
+@each_row(("calls", "plain", "disguised", "needs_runner"), [c[1:] for c in CASES])
 def test_differences(
     calls: list[ObservedCall], plain: list[str], disguised: list[str], needs_runner: bool | None
 ) -> None:

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import pytest
-
 from proofstone.check.models import CheckKind, CheckSpec, ReportFormat
 from proofstone.check.rules import outcome as cascade
+from tests.rows import each_row
 
 
 def spec(name: str, kind: CheckKind = CheckKind.TESTS, **more: object) -> CheckSpec:
@@ -13,7 +12,7 @@ def spec(name: str, kind: CheckKind = CheckKind.TESTS, **more: object) -> CheckS
 PYTEST = spec("tests:pytest", argv=("{python}", "-m", "pytest"), report=ReportFormat.PYTEST)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "same"),
     [
         ("pytest", True),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from proofstone.check.models import TestReport, TestResult, TestStatus
 from proofstone.check.rules.compare import ResultComparison, compare_reports, merge_test_reports, order_as_run
+from tests.rows import each_row
 
 S = TestStatus
 
@@ -17,7 +18,7 @@ def report(**statuses: TestStatus | None) -> TestReport:
     return TestReport(runner="pytest", results=results, complete=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "place"),
     [
         (S.FAILED, S.PASSED, "fixed"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from proofstone.check.models import CheckKind, CheckLine, MutantResult, MutantStatus, TestStrength
 from proofstone.check.rules.confidence import CheckGrounds, list_failing_without, rate_check
 from proofstone.common.models import (
@@ -21,6 +19,7 @@ from proofstone.common.models import (
     Verdict,
     rate_confidence,
 )
+from tests.rows import each_row
 
 FLAKY = Finding(layer="L3", rule="flaky", severity=Severity.MINOR, detail="t: failed, then passed", fix="mend it")
 ACCEPTED = Acceptance(rule="hard-exit", reason="a daemon", accepted_by="ann", method=AcceptanceMethod.INTERACTIVE)
@@ -159,7 +158,7 @@ ROWS: list[tuple[str, dict[str, Any], Confidence | None, list[tuple[str, str]]]]
 ]
 
 
-@pytest.mark.parametrize(("what", "grounds", "confidence", "reasons"), ROWS, ids=[row[0] for row in ROWS])
+@each_row(("what", "grounds", "confidence", "reasons"), ROWS)
 def test_each_condition_of_high_confidence(
     what: str, grounds: dict[str, Any], confidence: Confidence | None, reasons: list[tuple[str, str]]
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.check.models import CheckKind, CheckLine
 from proofstone.check.rules.disputes import (
     DisputeDecision,
@@ -14,6 +12,7 @@ from proofstone.check.rules.disputes import (
 )
 from proofstone.check.rules.outcome import TEST_CHANGE_RULES
 from proofstone.common.models import AcceptanceMethod, Finding, Outcome, Severity, Verdict, VerdictDispute
+from tests.rows import each_row
 
 TEST = "tests/test_a.py::test_a"
 
@@ -51,7 +50,7 @@ REGRESSION = finding("regression", f"{TEST}: passes on the base, fails now")
 OTHER = finding("regression", "tests/test_b.py::test_b: passes on the base, fails now")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("outcome", "checks", "findings", "subjects", "expected"),
     [
         (Outcome.PASSED, [], [], [], Outcome.PASSED),

@@ -12,6 +12,7 @@ from proofstone.check.models import CheckKind, CheckResult, TestReport, TestResu
 from proofstone.check.rules.judge import judge_check
 from proofstone.check.rules.result_findings import RerunFindings
 from proofstone.common.models import Diagnostic, Finding, Phase, Severity, Verdict
+from tests.rows import each_row
 
 PASS, FAIL, UNSURE = Verdict.PASS, Verdict.FAIL, Verdict.UNVERIFIABLE
 P, F, SKIP = TestStatus.PASSED, TestStatus.FAILED, TestStatus.SKIPPED
@@ -48,7 +49,7 @@ def seen(
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("what", "before", "after", "verdict"),
     [
         ("all pass on both", seen(0, {"a": P}), seen(0, {"a": P}), PASS),

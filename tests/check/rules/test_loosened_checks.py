@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.check.rules.check_commands import find_check_commands
 from proofstone.check.rules.loosened_checks import find_loosened_checks
+from tests.rows import each_row
 
 CI = """on: [push, pull_request]
 jobs:
@@ -99,20 +98,20 @@ HONEST: dict[str, tuple[str, str | None, str]] = {
 }
 
 
-@pytest.mark.parametrize(("path", "old", "new", "detail"), LOOSENED.values(), ids=LOOSENED)
+@each_row(("path", "old", "new", "detail"), LOOSENED.values())
 def test_what_is_demanded_no_longer_needs_a_persons_word(path: str, old: str, new: str | None, detail: str) -> None:
     found = find_loosened_checks([(path, old.encode(), (new and new.encode()) or None)], {})
     assert any(detail in loosening.detail and loosening.needs_decision for loosening in found), found
 
 
-@pytest.mark.parametrize(("path", "old", "new", "detail"), NARROWED.values(), ids=NARROWED)
+@each_row(("path", "old", "new", "detail"), NARROWED.values())
 def test_what_examines_less_is_named(path: str, old: str, new: str, detail: str) -> None:
     (found,) = find_loosened_checks([(path, old.encode(), new.encode())], {})
     assert detail in found.detail
     assert not found.needs_decision
 
 
-@pytest.mark.parametrize(("path", "old", "new"), HONEST.values(), ids=HONEST)
+@each_row(("path", "old", "new"), HONEST.values())
 def test_what_adds_or_only_differs_raises_nothing(path: str, old: str | None, new: str) -> None:
     assert find_loosened_checks([(path, (old and old.encode()) or None, new.encode())], {}) == []
 
@@ -147,6 +146,6 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize(("script", "programs"), COMMANDS.items(), ids=COMMANDS)
+@each_row(("script", "programs"), COMMANDS.items())
 def test_the_programs_that_a_script_runs(script: str, programs: list[str]) -> None:
     assert [command.program for command in find_check_commands(script)] == programs

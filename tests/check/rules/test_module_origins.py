@@ -6,6 +6,7 @@ import pytest
 
 from proofstone.check.models import ReplacedFunction, TestReport
 from proofstone.check.rules.module_origins import find_foreign_modules
+from tests.rows import each_row
 
 PRESENT = frozenset({"src/shop/cart.py", "src/shop/__init__.py", "tests/cart.py", "vendor/shop/cart.py"})
 
@@ -15,7 +16,7 @@ def report(loaded: dict[str, str | None], *replaced: tuple[str, str, str]) -> Te
     return TestReport(runner="pytest", results=(), complete=True, loaded=loaded, replaced=functions)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "renames", "is_found"),
     [
         ("src/shop/cart.py", "src/shop/cart.py", {}, False),

@@ -14,6 +14,7 @@ from proofstone.check.rules.must_fail import (
     strip_test_id,
 )
 from proofstone.common.models import Phase, Verdict
+from tests.rows import each_row
 
 PATH = "tests/test_cart.py"
 CANARY = PlantedTest(kind=PlantedKind.CANARY, path=PATH, name="test_bacodifu")
@@ -40,7 +41,7 @@ def run(of: TestReport | None) -> CheckResult:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("planted", "seen", "becomes"),
     [
         (CANARY, report(("test_bacodifu", "failed")), PlantedFate.FAILED),
@@ -62,7 +63,7 @@ def test_the_fate_of_a_planted_test(planted: PlantedTest, seen: TestReport | Non
     assert find_fate(planted, seen) is becomes
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("planted", "now", "base", "rules"),
     [
         (CANARY, [("test_bacodifu", "failed")], None, []),

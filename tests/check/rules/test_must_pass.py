@@ -4,6 +4,7 @@ import pytest
 
 from proofstone.check.models import TestReport, TestResult, TestStatus
 from proofstone.check.rules.compare import check_must_pass
+from tests.rows import each_row
 
 REPORT = TestReport(
     runner="pytest",
@@ -22,7 +23,7 @@ def test_a_test_that_passes_is_no_finding(name: str) -> None:
     assert check_must_pass([name], [REPORT]) == []
 
 
-@pytest.mark.parametrize("name", ["test_y", "K::test_y", "test_y[2]", "test_s", "est_x", "test_z"])
+@each_row("name", ["test_y", "K::test_y", "test_y[2]", "test_s", "est_x", "test_z"])
 def test_a_test_that_fails_is_skipped_or_was_not_executed_is_one(name: str) -> None:
     assert [finding.rule for finding in check_must_pass([name], [REPORT])] == ["must-pass"]
 

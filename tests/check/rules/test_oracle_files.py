@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.check.rules.oracle_files import (
     ObservedUse,
     OracleFacts,
@@ -18,12 +16,13 @@ from proofstone.check.rules.oracle_files import (
     may_be_named,
 )
 from proofstone.check.rules.protected import ProtectedRole, find_roles
+from tests.rows import each_row
 
 IMPORTED = {"shop/near.py": {SourceUse.IMPORTS}}
 NAMED = {"data/table.json": {SourceUse.NAMES}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "facts", "reason"),
     [
         ("tests/test_a.py", OracleFacts(), OracleReason.PLACE),
@@ -63,7 +62,7 @@ def test_the_part_of_a_file_that_the_change_leaves_alone_does_not_count() -> Non
     assert find_reason("pyproject.toml", {ProtectedRole.RUNNER}, OracleFacts()) is OracleReason.RUNNER
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "path", "user", "is_used"),
     [
         ("from shop.near import close\n", "src/shop/near.py", "tests/test_a.py", True),
@@ -95,7 +94,7 @@ def test_imports_and_names_of_files_are_found(text: str, path: str, user: str, i
     assert bool(find_uses(text, path, user)) is is_used
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "text", "expected"),
     [
         ("src/shop/testing.py", "LIMIT = 1\n", True),
@@ -132,7 +131,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "found"),
     [
         ("sh scripts/verify.sh", {"scripts/verify.sh", "tools/examine.py", "scripts/expected.txt"}),

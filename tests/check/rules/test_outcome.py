@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.check.models import CheckKind, CheckLine
 from proofstone.check.rules.outcome import decide_outcome, find_weakest_level
 from proofstone.common.models import Assurance, Finding, Outcome, Severity, Verdict
+from tests.rows import each_row
 
 
 def line(kind: CheckKind, verdict: Verdict, *, required: bool = True, decides: bool = True) -> CheckLine:
@@ -26,7 +26,7 @@ def finding(severity: Severity) -> Finding:
 TESTS = line(CheckKind.TESTS, Verdict.PASS)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("what", "checks", "findings", "documentation", "outcome"),
     [
         ("tests pass", [TESTS], [], False, Outcome.PASSED),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from proofstone.check.rules.protected import (
     find_changed_roles,
     find_roles,
 )
+from tests.rows import each_row
 
 TESTS, RUNNER, LINT, BUILD, CI, GIT, SETTINGS = ProtectedRole
 
@@ -120,20 +120,18 @@ FREE = [
 ]
 
 
-@pytest.mark.parametrize(("path", "expected"), ROLES)
+@each_row(("path", "expected"), ROLES)
 def test_a_file_has_these_roles(path: str, expected: set[ProtectedRole]) -> None:
     assert find_roles(path) == expected
 
 
-@pytest.mark.parametrize("path", FREE)
+@each_row("path", FREE)
 def test_production_code_documents_and_dependencies_have_no_role(path: str) -> None:
     assert find_roles(path) == frozenset()
     assert find_changed_roles(path, b"a", b"b") == frozenset()
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"), [case for case in ROLES if case[0].rpartition("/")[2].lower() not in MIXED_FILES]
-)
+@each_row(("path", "expected"), [case for case in ROLES if case[0].rpartition("/")[2].lower() not in MIXED_FILES])
 def test_any_edit_of_a_file_of_its_own_counts_and_so_do_adding_and_deleting(
     path: str, expected: set[ProtectedRole]
 ) -> None:
@@ -191,7 +189,7 @@ PYPROJECT_EDITS: list[tuple[str, str, set[ProtectedRole]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "instead", "expected"), PYPROJECT_EDITS)
+@each_row(("text", "instead", "expected"), PYPROJECT_EDITS)
 def test_of_pyproject_only_the_sections_of_a_role_count(text: str, instead: str, expected: set[ProtectedRole]) -> None:
     assert text in PYPROJECT
     edited = PYPROJECT.replace(text, instead, 1)
@@ -219,7 +217,7 @@ PACKAGE_EDITS: list[tuple[dict[str, object], set[ProtectedRole]]] = [
 ]
 
 
-@pytest.mark.parametrize(("edit", "expected"), PACKAGE_EDITS)
+@each_row(("edit", "expected"), PACKAGE_EDITS)
 def test_of_package_json_only_the_sections_of_a_role_count(
     edit: dict[str, object], expected: set[ProtectedRole]
 ) -> None:
@@ -251,8 +249,8 @@ INI_EDITS: list[tuple[str, str, set[ProtectedRole]]] = [
 ]
 
 
-@pytest.mark.parametrize("path", ["setup.cfg", "tox.ini"])
-@pytest.mark.parametrize(("text", "instead", "expected"), INI_EDITS)
+@each_row("path", ["setup.cfg", "tox.ini"])
+@each_row(("text", "instead", "expected"), INI_EDITS)
 def test_of_ini_files_only_the_sections_of_a_role_count(
     path: str, text: str, instead: str, expected: set[ProtectedRole]
 ) -> None:
@@ -269,7 +267,7 @@ CARGO_EDITS: list[tuple[str, set[ProtectedRole]]] = [
 ]
 
 
-@pytest.mark.parametrize(("added", "expected"), CARGO_EDITS)
+@each_row(("added", "expected"), CARGO_EDITS)
 def test_of_cargo_toml_only_the_sections_of_a_role_count(added: str, expected: set[ProtectedRole]) -> None:
     old = '[package]\nname = "demo"\nversion = "0.1.0"\n'
     assert find_changed_roles("Cargo.toml", old.encode(), (old + added).encode()) == expected
@@ -281,8 +279,8 @@ def test_an_added_or_deleted_mixed_file_counts_with_the_roles_of_the_sections_it
     assert find_changed_roles("package.json", None, b'{"name": "demo"}') == frozenset()
 
 
-@pytest.mark.parametrize("path", ["pyproject.toml", "setup.cfg", "tox.ini", "package.json", "Cargo.toml"])
-@pytest.mark.parametrize("broken", [b"][", b"\xff\xfe\x00", b"[" * 50_000, b'"text"'])
+@each_row("path", ["pyproject.toml", "setup.cfg", "tox.ini", "package.json", "Cargo.toml"])
+@each_row("broken", [b"][", b"\xff\xfe\x00", b"[" * 50_000, b'"text"'])
 def test_a_mixed_file_that_cannot_be_read_counts_whole(path: str, broken: bytes) -> None:
     assert find_changed_roles(path, b"", broken) == find_roles(path)
     assert find_changed_roles(path, broken, b"") == find_roles(path)

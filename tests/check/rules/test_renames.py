@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import pytest
-
 from proofstone.check.models import CheckKind, CheckResult, TestReport, TestResult, TestStatus
 from proofstone.check.rules.compare import apply_renames
 from proofstone.common.models import Diagnostic, Phase, Verdict
+from tests.rows import each_row
 
 RENAMES = {"tests/test_a.py": "tests/unit/test_a.py", "src/a.py": "src/b.py"}
 
@@ -17,7 +16,7 @@ def result(tests: list[TestResult], complaints: list[Diagnostic]) -> CheckResult
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "id", "expected"),
     [
         ("tests/test_a.py", "tests/test_a.py::test_x", "tests/unit/test_a.py::test_x"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.check.models import (
     NEVER_RUN,
     CheckKind,
@@ -23,6 +21,7 @@ from proofstone.check.rules.result_findings import (
     separate_blocked,
 )
 from proofstone.common.models import Finding, Phase, Severity, Verdict
+from tests.rows import each_row
 
 P, F, E, SKIP = TestStatus.PASSED, TestStatus.FAILED, TestStatus.ERROR, TestStatus.SKIPPED
 Row = tuple[str, TestStatus, str]
@@ -146,7 +145,7 @@ ROWS: list[tuple[str, TestReport, TestReport, list[tuple[str, str, int]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("what", "before", "after", "findings"), ROWS, ids=[row[0] for row in ROWS])
+@each_row(("what", "before", "after", "findings"), ROWS)
 def test_one_finding_for_each_cause(
     what: str, before: TestReport, after: TestReport, findings: list[tuple[str, str, int]]
 ) -> None:

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeGuard
 
-import pytest
-
 import proofstone
 from proofstone.check.ecosystems.ecosystem import make_optional_check
 from proofstone.check.inspection import inspect_files, inspect_readiness
@@ -22,6 +20,7 @@ from proofstone.check.rules.pages.scope_pages import SCOPE_PAGES
 from proofstone.check.rules.pages.trust_pages import TRUST_PAGES
 from proofstone.check.rules.rule_registry import LINT_RULE, RULE_PAGES, TOOLS, find_nearest_rules, find_page
 from proofstone.check.rules.scan_rule import RULE_MESSAGES
+from tests.rows import each_row
 
 SOURCE = Path(proofstone.__file__).parent
 
@@ -123,7 +122,7 @@ def test_a_rule_that_is_forgotten_is_seen() -> None:
     }
 
 
-@pytest.mark.parametrize("rule", RULE_PAGES)
+@each_row("rule", RULE_PAGES)
 def test_a_page_says_all_that_a_reader_needs(rule: str) -> None:
     page = RULE_PAGES[rule]
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule)
@@ -143,7 +142,7 @@ def test_what_can_be_accepted_or_lowers_the_confidence_has_a_page() -> None:
     assert set(RULE_PAGES) >= ACCEPTABLE_RULES | CAPPING_RULES
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "page"),
     [
         ("regression", "regression"),

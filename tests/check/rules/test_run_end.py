@@ -12,6 +12,7 @@ from proofstone.check.rules.judge import judge_check
 from proofstone.check.rules.result_findings import RerunFindings
 from proofstone.check.rules.run_end import RunEnd, describe_deaths, find_death, find_signal_name, is_worth_repeating
 from proofstone.common.models import Phase, Verdict
+from tests.rows import each_row
 
 P, F = TestStatus.PASSED, TestStatus.FAILED
 
@@ -27,7 +28,7 @@ NONE = report({}, complete=False, began=False)
 MANY = report({f"t{number}": F for number in range(137)})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("what", "end", "seen", "cause", "words"),
     [
         ("passed", RunEnd(0), WHOLE, None, ""),
@@ -115,7 +116,7 @@ HIDDEN = result(CheckKind.HELD_OUT, code=137, cause=DeathCause.SIGNAL)
 VERIFY, BUILD = CheckKind.VERIFY, CheckKind.BUILD
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("what", "before", "after", "verdict"),
     [
         ("the base died: nobody knows which tests are gone", DEAD, result(seen=GOOD), "unverifiable"),

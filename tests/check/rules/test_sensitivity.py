@@ -11,6 +11,7 @@ from proofstone.check.rules.must_fail import (
     examine_sensitivity,
     find_sensitive_tests,
 )
+from tests.rows import each_row
 
 T = "tests/test_a.py::test_x"
 
@@ -20,7 +21,7 @@ def ran(status: str | None) -> TestReport:
     return TestReport(runner="pytest", results=results, complete=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("put_back", "sabotaged", "whole", "answer"),
     [
         ("failed", "failed", True, True),

@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from proofstone.check.rules.special_answers import find_expected_values, find_special_answers
+from tests.rows import each_row
 
 TESTS = {
     "tests/test_price.py": textwrap.dedent(
@@ -182,7 +183,7 @@ def find(code: str, path: str = "shop/price.py", added: range = range(1, 40)) ->
     return [answer.describe() for answer in answers]
 
 
-@pytest.mark.parametrize("code", SPECIAL.values(), ids=SPECIAL)
+@each_row("code", SPECIAL.values())
 def test_an_answer_for_another_reason_than_the_input_is_found(code: str) -> None:
     assert len(find(code)) == 1
 
@@ -194,7 +195,7 @@ def test_a_function_that_asks_which_call_it_is_is_found_whatever_the_tests_expec
     assert "counts its calls and compares the number with" in answer.describe()
 
 
-@pytest.mark.parametrize("code", HONEST.values(), ids=HONEST)
+@each_row("code", HONEST.values())
 def test_honest_code_is_not_suspected(code: str) -> None:
     assert find(code) == []
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
-import pytest
-
 from proofstone.check.rules.special_casing import find_examples, find_special_cases
+from tests.rows import each_row
 
 TESTS = {
     "tests/test_price.py": textwrap.dedent(
@@ -60,12 +59,12 @@ def find(code: str, path: str = "shop/price.py", added: range | None = None) -> 
     return [case.describe() for case in cases]
 
 
-@pytest.mark.parametrize("code", SPECIAL.values(), ids=SPECIAL)
+@each_row("code", SPECIAL.values())
 def test_code_that_answers_the_input_of_a_test_is_found(code: str) -> None:
     assert len(find(code)) == 1
 
 
-@pytest.mark.parametrize("code", HONEST.values(), ids=HONEST)
+@each_row("code", HONEST.values())
 def test_honest_code_is_not_suspected(code: str) -> None:
     assert find(code) == []
 

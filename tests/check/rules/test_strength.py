@@ -29,6 +29,7 @@ from proofstone.check.rules.strength import (
     read_probe_results,
 )
 from proofstone.common.models import Finding, Phase, Severity, Verdict
+from tests.rows import each_row
 
 KILLED, SURVIVED, UNREACHED, UNDECIDED = MutantStatus
 
@@ -62,7 +63,7 @@ def run(found: TestReport | None) -> CheckResult:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tests", "milliseconds", "test_runs"),
     [
         (1000, 10_000, 1000),

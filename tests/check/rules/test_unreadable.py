@@ -12,6 +12,7 @@ from proofstone.check.rules.disguised_names import find_disguised_names
 from proofstone.check.rules.loaded_code import find_unseen_code
 from proofstone.check.rules.opaque_files import OpaqueKind, find_opaque_file
 from proofstone.check.variants.views import plain_lines, split_views
+from tests.rows import each_row
 
 
 def archive(name: str) -> bytes:
@@ -38,7 +39,7 @@ OPAQUE: dict[str, tuple[str, bytes, OpaqueKind | None]] = {
 }
 
 
-@pytest.mark.parametrize(("path", "content", "kind"), OPAQUE.values(), ids=OPAQUE)
+@each_row(("path", "content", "kind"), OPAQUE.values())
 def test_bytes_that_may_be_code_need_a_persons_word(path: str, content: bytes, kind: OpaqueKind | None) -> None:
     found = find_opaque_file(path, None, content)
     assert (found and found.kind) == kind
@@ -70,14 +71,14 @@ ORDINARY = [
 ]
 
 
-@pytest.mark.parametrize(("code", "detail"), DISGUISED.items(), ids=[ascii(code) for code in DISGUISED])
+@each_row(("code", "detail"), DISGUISED.items())
 def test_a_name_that_reads_as_another_is_shown_with_its_code_points(code: str, detail: str) -> None:
     (found,) = find_disguised_names(plain_lines(code.encode()), {1, 2})
     assert detail in found.detail
     assert found.detail.isascii()
 
 
-@pytest.mark.parametrize("code", ORDINARY, ids=ascii)
+@each_row("code", ORDINARY)
 def test_other_scripts_and_formulas_are_no_disguise(code: str) -> None:
     assert not list(find_disguised_names(plain_lines(code.encode()), {1}))
 
@@ -99,7 +100,7 @@ SEEN = [
 ]
 
 
-@pytest.mark.parametrize(("code", "expected"), UNSEEN.items(), ids=[rule for rule, _ in UNSEEN.values()])
+@each_row(("code", "expected"), UNSEEN.items())
 def test_code_that_runs_what_nobody_reads_is_named(code: str, expected: tuple[str, bool]) -> None:
     lines = split_views("a.py", code.encode()) or plain_lines(code.encode())
     found = list(find_unseen_code(lines, range(1, 20), is_test=False))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.check.models import ReportFormat, TestReport, TestResult, TestStatus
 from proofstone.check.rules.compare import compare_reports
 from proofstone.check.rules.unstable_ids import find_function, find_suspects, find_unstable, select_for_rerun
+from tests.rows import each_row
 
 
 def report(*ids: str, runner: str = "pytest", failing: tuple[str, ...] = ()) -> TestReport:
@@ -27,7 +26,7 @@ FUNCTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("runner", "id", "function"), FUNCTIONS)
+@each_row(("runner", "id", "function"), FUNCTIONS)
 def test_the_function_of_an_id(runner: str, id: str, function: str) -> None:
     assert find_function(runner, id) == function
 
@@ -49,7 +48,7 @@ SUSPECTS: dict[str, tuple[TestReport, set[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("after", "functions"), SUSPECTS.values(), ids=SUSPECTS)
+@each_row(("after", "functions"), SUSPECTS.values())
 def test_only_functions_that_lost_and_gained_ids_are_run_again(after: TestReport, functions: set[str]) -> None:
     assert find_suspects(BEFORE, after) == functions
 

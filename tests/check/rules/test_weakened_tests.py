@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import textwrap
 
-import pytest
-
 from proofstone.check.inspection import ChangedFile
 from proofstone.check.weakening import find_weakened_tests
 from proofstone.common.models import ChangeKind
+from tests.rows import each_row
 
 WEAKER = {
     "one of several": ("assert add(2, 3) == 5", "assert add(2, 3) in (5, 9)", "be one of several"),
@@ -142,13 +141,13 @@ def reasons(old: bytes, new: bytes, path: str = "tests/test_it.py") -> list[str]
     return [weakening.reason for test in find_weakened_tests(files, {}) for weakening in test.weakenings]
 
 
-@pytest.mark.parametrize(("old", "new", "reason"), WEAKER.values(), ids=WEAKER)
+@each_row(("old", "new", "reason"), WEAKER.values())
 def test_a_weaker_python_test_is_found(old: str, new: str, reason: str | None) -> None:
     found = reasons(python_file(old), python_file(new))
     assert any(reason in text for text in found) if reason else not found, found
 
 
-@pytest.mark.parametrize(("old", "new"), AS_STRICT.values(), ids=AS_STRICT)
+@each_row(("old", "new"), AS_STRICT.values())
 def test_an_honest_python_edit_is_not(old: str, new: str) -> None:
     assert reasons(python_file(old), python_file(new)) == []
 
@@ -208,8 +207,8 @@ JAVASCRIPT = {
 }
 
 
-@pytest.mark.parametrize("suffix", ["js", "ts"])
-@pytest.mark.parametrize(("old", "new", "reason"), JAVASCRIPT.values(), ids=JAVASCRIPT)
+@each_row("suffix", ["js", "ts"])
+@each_row(("old", "new", "reason"), JAVASCRIPT.values())
 def test_javascript_tests_are_compared_too(old: str, new: str, reason: str | None, suffix: str) -> None:
     before, after = (f"test('it', async t => {{\n{body};\n}});\n".encode() for body in (old, new))
     found = reasons(before, after, f"test/it.test.{suffix}")

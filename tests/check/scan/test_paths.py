@@ -6,6 +6,7 @@ import pytest
 
 from proofstone.check.rules.scan_paths import scan_path
 from proofstone.common.models import ChangeKind
+from tests.rows import each_row
 
 ADDED, MODIFIED, DELETED = ChangeKind.ADDED, ChangeKind.MODIFIED, ChangeKind.DELETED
 
@@ -52,17 +53,17 @@ HONEST = [
 ]
 
 
-@pytest.mark.parametrize(("path", "rule"), STRICT)
+@each_row(("path", "rule"), STRICT)
 def test_a_new_file_is_held_against_the_change(path: str, rule: str) -> None:
     assert rule in {hit.rule for hit in scan_path(path, ADDED) if hit.strict}
 
 
-@pytest.mark.parametrize(("path", "rule"), BROAD)
+@each_row(("path", "rule"), BROAD)
 def test_a_new_file_is_for_reviewers_to_look_at(path: str, rule: str) -> None:
     assert [(hit.rule, hit.strict) for hit in scan_path(path, ADDED)] == [(rule, False)]
 
 
-@pytest.mark.parametrize("path", HONEST)
+@each_row("path", HONEST)
 def test_honest_names_are_left_alone(path: str) -> None:
     assert scan_path(path, ADDED) == []
 

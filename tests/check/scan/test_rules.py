@@ -7,6 +7,7 @@ import pytest
 from proofstone.check.rules.scan_rule import RULE_MESSAGES, ScanHit
 from proofstone.check.rules.scan_rules import SCAN_RULES
 from tests.check.scan.reading import broad, scanned, strict
+from tests.rows import each_row
 
 STRICT = [
     ("test-framework-import", "shop/cart.py", "import pytest\n"),
@@ -106,7 +107,7 @@ STRICT = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "path", "source"), STRICT)
+@each_row(("rule", "path", "source"), STRICT)
 def test_a_strict_rule_sees(rule: str, path: str, source: str) -> None:
     assert rule in strict(scanned(path, source))
 
@@ -131,7 +132,7 @@ BROAD = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "path", "source"), BROAD)
+@each_row(("rule", "path", "source"), BROAD)
 def test_a_broad_rule_sees_and_holds_nothing_against_the_change(rule: str, path: str, source: str) -> None:
     hits = scanned(path, source)
     assert rule in broad(hits)
@@ -157,7 +158,7 @@ IN_TESTS = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "path", "source"), IN_TESTS)
+@each_row(("rule", "path", "source"), IN_TESTS)
 def test_in_tests_a_broad_rule_sees(rule: str, path: str, source: str) -> None:
     hits = scanned(path, source, test_file=True)
     assert rule in broad(hits)
@@ -212,7 +213,7 @@ HONEST = [
 ]
 
 
-@pytest.mark.parametrize(("path", "source"), HONEST)
+@each_row(("path", "source"), HONEST)
 def test_honest_code_is_left_alone(path: str, source: str) -> None:
     assert scanned(path, source) == []
 

@@ -7,6 +7,7 @@ import pytest
 from proofstone.check.rules.scan import scan_lines
 from proofstone.check.variants.views import split_views
 from tests.check.scan.reading import broad, lines_of, scanned, strict
+from tests.rows import each_row
 
 
 def test_only_added_lines_count() -> None:
@@ -69,7 +70,7 @@ def test_a_broad_match_that_merely_moved_is_not_said() -> None:
     assert broad(scanned("shop/cart.py", new + "exec(text)\n", old)) == {"dynamic-code"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         "shop/testing.py",

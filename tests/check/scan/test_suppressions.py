@@ -9,6 +9,7 @@ import pytest
 from proofstone.check.rules.scan_rules import find_suppressions, remove_suppressions
 from proofstone.sources.syntax import find_syntax_errors
 from tests.check.scan.reading import lines_of, scanned
+from tests.rows import each_row
 
 EVERY_LINE = range(1, 1000)
 
@@ -74,7 +75,7 @@ def test_a_file_without_its_suppressions_parses_and_has_none(
     assert find_suppressions(lines_of(path, bare), EVERY_LINE) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "source"),
     [
         ("a.py", 'x = "# noqa"\n'),

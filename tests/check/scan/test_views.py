@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proofstone.check.rules.scan_rule import ScanLine
 from proofstone.check.variants.views import plain_lines, split_views
+from tests.rows import each_row
 
 
 def read(path: str, source: str) -> tuple[ScanLine, ...]:
@@ -36,7 +36,7 @@ SOURCES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "source"), SOURCES)
+@each_row(("path", "source"), SOURCES)
 def test_strings_are_in_the_text_only_and_comments_in_their_own_text_only(path: str, source: str) -> None:
     lines = read(path, source)
     code, text, comment = ("\n".join(getattr(line, name) for line in lines) for name in ("code", "text", "comment"))
@@ -51,7 +51,7 @@ def test_strings_are_in_the_text_only_and_comments_in_their_own_text_only(path: 
         assert "shown" in code
 
 
-@pytest.mark.parametrize(("path", "source"), SOURCES)
+@each_row(("path", "source"), SOURCES)
 def test_the_three_texts_of_a_line_have_its_length(path: str, source: str) -> None:
     for line, raw in zip(read(path, source), source.splitlines(), strict=True):
         assert {len(line.code), len(line.text), len(line.comment)} == {len(raw)}
@@ -91,7 +91,7 @@ def test_bytes_that_are_no_utf8_are_read() -> None:
     assert found[1].code == "import os"
 
 
-@pytest.mark.parametrize("path", ["a.md", "a.c", "a.json", "a.d.ts", "Makefile"])
+@each_row("path", ["a.md", "a.c", "a.json", "a.d.ts", "Makefile"])
 def test_other_languages_are_not_read(path: str) -> None:
     assert split_views(path, b"x = 1\n") is None
 

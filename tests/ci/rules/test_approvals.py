@@ -6,6 +6,7 @@ import pytest
 
 from proofstone.ci.models import CiJob, CiProvider
 from proofstone.ci.rules.approvals import Review, list_approvals
+from tests.rows import each_row
 
 PERMISSIONS = {"owner": "admin", "keeper": "maintain", "writer": "write", "author": "admin", "guest": "read"}
 JOB = CiJob(provider=CiProvider.GITHUB, head="h", author="author", number=1)
@@ -23,7 +24,7 @@ def test_a_line_in_a_review_of_the_newest_commit_counts(by: str) -> None:
     assert (found, ignored) == ([("edited-expectation", by)], [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("review", "why"),
     [
         (Review("guest", LINE, "h"), "no write access"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from markdown_it import MarkdownIt
 
 from proofstone.ci.rules.comment import MARKER, MAX_LINES, list_annotations, write_comment
 from proofstone.common.models import Confidence, ConfidenceReason, Finding, Outcome, Severity
 from tests.gate.records import check_report
+from tests.rows import each_row
 
 EVIL = "<script>x</script> [a](http://evil) ![i](http://evil) @everyone `code` ~~~~~~\n::error::x \u202e\x1b[2J"
 
@@ -26,7 +26,7 @@ def test_a_pass_is_shown_with_its_confidence_and_what_would_raise_it() -> None:
     assert "accept" not in text
 
 
-@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 400])
+@each_row("count", [0, 1, 9, 10, 11, 400])
 def test_a_comment_has_at_most_sixty_lines_and_counts_what_it_leaves_out(count: int) -> None:
     long = "line\n" * 50
     findings = tuple(finding(path=f"tests/test_{number}.py", before=long, after=long) for number in range(count))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from proofstone.ci.models import CiProvider
 from proofstone.ci.rules.job import read_job
+from tests.rows import each_row
 
 GITHUB = {"GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ID": "7"}
 ZEROS = "0" * 40
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("variables", "event", "base", "number"),
     [
         (GITHUB, {"pull_request": {"number": 3, "base": {"sha": "b"}, "head": {"sha": "h"}}}, "b", 3),

@@ -61,8 +61,7 @@ from proofstone.sandbox.job import SandboxResult
 from proofstone.supervision.rules import wire
 from proofstone.supervision.rules.mentions import find_interface_changes
 from proofstone.supervision.rules.mentions import find_mentioned_files as mentioned_files
-from tests.fuzz.checking import Reader
-from tests.fuzz.readers.place import folder, pick, text_of
+from tests.fuzz.checking import Reader, folder, pick, text_of
 
 _NOBODY = cast(Conversation, SimpleNamespace(entries=()))
 """A conversation in which nothing was said yet."""

@@ -61,8 +61,7 @@ from proofstone.sources.grammar_outline import outline_by_grammar
 from proofstone.sources.outline import outline_python
 from proofstone.sources.syntax import find_new_syntax_errors, find_syntax_errors
 from proofstone.sources.text import parse_python_text
-from tests.fuzz.checking import Reader
-from tests.fuzz.readers.place import folder, pick, text_of
+from tests.fuzz.checking import Reader, folder, pick, text_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -59,8 +59,7 @@ from proofstone.ledger.verification import Checkpoint, read_checkpoint
 from proofstone.machine.files import read_alternates, read_plan_file
 from proofstone.runtime.run_index import read_run_config
 from proofstone.sandbox.gateway import parse_hosts
-from tests.fuzz.checking import Reader
-from tests.fuzz.readers.place import folder, text_of
+from tests.fuzz.checking import Reader, folder, text_of
 
 # Settings.
 

@@ -43,6 +43,7 @@ from proofstone.pipeline.rules.documents import (
 )
 from tests.pipeline.bundle.reading import HOSTILE, MORE_THAN_TEXT, Markdown
 from tests.pipeline.bundle.story import DONE, found, panel
+from tests.rows import each_row
 
 HEADER = OutputHeader(
     agent="planner",
@@ -145,14 +146,14 @@ def read(text: str) -> dict[str, Any]:
     return loaded
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@each_row("name", ANSWERS)
 @pytest.mark.seed("pipeline", "file-layout")
 def test_files_are_those_of_the_layout_whatever_the_agent_wrote(name: str) -> None:
     make, files = ANSWERS[name]
     assert set(build_documents(name, HEADER, make(HOSTILE, LINE))) == files
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@each_row("name", ANSWERS)
 @pytest.mark.seed("pipeline", "output-header")
 def test_yaml_has_the_header_and_reads_back_as_the_answer(name: str) -> None:
     make, _ = ANSWERS[name]
@@ -171,7 +172,7 @@ def test_yaml_has_the_header_and_reads_back_as_the_answer(name: str) -> None:
         assert written["payload"] == expected
 
 
-@pytest.mark.parametrize("name", [name for name in ANSWERS if name != "knowledge"])
+@each_row("name", [name for name in ANSWERS if name != "knowledge"])
 def test_the_page_has_the_same_headings_whatever_the_agent_wrote(name: str) -> None:
     make, _ = ANSWERS[name]
     plain, hostile = (

@@ -16,6 +16,7 @@ from proofstone.pipeline.models.bundle import EvidenceBundle
 from proofstone.pipeline.rules.bundle_page import render_bundle_html, render_bundle_page
 from tests.pipeline.bundle.reading import HOSTILE, MORE_THAN_TEXT, Html, Markdown
 from tests.pipeline.bundle.story import PLAIN, RUN, Words, written
+from tests.rows import each_row
 
 LINES = {"request", "summary", "snippet", "person"}
 """What may have several lines; a title is one."""
@@ -93,7 +94,7 @@ def test_an_item_of_a_list_is_one_paragraph(texts: list[str]) -> None:
     assert not seen.kinds & {*MORE_THAN_TEXT, "blockquote_open", "ordered_list_open", "fence", "code_block"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("numbers", "told"), [((), ""), ((3,), "3"), ((7, 3), "3, 7"), ((31, 32, 33, 7), "7, 31–33"), ((2, 2, 3), "2–3")]
 )
 def test_rows_are_told_as_ranges(numbers: tuple[int, ...], told: str) -> None:

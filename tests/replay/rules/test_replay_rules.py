@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from proofstone.check.models import CheckKind, CheckLine, CheckReport
 from proofstone.common.models import Assurance, Confidence, Finding, Outcome, Severity, Verdict
 from proofstone.documents.html import write_html
@@ -12,6 +10,7 @@ from proofstone.replay.rules.replay_page import build_replay_page, find_replay_t
 from proofstone.replay.rules.summary import describe_counts, describe_verdict, group_causes
 from proofstone.replay.rules.verdicts import build_unverifiable, judge_replayed
 from proofstone.replay.rules.work_queue import WorkQueue
+from tests.rows import each_row
 
 ROOT = "/srv/shop"
 
@@ -76,7 +75,7 @@ def judge(found: CheckReport, modules: frozenset[str] = frozenset({"shop"})) -> 
     return judge_replayed(commit(2), found, modules=modules, root=ROOT, seconds=1.0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("outcome", "rules", "verdict"),
     [
         (Outcome.PASSED, (), ReplayVerdict.PASSED),
@@ -100,7 +99,7 @@ def test_a_check_that_fails_without_an_acceptable_finding_refuses() -> None:
     assert judge(report(Outcome.FAILED, (finding("test-vanished"),), lines[:1])).verdict is ReplayVerdict.ASKED
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("detail", "missing"),
     [
         ("x cannot be loaded\nModuleNotFoundError: No module named 'attr'", "attr is not installed"),

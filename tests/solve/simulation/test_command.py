@@ -10,7 +10,7 @@ import pytest
 
 from proofstone.solve.simulation.rules import MIXES
 from proofstone.solve.simulation.run import CONTENDERS
-from tests.cli.running import proofstone
+from tests.workshop import proofstone
 
 FEW = ("--landscapes", "12")
 SVG = "{http://www.w3.org/2000/svg}"

@@ -16,6 +16,7 @@ from proofstone.solve.simulation.run import (
     simulate_run,
     wilson_interval,
 )
+from tests.rows import each_row
 from tests.solve.simulation.making import CALM, DEAD, OPEN, approach, landscape, luck, lucks
 from tests.solve.talk import at
 
@@ -63,7 +64,7 @@ def test_a_run_with_no_plan_left_goes_on_and_ends() -> None:
     assert done.rounds == 4
 
 
-@pytest.mark.parametrize("name", sorted(CONTENDERS))
+@each_row("name", sorted(CONTENDERS))
 def test_nobody_has_more_rounds_than_the_budget_allows(name: str) -> None:
     task = landscape(WRONG, WRONG)
     assert simulate_run(task, CONTENDERS[name], LossWeights(max_replans=0), luck).rounds == 1

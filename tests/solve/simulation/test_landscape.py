@@ -17,13 +17,14 @@ from proofstone.solve.simulation.rules import (
     draw_int,
     draw_landscape,
 )
+from tests.rows import each_row
 from tests.solve.simulation.making import OPEN, Falls, approach
 
 LAST = 1 - 2**-53
 """The largest number that dice give."""
 
 
-@pytest.mark.parametrize("name", sorted(MIXES))
+@each_row("name", sorted(MIXES))
 def test_every_landscape_can_be_solved_and_keeps_within_its_ranges(name: str) -> None:
     for seed in range(200):
         one = draw_landscape(MIXES[name], Random(seed))
@@ -48,7 +49,7 @@ def test_the_same_dice_give_the_same_landscape_and_others_another() -> None:
     assert draw_landscape(mix, Random(1)) != draw_landscape(mix, Random(2))
 
 
-@pytest.mark.parametrize("kind", sorted(APPROACH_KINDS))
+@each_row("kind", sorted(APPROACH_KINDS))
 def test_kinds_are_drawn_as_frequently_as_the_mix_says(kind: str) -> None:
     only = replace(LandscapeMix("one kind", climb=0, valley=0, wrong=0, minimum=0, mirage=0), **{kind: 1.0})  # type: ignore[arg-type]
     kinds = [way.kind for seed in range(50) for way in draw_landscape(only, Random(seed)).approaches]
@@ -64,7 +65,7 @@ def test_paths_are_dead_as_frequently_as_the_mix_says_but_never_all() -> None:
             assert sum(not path.is_dead for path in way.paths) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "ceiling", "by_round"),
     [
         ("climb", 1.0, [0.4, 0.6, 0.8, 1.0, 1.0]),
@@ -84,7 +85,7 @@ def test_a_path_is_better_or_worse_than_its_approach() -> None:
     assert approach(start=0.0).quality(SimulatedPath(is_dead=False, offset=-0.1), 0) == 0.0
 
 
-@pytest.mark.parametrize(("fell", "number"), [(0.0, 2), (0.33, 2), (0.34, 3), (0.67, 4), (LAST, 4)])
+@each_row(("fell", "number"), [(0.0, 2), (0.33, 2), (0.34, 3), (0.67, 4), (LAST, 4)])
 def test_whole_numbers_include_both_ends(fell: float, number: int) -> None:
     assert draw_int(Falls(fell), 2, 4) == number
     assert draw_choice(Falls(fell), ["", "", "a", "b", "c"][2:]) == "abc"[number - 2]

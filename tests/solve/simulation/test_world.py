@@ -10,6 +10,7 @@ from proofstone.agents.roles.models.solve_messages import CriterionMode, Failure
 from proofstone.solve.rules.gradient import compute_distance, compute_implausibility
 from proofstone.solve.simulation.rules import Landscape, SimulatedPlan
 from proofstone.solve.simulation.run import SimulatedRound, simulate_missing_plan, simulate_round
+from tests.rows import each_row
 from tests.solve.simulation.making import CALM, DEAD, OPEN, Falls, approach, landscape, luck
 
 LOGICAL, ENVIRONMENTAL = FailureClass.LOGICAL, FailureClass.ENVIRONMENTAL
@@ -45,7 +46,7 @@ def test_a_criterion_fails_where_the_quality_is_below_its_difficulty() -> None:
     assert done.outcomes[0].tools == ("grep",)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("plan", "mix", "seen"),
     [
         (SimulatedPlan(SHORT, OPEN), CALM, LOGICAL),

@@ -15,7 +15,7 @@ from proofstone.agents.backends.programs.preset import Preset
 from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.models import Activity, ActivityKind, Conversation, Fault, FaultKind, Turn
 from proofstone.config.user import ProgramSettings
-from tests.agents.backends.talk import talk
+from tests.agents.backends.conversations import talk
 from tests.agents.executors.bench import Bench
 
 Step = dict[str, Any]

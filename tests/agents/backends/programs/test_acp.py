@@ -19,8 +19,8 @@ from proofstone.agents.executors.context import ShellCommand
 from proofstone.agents.models import ActivityKind, Fault, FaultKind, ToolSpec, Turn
 from proofstone.common.models import Usage
 from proofstone.sandbox.job import SandboxResult
+from tests.agents.backends.conversations import talk
 from tests.agents.backends.programs.scripted_agent import COMPILED, Stage, Step, program
-from tests.agents.backends.talk import talk
 from tests.agents.executors.bench import Bench
 from tests.check.hazards.processes import running
 from tests.check.hazards.test_processes import odd_number

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from pydantic import JsonValue
 
 from proofstone.agents.backends.programs.acp.session_settings import SessionMode, choose_login, find_asking_mode
+from tests.rows import each_row
 
 _COPILOT = "https://agentclientprotocol.com/protocol/session-modes"
 # The modes that real agents offer, by id (and name where it differs) → the one in which each asks.
@@ -30,7 +30,7 @@ MODES: dict[str, tuple[list[tuple[str, str]], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MODES)
+@each_row("name", MODES)
 def test_the_mode_is_one_in_which_it_asks(name: str) -> None:
     modes, chosen = MODES[name]
     assert find_asking_mode([SessionMode(*mode) for mode in modes]) == chosen
@@ -60,6 +60,6 @@ LOGINS: list[tuple[list[dict[str, JsonValue]], set[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize("methods,given,chosen", LOGINS)
+@each_row("methods,given,chosen", LOGINS)
 def test_a_login_is_one_that_needs_no_person(methods: list[dict[str, JsonValue]], given: set[str], chosen: str) -> None:
     assert choose_login(methods, given) == chosen

@@ -8,6 +8,7 @@ from proofstone.agents.backends.programs.known.aider import AiderStream, invoke
 from proofstone.agents.backends.programs.preset import FileArgument, LaunchRequest
 from proofstone.agents.models import ActivityKind, FaultKind
 from tests.agents.backends.programs.played import brief, played, survives
+from tests.rows import each_row
 
 SAID, RESULT, NOTE = ActivityKind.SAID, ActivityKind.RESULT, ActivityKind.NOTE
 
@@ -75,7 +76,7 @@ def test_an_error_that_passes_is_none() -> None:
     assert final.fault is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "kind"),
     [
         ("litellm.RateLimitError: RateLimitError: OpenAIException - slow down", FaultKind.UNAVAILABLE),

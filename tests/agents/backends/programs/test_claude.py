@@ -11,6 +11,7 @@ from proofstone.agents.backends.programs.preset import FileArgument, Invocation,
 from proofstone.agents.models import ActivityKind, FaultKind
 from proofstone.common.models import Usage
 from tests.agents.backends.programs.played import brief, played, survives
+from tests.rows import each_row
 
 SAID, TOOL, RESULT, REFUSED = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.REFUSED
 NOTE, THOUGHT = ActivityKind.NOTE, ActivityKind.THOUGHT
@@ -22,7 +23,7 @@ def after(started: Invocation, flag: str) -> str | FileArgument | None:
     return started.arguments[started.arguments.index(flag) + 1] if flag in started.arguments else None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("errand", "flag", "value"),
     [
         (LaunchRequest("", scope=("a.py",)), "--tools", "Read,Glob,Grep,Edit,Write,NotebookEdit,Bash"),

@@ -16,7 +16,7 @@ from proofstone.agents.models import Conversation, Fault, FaultKind, ToolCall, T
 from proofstone.agents.spending import DispatchRecord
 from proofstone.config.user import ProgramSettings
 from proofstone.sandbox.job import SandboxResult
-from tests.agents.backends.talk import talk
+from tests.agents.backends.conversations import talk
 from tests.agents.executors.bench import Bench
 
 LIMITED = {"type": "result", "is_error": True, "api_error_status": 429, "result": "API Error: 429"}

@@ -16,6 +16,7 @@ from proofstone.agents.backends.programs.preset import Invocation, LaunchRequest
 from proofstone.agents.models import ActivityKind, FaultKind
 from proofstone.common.models import Usage
 from tests.agents.backends.programs.played import brief, played, survives
+from tests.rows import each_row
 
 SAID, TOOL, RESULT, NOTE = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.NOTE
 URL = "http://127.0.0.1:1/v1"
@@ -137,7 +138,7 @@ def test_a_failure_says_what_follows_from_it(stream: str, kind: FaultKind, why: 
     assert (final.fault.kind, why in final.fault.why) == (kind, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("message", "kind"),
     [
         ("We’re currently experiencing high demand, which may cause temporary errors.", FaultKind.UNAVAILABLE),

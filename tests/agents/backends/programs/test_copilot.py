@@ -11,6 +11,7 @@ from proofstone.agents.backends.programs.preset import Invocation, LaunchRequest
 from proofstone.agents.models import ActivityKind, FaultKind
 from proofstone.common.models import Usage
 from tests.agents.backends.programs.played import brief, played, survives
+from tests.rows import each_row
 
 SAID, TOOL, RESULT, REFUSED = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.REFUSED
 
@@ -21,8 +22,8 @@ def test_the_prompt_goes_by_standard_input() -> None:
     assert "-p" not in started.arguments
 
 
-@pytest.mark.parametrize("start", [invoke, invoke_acp])
-@pytest.mark.parametrize(
+@each_row("start", [invoke, invoke_acp])
+@each_row(
     ("errand", "denied"),
     [
         (LaunchRequest("", scope=("a.py",)), []),

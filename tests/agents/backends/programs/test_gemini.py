@@ -16,6 +16,7 @@ from proofstone.agents.backends.programs.preset import LaunchRequest
 from proofstone.agents.models import ActivityKind, FaultKind
 from proofstone.common.globs import matches
 from tests.agents.backends.programs.played import brief, played, survives
+from tests.rows import each_row
 
 ROOT = Path("/tree")
 SAID, TOOL, RESULT, REFUSED = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.REFUSED
@@ -63,7 +64,7 @@ def test_its_settings_name_the_login_or_it_would_not_start(variables: dict[str, 
     assert settings["security"]["auth"]["selectedType"] == way
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "decision"),
     [
         ("src/a.py", "allow"),
@@ -84,7 +85,7 @@ def test_its_settings_name_the_login_or_it_would_not_start(variables: dict[str, 
         ("", "deny"),
     ],
 )
-@pytest.mark.parametrize("tool", ["write_file", "replace"])
+@each_row("tool", ["write_file", "replace"])
 def test_only_declared_files_may_be_changed(tool: str, path: str, decision: str) -> None:
     errand = LaunchRequest("", scope=("src/a.py", "lib/", "docs/**/*.md", "app/[id]/page.tsx"), root=ROOT)
     assert decided(errand, tool, file_path=path, content="x") == decision
@@ -103,7 +104,7 @@ def test_a_refusal_tells_the_model_what_it_may_change_and_how_to_ask_for_more() 
     assert "files_requested" in message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("errand", "tool", "decision"),
     [
         (LaunchRequest("", scope=("a.py",)), "run_shell_command", "allow"),
@@ -179,7 +180,7 @@ def test_a_lie_is_no_more_than_words() -> None:
     assert final.text == "Done, x is 2 now."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "exit_code", "kind"),
     [
         ("gemini-401.jsonl", 145, FaultKind.DENIED),

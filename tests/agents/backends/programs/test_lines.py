@@ -17,6 +17,7 @@ from proofstone.agents.backends.programs.lines import (
     parse_object,
 )
 from proofstone.agents.models import FaultKind
+from tests.rows import each_row
 
 # What comes, in pieces → lines that have ended, and what stands behind the last.
 PIECES: list[tuple[list[bytes], list[bytes], bytes]] = [
@@ -31,7 +32,7 @@ PIECES: list[tuple[list[bytes], list[bytes], bytes]] = [
 ]
 
 
-@pytest.mark.parametrize(("pieces", "lines", "rest"), PIECES)
+@each_row(("pieces", "lines", "rest"), PIECES)
 def test_lines_come_in_pieces_and_one_that_is_too_long_is_left_out_up_to_its_end(
     pieces: list[bytes], lines: list[bytes], rest: bytes
 ) -> None:
@@ -40,7 +41,7 @@ def test_lines_come_in_pieces_and_one_that_is_too_long_is_left_out_up_to_its_end
     assert read.take_rest() == rest
 
 
-@pytest.mark.parametrize("line", ["", "{", "[]", "null", "5", '"x"', "[" * 100_000, "\ud800"])
+@each_row("line", ["", "{", "[]", "null", "5", '"x"', "[" * 100_000, "\ud800"])
 def test_a_line_without_an_object_is_nothing(line: str) -> None:
     assert parse_object(line) is None
 
@@ -56,14 +57,12 @@ def test_a_value_lies_at_its_path_or_is_not_there() -> None:
     assert (get_objects(told, "a", "list"), get_objects(told, "a", "b")) == ([{"c": 1}], [])
 
 
-@pytest.mark.parametrize(("told", "count"), [(7, 7), (7.9, 7), (-1, 0), (1e400, 0), (float("nan"), 0), ("7", 0)])
+@each_row(("told", "count"), [(7, 7), (7.9, 7), (-1, 0), (1e400, 0), (float("nan"), 0), ("7", 0)])
 def test_only_a_sane_number_is_a_count(told: JsonValue, count: int) -> None:
     assert get_count({"n": told}, "n") == count
 
 
-@pytest.mark.parametrize(
-    ("told", "amount"), [(0.5, 0.5), (0, 0.0), (-1, None), (1e400, None), (True, None), ("1", None)]
-)
+@each_row(("told", "amount"), [(0.5, 0.5), (0, 0.0), (-1, None), (1e400, None), (True, None), ("1", None)])
 def test_only_a_sane_number_is_an_amount(told: JsonValue, amount: float | None) -> None:
     assert get_amount({"n": told}, "n") == amount
 
@@ -75,7 +74,7 @@ def test_a_path_is_told_from_the_root_where_it_lies_below_it(path: str, found: s
     assert make_relative(path, "/tree") == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "kind"),
     [
         (401, FaultKind.DENIED), (402, FaultKind.DENIED), (403, FaultKind.DENIED), (404, FaultKind.DENIED),

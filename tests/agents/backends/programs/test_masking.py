@@ -17,9 +17,10 @@ from proofstone.agents.backends.programs.known.claude import PRESET
 from proofstone.agents.executors.output import MASK_TEXT, MaskingStream, mask_sink, remove_values
 from proofstone.agents.models import Fault, FaultKind, Turn
 from proofstone.config.user import ProgramSettings
+from tests.agents.backends.conversations import talk
 from tests.agents.backends.programs.scripted_agent import Stage, Step
-from tests.agents.backends.talk import talk
 from tests.agents.executors.bench import Bench
+from tests.rows import each_row
 
 KEY = "sk-very-secret-0123456789"
 VARIABLES = {"ANTHROPIC_API_KEY": KEY}
@@ -41,7 +42,7 @@ MASKED: list[tuple[dict[str, str], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("variables", "text", "seen"), MASKED)
+@each_row(("variables", "text", "seen"), MASKED)
 def test_a_key_is_known_by_the_name_of_its_variable(variables: dict[str, str], text: str, seen: str) -> None:
     assert KeyMask.from_variables(variables)(text) == seen
 

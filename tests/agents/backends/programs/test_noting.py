@@ -16,7 +16,7 @@ from proofstone.agents.executors.context import ExecutionContext, ShellCommand
 from proofstone.agents.models import Activity, ActivityKind
 from proofstone.config.user import ProgramSettings
 from proofstone.sandbox.job import SandboxResult
-from tests.agents.backends.talk import talk
+from tests.agents.backends.conversations import talk
 
 REFUSED, TOOL, NOTE = ActivityKind.REFUSED, ActivityKind.TOOL, ActivityKind.NOTE
 BACKEND = CliBackend(InstalledProgram("cli:claude", "claude", ("./program",), PRESET, ProgramSettings()))

@@ -14,6 +14,7 @@ from proofstone.agents.backends.programs.preset import Invocation, LaunchRequest
 from proofstone.agents.models import ActivityKind, FaultKind
 from proofstone.common.models import Usage
 from tests.agents.backends.programs.played import brief, played, survives
+from tests.rows import each_row
 
 SAID, TOOL, RESULT, REFUSED = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.REFUSED
 URL = "http://127.0.0.1:1/v1"
@@ -31,7 +32,7 @@ def test_the_prompt_goes_by_standard_input_and_nothing_of_the_project_is_loaded(
     assert started.variables["OPENCODE_DB"] == ":memory:"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("scope", "allowed"),
     [
         ((), []),

@@ -12,6 +12,7 @@ import pytest
 from proofstone.agents.backends.programs.known import PRESETS
 from proofstone.agents.backends.programs.known.opencode import invoke, invoke_acp
 from proofstone.agents.backends.programs.preset import Invocation, LaunchRequest
+from tests.rows import each_row
 
 OPEN_TO_ALL = {"github.com", "gist.github.com", "www.googleapis.com", "storage.googleapis.com", "huggingface.co"}
 """Where anybody can put something, under a name of their own."""
@@ -23,19 +24,19 @@ def covers(pattern: str, path: str) -> bool:
     return len(names) == len(parts) and all(map(fnmatchcase, parts, names))
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each_row("name", PRESETS)
 def test_no_program_reaches_a_host_at_which_anybody_can_leave_something(name: str) -> None:
     assert OPEN_TO_ALL.isdisjoint(PRESETS[name].hosts)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each_row("name", PRESETS)
 def test_what_decides_its_start_and_what_it_renews_lie_in_what_is_shared(name: str) -> None:
     preset = PRESETS[name]
     for path in (*preset.startup_files, *preset.renewable_files):
         assert any(PurePosixPath(path).is_relative_to(shared) for shared in preset.login), path
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each_row("name", PRESETS)
 def test_nothing_that_decides_its_start_is_renewed(name: str) -> None:
     preset = PRESETS[name]
     for pattern in preset.renewable_files:
@@ -44,7 +45,7 @@ def test_nothing_that_decides_its_start_is_renewed(name: str) -> None:
             assert not PurePosixPath(pattern).is_relative_to(kept)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "path"),
     [
         ("claude", ".claude/.credentials.json"),

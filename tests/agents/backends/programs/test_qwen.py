@@ -13,6 +13,7 @@ from proofstone.agents.backends.programs.known.qwen import PRESET, QwenStream, i
 from proofstone.agents.backends.programs.preset import Invocation, LaunchRequest
 from proofstone.agents.models import ActivityKind, FaultKind
 from tests.agents.backends.programs.played import brief, played, survives
+from tests.rows import each_row
 
 SAID, TOOL, RESULT, REFUSED = ActivityKind.SAID, ActivityKind.TOOL, ActivityKind.RESULT, ActivityKind.REFUSED
 SETTINGS = "QWEN_CODE_SYSTEM_SETTINGS_PATH"
@@ -25,7 +26,7 @@ def after(started: Invocation, flag: str) -> str | None:
     return str(started.arguments[started.arguments.index(flag) + 1])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("errand", "flag", "value"),
     [
         (LaunchRequest("", variables={"OPENAI_API_KEY": "k"}), "--auth-type", "openai"),

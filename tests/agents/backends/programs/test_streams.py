@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from proofstone.agents.backends.programs.known import PRESETS
 from proofstone.agents.backends.programs.preset import OutputReader, ProgramResult
 from proofstone.agents.models import Activity
+from tests.rows import each_row
 
 RECORDED = Path(__file__).parent / "streams"
 HOSTILE = (
@@ -117,7 +118,7 @@ def test_no_value_anywhere_in_an_event_ends_the_reading(name: str) -> None:
                     check(made(name), changed(event, {way: value}))
 
 
-@pytest.mark.parametrize("name", PRINTING_JSON)
+@each_row("name", PRINTING_JSON)
 def test_no_stream_of_such_events_ends_the_reading(name: str) -> None:
     chance = random.Random(name)  # the same at every run
     for lines in recordings(name, "jsonl"):
@@ -137,7 +138,7 @@ def test_no_number_in_a_text_ends_the_reading(name: str) -> None:
                 check(stream, re.sub(r"\d+(?:\.\d+)?k?", number, line))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "line"),
     [
         ("aider", f"Tokens: {'9' * 400} sent, 7 received."),
@@ -216,7 +217,7 @@ def kept(stream: OutputReader) -> int:
     return len(pickle.dumps(stream))
 
 
-@pytest.mark.parametrize("name", CALLS)
+@each_row("name", CALLS)
 def test_the_last_calls_are_remembered_and_no_more_of_them_than_is_needed(name: str) -> None:
     stream = made(name)
     for number in range(MANY):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.backends.programs.real.installed import installed
+from tests.agents.backends.programs.real.desk import installed
 
 
 @pytest.fixture

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from proofstone.ledger.connection import ledger_path
 from proofstone.ledger.models import MessageRow
@@ -15,7 +20,9 @@ from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.testing.model_server.answers import Answer, ReceivedRequest, Reply, WireProtocol
 from proofstone.testing.model_server.server import ModelServer
 from tests.agents.models import MODULE, TEST
-from tests.gate.site import FILES, GateResult, Site, plan, task
+from tests.gate.stage import GateResult, Stage
+from tests.needs import unavailable
+from tests.staging import FILES, plan, task
 
 PLAN = plan(task("One"))
 WIRES: Mapping[str, WireProtocol] = {
@@ -79,13 +86,13 @@ class Player:
 
 @dataclass(frozen=True)
 class Desk:
-    site: Site
+    stage: Stage
     player: Player
     env: Mapping[str, str]
     home: Path
 
     def gate(self, spec: str, *args: str) -> GateResult:
-        return self.site.gate(spec, *args, env=self.env)
+        return self.stage.gate(spec, *args, env=self.env)
 
     def activities(self, kind: str) -> list[dict[str, Any]]:
         """What the program was seen doing, as the bus has it."""
@@ -110,12 +117,12 @@ def desk(
     settings: str = "",
     mark: str = "",
 ) -> Iterator[Desk]:
-    site = Site.made(folder, PLAN, FILES, settings)
-    player = Player(name, site.root, script, retry)
+    stage = Stage.set_up(folder, PLAN, FILES, settings)
+    player = Player(name, stage.root, script, retry)
     with ModelServer(answer or player.answer) as server:
         config = folder / "person.toml"
         config.write_text(person(name, program, server, mark))
-        yield Desk(site, player, {"PROOFSTONE_CONFIG": str(config)}, site.workshop.proofstone_home)
+        yield Desk(stage, player, {"PROOFSTONE_CONFIG": str(config)}, stage.workshop.proofstone_home)
 
 
 def person(name: str, program: Path, server: ModelServer, mark: str = "") -> str:
@@ -139,3 +146,53 @@ def person(name: str, program: Path, server: ModelServer, mark: str = "") -> str
     marked = variables | {"PROOFSTONE_TEST_MARK": mark}
     given = ", ".join(f"{variable} = {json.dumps(value)}" for variable, value in marked.items())
     return f"[programs.{name}]\npath = {json.dumps(str(program))}\nmodel = {json.dumps(model)}\nset = {{ {given} }}\n"
+
+
+@dataclass(frozen=True)
+class Package:
+    name: str
+    version: str
+    program: str
+    """Below its `node_modules`."""
+
+
+PACKAGES = {
+    "claude": Package("@anthropic-ai/claude-code", "2.1.325", ".bin/claude"),
+    "codex": Package("@openai/codex", "0.166.0", ".bin/codex"),
+    "gemini": Package("@google/gemini-cli", "0.61.0", ".bin/gemini"),
+    "goose": Package("@aaif/goose-binary-linux-x64", "1.52.0", ".bin/goose-binary-linux-x64"),
+    "opencode": Package("opencode-linux-x64", "1.18.34", "opencode-linux-x64/bin/opencode"),
+    "qwen": Package("@qwen-code/qwen-code", "0.15.10", ".bin/qwen"),
+}
+
+
+def installed(name: str, config: pytest.Config) -> Path:
+    """The program. Tests of several processes wait for the first of them."""
+    package = PACKAGES[name]
+    if shutil.which("npm") is None or config.cache is None:
+        unavailable("npm is not installed, or pytest keeps no cache to install to")
+    cache = config.cache.mkdir("programs")
+    place = cache / f"{name}-{package.version}"
+    program = place / "node_modules" / package.program
+    with (cache / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "complete").exists():
+            _install(package, place)
+    return program
+
+
+def _install(package: Package, place: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    what = f"{package.name}@{package.version}"
+    done = subprocess.run(
+        ["npm", "install", "--prefix", str(place), "--no-audit", "--no-fund", "--no-progress", what],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    if done.returncode:
+        unavailable(f"{what} cannot be installed: {done.stderr.strip()[-300:]}")
+    (place / "complete").touch()

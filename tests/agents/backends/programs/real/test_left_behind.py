@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from proofstone.testing.model_server.answers import Answer, Hang, ReceivedRequest
 from tests.agents.backends.programs.real.desk import HONEST, Desk, desk
 from tests.check.hazards.test_processes import odd_number
+from tests.waiting import PATIENCE, wait_until
 from tests.workshop import command
 
 pytestmark = [pytest.mark.registry, pytest.mark.agents]
@@ -45,16 +45,14 @@ def marked(number: str) -> list[str]:
 
 
 def gone(number: str) -> bool:
-    end = time.monotonic() + 20
-    while marked(number) and time.monotonic() < end:
-        time.sleep(0.05)
-    return not marked(number)
+    wait_until(lambda: not marked(number), lambda: f"still there: {marked(number)}")
+    return True
 
 
 def started(at: Desk, spec: str) -> subprocess.Popen[bytes]:
     words = command("gate", "PLAN.md", "--executor", spec, "--json", "--quiet")
-    env = {**at.site.workshop.environment, **at.env}
-    return subprocess.Popen(words, cwd=at.site.root, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    env = {**at.stage.workshop.environment, **at.env}
+    return subprocess.Popen(words, cwd=at.stage.root, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @pytest.mark.few(1)
@@ -69,11 +67,11 @@ def test_when_proofstone_is_stopped_the_program_ends_and_the_run_goes_on(
         assert model.asked.wait(60)
         assert marked(mark)
         os.kill(process.pid, how)
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
         assert process.returncode == (130 if how is signal.SIGINT else -9)
         assert gone(mark), marked(mark)
         model.speaks = at.player.answer
-        resumed = at.site.workshop.proofstone(at.site.root, "resume", "last", "--json", "--quiet", env=at.env)
+        resumed = at.stage.workshop.proofstone(at.stage.root, "resume", "last", "--json", "--quiet", env=at.env)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
 
 

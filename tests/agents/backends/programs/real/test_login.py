@@ -21,8 +21,8 @@ FOLDERS = {
 @pytest.mark.parametrize("name", FOLDERS)
 def test_the_persons_folder_is_used_and_left_as_it_was(name: str, place: Path, program: Callable[[str], Path]) -> None:
     with desk(place / "desk", name, program(name), HONEST) as at:
-        home = at.site.workshop.home
-        at.site.workshop.write(home, FOLDERS[name])
+        home = at.stage.workshop.home
+        at.stage.workshop.write(home, FOLDERS[name])
         before = content(home)
         gated = at.gate(f"cli:{name}")
     assert (gated.exit, gated.states) == (0, ["APPROVED"]), gated.stdout + gated.stderr

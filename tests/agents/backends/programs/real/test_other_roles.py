@@ -38,7 +38,7 @@ def test_a_researcher_is_held_to_its_schema(spec: str, place: Path, program: Cal
     name = spec.partition(":")[2]
     with desk(place / "desk", name, program(name), (), answer=researcher) as at:
         words = ("ask", "researcher:architecture", "what is there?", "--backend", spec, "--json")
-        done = at.site.workshop.proofstone(at.site.root, *words, env=at.env)
+        done = at.stage.workshop.proofstone(at.stage.root, *words, env=at.env)
     assert done.returncode == 0, done.stdout + done.stderr
     answer = json.loads(done.stdout)
     assert (answer["output"]["summary"], answer["repairs"]) == ("a shop", 1)
