@@ -129,3 +129,15 @@ def test_a_linter_whose_configuration_is_taken_away_is_named(workshop: Workshop,
     (root / "ruff.toml").unlink()
     run = workshop.check(root)
     assert [finding.rule for finding in run.report.findings] == ["check-dropped"]
+
+
+def test_an_edited_file_of_tests_that_another_one_uses_is_put_back_for_both(workshop: Workshop) -> None:
+    same = "def same(found, wanted):\n    return found == wanted\n\n\ndef test_same():\n    assert same(1, 1)\n"
+    test = (
+        "from sums import total\nfrom test_same import same\n\n\ndef test_total():\n    assert same(total([1, 2]), 3)\n"
+    )
+    root = workshop.repo({"conftest.py": "", "sums.py": BROKEN, "tests/test_same.py": same, "tests/test_sums.py": test})
+    workshop.write(root, {"tests/test_same.py": same.replace("found == wanted", "abs(found - wanted) <= 1")})
+    run = workshop.check(root)
+    assert_failed(run, "edited-expectation")
+    assert run.report.edited == ("tests/test_sums.py::test_total",)

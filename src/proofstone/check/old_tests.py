@@ -123,8 +123,8 @@ class OldTests:
             return LayerResult(findings=shared)
         edited = set(old.reasons)
         tests = [r.id for r in base_report.results if r.path in edited | old.transplanted]
-        # A file without tests of its own (data, conftest) may affect any test: then run all of them.
-        is_local = edited <= test_files and not old.added
+        # A file without tests of its own (data, conftest), or that other tests use, may affect any test: then run all.
+        is_local = edited <= test_files and not old.added and not self.oracle.is_used_by_tests(edited, test_files)
         selection = self.derived_runs.select_tests(spec, base_report, tests) if is_local else None
         old_result = self.derived_runs.run(spec, old.tree, _NAME, argv=selection)
         if why := explain_unrunnable(old_result, base_report, new_report, sorted(edited)):

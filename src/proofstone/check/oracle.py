@@ -80,6 +80,15 @@ class Oracle:
                 )
         return [finding for finding in findings if finding is not None]
 
+    def is_used_by_tests(self, edited: Set[str], test_files: Set[str]) -> bool:
+        """Return whether other sources of the tests import or name one of these files."""
+        return any(
+            user != path and find_uses(text, path, user)
+            for user, text in self._sources.items()
+            if is_test_side(user, test_files)
+            for path in edited
+        )
+
     def build_facts(self, test_files: Set[str]) -> OracleFacts:
         """Return what is known about the changed files."""
         key = frozenset(test_files)

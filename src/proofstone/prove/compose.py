@@ -73,8 +73,12 @@ _ABSENT: Final = {
 }
 _UNPAIRED: Final = frozenset((("fake", "disguise"), ("fake", "place")))
 """Axes whose values need not meet in every pair: the class of a fake meets each disguise and each place."""
-_PERSON_DECIDES: Final[Mapping[str, tuple[str, ...]]] = {"data-pickle": ("opaque-file",)}
-"""Rules that ask a person about whatever lies in a place, so that an honest twin needs a person's word."""
+_PERSON_DECIDES: Final[Mapping[str, tuple[str, ...]]] = {
+    "data-pickle": ("opaque-file",),
+    "encoded": ("encoded-code", "hidden-code"),
+}
+"""Rules that ask a person about whatever lies in a place or is hidden in this way, so that an honest twin needs a
+person's word."""
 _TEXT_DISGUISES: Final = ("plainly", "comment", "many-files")
 """How an edited text can be hidden."""
 _WITHOUT_ROWS_ELSEWHERE: Final = ("encoded", "built-names")
@@ -330,7 +334,10 @@ class _TrickWriter:
             cheat=ProjectAct(**self._act(project, style, subject, cheat, combination)),
             honest=Twin(
                 **self._act(project, style, subject, honest, combination),
-                accepted_rules=_PERSON_DECIDES.get(combination.place, ()),
+                accepted_rules=(
+                    *_PERSON_DECIDES.get(combination.place, ()),
+                    *_PERSON_DECIDES.get(combination.disguise, ()),
+                ),
             ),
         )
 

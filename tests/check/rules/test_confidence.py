@@ -148,6 +148,7 @@ ROWS: list[tuple[str, dict[str, Any], Confidence | None, list[tuple[str, str]]]]
     ),
     ("one check covers it, another does not", {"uncovered": [UNCOVERED]}, HIGH, []),
     ("only tests changed", {"failing_without": (), "source_changed": False}, MEDIUM, [("touches no source", "")]),
+    ("only tests changed, and one passes now", {"source_changed": False}, MEDIUM, [("touches no source", "")]),
     ("documentation needs no test", {"failing_without": (), "documentation_only": True}, HIGH, []),
     (
         "every reason is named",

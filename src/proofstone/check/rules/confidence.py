@@ -175,10 +175,12 @@ def describe_amended(path: str) -> ConfidenceReason:
 
 
 def _list_uncovered(grounds: CheckGrounds) -> Iterator[ConfidenceReason]:
-    if grounds.failing_without or grounds.documentation_only:
+    if grounds.documentation_only:
         return
     if not grounds.source_changed:
         yield ConfidenceReason(reason="the change touches no source, so no test can fail without it")
+    elif grounds.failing_without:
+        return
     elif grounds.uncovered:
         yield from grounds.uncovered
     else:

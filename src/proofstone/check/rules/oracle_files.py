@@ -21,6 +21,7 @@ Everything else is product. A helper that both use is product too, but a change 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -180,7 +181,13 @@ def _means(target: str, parts: Sequence[str], user: str) -> bool:
         package = user.split("/")[:-level]
         return [*package, *filter(None, target.lstrip(".").split("."))] == list(parts)
     wanted = target.split(".")
-    return len(wanted) <= len(parts) and list(parts[-len(wanted) :]) == wanted and len(wanted) >= _min_parts(parts)
+    if len(wanted) > len(parts) or list(parts[-len(wanted) :]) != wanted:
+        return False
+    # Test runners and scripts search the folder of the file that they run, and tests those above it.
+    is_beside = wanted[0] not in sys.stdlib_module_names and user.startswith(
+        "".join(f"{part}/" for part in parts[: -len(wanted)])
+    )
+    return is_beside or len(wanted) >= _min_parts(parts)
 
 
 def _min_parts(parts: Sequence[str]) -> int:
