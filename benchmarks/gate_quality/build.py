@@ -42,18 +42,18 @@ from benchmarks.gate_quality import edits
 from benchmarks.gate_quality.cases import Case, write_case
 from benchmarks.gate_quality.subjects import SUBJECTS, Subject
 
-_MISTAKES = 24
+_MISTAKES = 32
 """How many mistakes are tried in each subject."""
 _WANTED = {
-    "fix": 2,
-    "fix-with-test": 2,
+    "fix": 3,
+    "fix-with-test": 3,
     "refactoring": 3,
     "rename": 2,
     "tests": 2,
     "documentation": 2,
-    "wrong-fix": 3,
-    "special-casing": 3,
-    "weakened-test": 3,
+    "wrong-fix": 4,
+    "special-casing": 4,
+    "weakened-test": 4,
 }
 """How many cases of each kind are taken from each subject, at most."""
 _FORMS = ("branches", "table", "handler", "matching")
