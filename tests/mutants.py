@@ -18,6 +18,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,8 +30,12 @@ from typing import Final
 from tests.tiers import ROOT, find_imported_files, find_tier, list_imported_files, list_pure_files, list_test_files
 
 SOURCE: Final = ROOT / "src" / "proofstone"
-LONGEST: Final = 600
-"""Seconds after which a mutant is taken for one that does not end, which is noticed."""
+LONGEST: Final = 240
+"""Seconds of processor time after which a mutant is taken for one that does not end, which is noticed."""
+_START: Final = (
+    f"import resource, sys, pytest; resource.setrlimit(resource.RLIMIT_CPU, ({LONGEST}, {LONGEST})); "
+    "sys.exit(pytest.console_main())"
+)
 _OTHER: Final = {
     "==": "!=",
     "!=": "==",
@@ -189,23 +194,21 @@ class Copy:
         os.utime(path, (1_000_000_000 + self._written,) * 2)
 
     def _failing(self, files: Sequence[str]) -> str:
-        try:
-            done = self._pytest("-x", *(f"--deselect={test}" for test in self._deselected), *files)
-        except subprocess.TimeoutExpired:
-            return "it does not end"
+        done = self._pytest("-x", *(f"--deselect={test}" for test in self._deselected), *files)
         if done.returncode == 0:
             return ""
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            return "it does not end"
         named = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
         return named[1] if named else f"pytest ends with {done.returncode}"
 
     def _pytest(self, *args: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not sweep", *args],
+            [sys.executable, "-c", _START, "-q", "-p", "no:cacheprovider", "-m", "not sweep", *args],
             cwd=ROOT,
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=LONGEST,
             check=False,
         )
 
