@@ -4,9 +4,10 @@
 
 A mutant is one changed operator or constant in a module of rules: `<` becomes `<=`, `and` becomes `or`, `not` is left
 out, a number grows by one, True becomes False. Equal seeds draw equal mutants from equal sources. Rules are pure, so
-no whole run is needed to find a mutant: first the tests are tried that import its module themselves, and that start no
-`proofstone`, then all pure tests whose imports lead to it. A mutant that none of them notices is printed with its line;
-some change nothing that can be seen, the others are tests that are missing. The source is mutated in a copy.
+no whole run is needed to find a mutant: first the tests are tried that import its module themselves or stand in its
+folder, and that start no `proofstone`, then all pure tests whose imports lead to it. A mutant that none of them notices
+is printed with its line; some change nothing that can be seen, the others are tests that are missing. The source is
+mutated in a copy.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,8 +30,12 @@ from typing import Final
 from tests.tiers import ROOT, find_imported_files, find_tier, list_imported_files, list_pure_files, list_test_files
 
 SOURCE: Final = ROOT / "src" / "proofstone"
-LONGEST: Final = 600
-"""Seconds after which a mutant is taken for one that does not end, which is noticed."""
+LONGEST: Final = 240
+"""Seconds of processor time after which a mutant is taken for one that does not end, which is noticed."""
+_START: Final = (
+    f"import resource, sys, pytest; resource.setrlimit(resource.RLIMIT_CPU, ({LONGEST}, {LONGEST})); "
+    "sys.exit(pytest.console_main())"
+)
 _OTHER: Final = {
     "==": "!=",
     "!=": "==",
@@ -131,6 +137,13 @@ def draw_mutants(count: int, seed: str) -> list[Mutant]:
     return random.Random(seed).sample(mutants, min(count, len(mutants)))
 
 
+def _is_about(test: str, source: str) -> bool:
+    """Return whether a test file imports a module itself, or stands where the module stands and imports lead to it."""
+    folder = f"tests/{source.removeprefix('src/proofstone/').rpartition('/')[0]}"
+    is_beside = test.rpartition("/")[0] == folder and source in find_imported_files(test)
+    return is_beside or source in list_imported_files(test)
+
+
 class Copy:
     """A copy of the source in which one mutant at a time is tried."""
 
@@ -159,7 +172,7 @@ class Copy:
         self._write(path, mutant.apply(text))
         try:
             source = f"src/proofstone/{mutant.path}"
-            near = [name for name in self._tests if source in list_imported_files(name)]
+            near = [name for name in self._tests if _is_about(name, source)]
             rest = [name for name in self._pure if name not in near and source in find_imported_files(name)]
             return (self._failing(near) if near else "") or (self._failing(rest) if rest else "")
         finally:
@@ -168,7 +181,7 @@ class Copy:
     def leave_out_failing(self, mutants: Sequence[Mutant]) -> list[str]:
         """Return the tests for these mutants that fail although nothing was changed: they can notice nothing."""
         sources = {f"src/proofstone/{mutant.path}" for mutant in mutants}
-        near = [name for name in self._tests if not sources.isdisjoint(list_imported_files(name))]
+        near = [name for name in self._tests if any(_is_about(name, source) for source in sources)]
         rest = [name for name in self._pure if name not in near and not sources.isdisjoint(find_imported_files(name))]
         done = self._pytest("-rfE", *near, *rest)
         self._deselected = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
@@ -181,23 +194,21 @@ class Copy:
         os.utime(path, (1_000_000_000 + self._written,) * 2)
 
     def _failing(self, files: Sequence[str]) -> str:
-        try:
-            done = self._pytest("-x", *(f"--deselect={test}" for test in self._deselected), *files)
-        except subprocess.TimeoutExpired:
-            return "it does not end"
+        done = self._pytest("-x", *(f"--deselect={test}" for test in self._deselected), *files)
         if done.returncode == 0:
             return ""
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            return "it does not end"
         named = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
         return named[1] if named else f"pytest ends with {done.returncode}"
 
     def _pytest(self, *args: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not sweep", *args],
+            [sys.executable, "-c", _START, "-q", "-p", "no:cacheprovider", "-m", "not sweep", *args],
             cwd=ROOT,
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=LONGEST,
             check=False,
         )
 

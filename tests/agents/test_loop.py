@@ -229,9 +229,15 @@ def test_only_a_provider_that_cannot_be_reached_is_asked_again_at_once() -> None
     assert {kind for kind in FaultKind if FAULT_POLICIES[kind].can_repeat} == again
 
 
+LAST_RETRY = FAULT_POLICIES[FaultKind.UNAVAILABLE].retries
+
+
 @each_row(
     ("asked", "retry", "seconds"),
-    [(None, 1, 1.0), (None, 2, 2.0), (0.5, 2, 0.5), (7.0, 1, 7.0), (61.0, 1, None), (-3.0, 1, 0.0)],
+    [
+        *[(None, 1, 1.0), (None, 2, 2.0), (0.5, 2, 0.5), (7.0, 1, 7.0), (61.0, 1, None), (-3.0, 1, 0.0)],
+        *[(None, LAST_RETRY, 2.0 ** (LAST_RETRY - 1)), (None, LAST_RETRY + 1, None)],
+    ],
 )
 def test_a_pause_is_as_long_as_the_provider_asks_within_reason(
     asked: float | None, retry: int, seconds: float | None

@@ -21,7 +21,7 @@ from proofstone.gate.rules.judgements import (
 from proofstone.gate.rules.pass_rule import build_evidence
 from proofstone.pipeline.rules.reviews import ReviewerAnswer, ReviewRound
 from proofstone.supervision.models.context import ContextRequirement
-from proofstone.supervision.rules.amendments import Amendment, explain_sensitive_files
+from proofstone.supervision.rules.amendments import Amendment, explain_amendment_refusal, explain_sensitive_files
 from tests.gate.records import COMMIT, RULES, SUCCESS, check_report, evidence, line, plan, record, task
 from tests.pipeline.talk import finding, review
 from tests.rows import each_row
@@ -136,6 +136,19 @@ def test_a_requirement_goes_to_every_unfinished_task_that_it_concerns() -> None:
     assert not orphan.is_met and find_unjudged((), (orphan,)) == (("", "limit the rate"),)
     (settled,) = rate_requirements((everybody,), (), (), (_word(True, ("", "limit the rate")),))
     assert settled.is_met
+
+
+def test_a_file_has_one_owner_among_the_tasks_that_may_be_at_work_at_once() -> None:
+    """A task may add its own files again, and those of tasks that it waits for or that wait for it."""
+    tasks = plan(task(1), task(2, depends_on=("task-01",)), task(3, depends_on=("task-02",)), task(4))
+
+    def refusal(*files: str) -> str:
+        return explain_amendment_refusal(tasks, Amendment(task="task-02", files=files, requirement="", number=1))
+
+    assert [refusal(f"f{number}.py") for number in (1, 2, 3)] == ["", "", ""]
+    assert refusal("new.py") == ""
+    assert refusal("f1.py", "f4.py") == "f4.py belongs to task-04 (Task 4)"
+    assert refusal("src/*.py") == "src/*.py is not the path of a single file"
 
 
 @each_row(

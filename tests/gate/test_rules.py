@@ -25,7 +25,13 @@ from proofstone.gate.models import CriterionLink, MustHaveResult, RunOutcome, Ta
 from proofstone.gate.rules.assignment import build_assignment
 from proofstone.gate.rules.criteria import check_must_haves, link_criteria
 from proofstone.gate.rules.pages import name_state_page, name_summary_page
-from proofstone.gate.rules.pass_rule import explain_bad_reason, find_mismatches, find_unmet, rate_task_confidence
+from proofstone.gate.rules.pass_rule import (
+    explain_bad_reason,
+    find_mismatches,
+    find_security_blockers,
+    find_unmet,
+    rate_task_confidence,
+)
 from proofstone.gate.rules.questions import build_task_message
 from proofstone.gate.rules.state_machine import (
     RETRY_POLICIES,
@@ -343,6 +349,17 @@ def test_a_reason_to_skip_cannot_contradict_what_was_observed() -> None:
     reviewed = record(state=S.REVIEWING, attempt=1, evidence=evidence())
     assert "was available" in explain_bad_reason("The sandbox of the bank is down", "verify-unavailable", reviewed)
     assert "no check has failed" in explain_bad_reason("verify is wrong about this one", "false-negative", reviewed)
+
+
+def test_a_finding_about_security_cannot_be_overridden_until_another_attempt_is_without_it() -> None:
+    """Only the last attempt counts: what was put right since blocks nothing."""
+    leak = FailureReason(check="readiness-secrets", verdict=Verdict.FAIL, detail="a key in shop.py")
+    size = FailureReason(check="size", verdict=Verdict.FAIL, detail="too large")
+    first = failure(FailureType.VERIFY_FAILURE).model_copy(update={"reasons": (leak, size)})
+    second = failure(FailureType.VERIFY_FAILURE, 2).model_copy(update={"reasons": (size,)})
+    assert find_security_blockers(record()) == ()
+    assert find_security_blockers(record(failures=(first,))) == ("a key in shop.py",)
+    assert find_security_blockers(record(failures=(first, second))) == ()
 
 
 def test_must_haves_are_looked_at_in_the_tree() -> None:

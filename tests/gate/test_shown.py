@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +19,7 @@ from proofstone.gate.models import MustHaveResult, RunOutcome, RunView, TaskEven
 from proofstone.runtime.run_index import RunSummary
 from tests.gate import views
 from tests.gate.views import RUN, executed, failed, overridden, report, started, view
-from tests.waiting import PATIENCE
+from tests.waiting import run_side_by_side
 
 
 def console() -> tuple[Console, io.StringIO]:
@@ -263,12 +262,7 @@ def test_a_terminal_shows_bars_while_threads_report() -> None:
 
     with live.show_live():
         live.on_run_started(seen)
-        threads = [threading.Thread(target=work, args=(f"task-{number:02}",), daemon=True) for number in range(1, 5)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(timeout=PATIENCE)
-        assert not any(thread.is_alive() for thread in threads)
+        run_side_by_side(work, (f"task-{number:02}" for number in range(1, 5)))
     text = file.getvalue()
     assert "[####----] task-01" in text
     assert "0 of 4 passed" in text

@@ -6,7 +6,6 @@ import io
 import os
 import pty
 import re
-import threading
 
 import pytest
 from rich.console import Console
@@ -16,7 +15,7 @@ from proofstone.common.models import BudgetUsage, Phase
 from proofstone.pipeline.journal import PipelineObserver
 from tests.gate import views
 from tests.pipeline.reports import BRANCH, BROKEN, CHECKS, COMMIT, HOSTILE, REQUEST, RUN, SHOWN, entry, setup
-from tests.waiting import PATIENCE
+from tests.waiting import run_side_by_side
 
 WHOLE = (
     "  research ×4 → approval → specification → design → design review ×3 → plan → plan gate → approval → tasks → "
@@ -314,11 +313,6 @@ def test_agents_beside_each_other_wait_for_nobody_for_ever() -> None:
 
     with live.show_live():
         agents = ("researcher:impact", "researcher:patterns", "researcher:dependencies", "researcher:architecture")
-        threads = [threading.Thread(target=work, args=(agent,), daemon=True) for agent in agents]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(timeout=PATIENCE)
-        assert not any(thread.is_alive() for thread in threads)
+        run_side_by_side(work, agents)
     assert file.getvalue().count("✓ researcher") == 200
     assert file.getvalue().count("research ×4\n") + file.getvalue().count("research ×4\x1b[0m\n") == 1

@@ -137,6 +137,26 @@ def test_what_is_planned_is_noted_with_what_executors_need_not_read() -> None:
     assert "characters" in noted.text
 
 
+def test_a_plan_that_its_planner_would_revise_again_waits_for_a_person_and_teaches_nobody() -> None:
+    """The attempt before failed at the gate, and is worth learning from; that a person aborts is not."""
+    unsure = plan().model_copy(
+        update={"completion": Completion(status=CompletionStatus.NEEDS_REVISION, summary="task 2 is too large")}
+    )
+    it = talk(script={"implement 1": failed, "plan 2.1": unsure, "plan 2.2": unsure})
+    assert it.asked[-3:] == ["plan 2.1", "plan 2.2", "gate-revision"]
+    assert (it.end.outcome, it.end.commit) == (RunOutcome.HALTED, None)
+    assert it.end.reason.endswith("the planner says NEEDS_REVISION about its own answer: task 2 is too large")
+    goes_on = talk(
+        script={
+            "implement 1": failed,
+            "plan 2.1": unsure,
+            "plan 2.2": unsure,
+            "gate-revision": ApprovalDecision("proceed"),
+        }
+    )
+    assert goes_on.end.outcome is RunOutcome.PASSED
+
+
 @pytest.mark.seed("pipeline", "knowledge-nonblocking")
 def test_knowledge_holds_nothing_up() -> None:
     assert talk(script={"knowledge": OUT}).end.commit

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from proofstone.plan_gate.models import Complexity, OpenQuestion, PlanEvent, Pla
 from proofstone.plan_gate.run import PlanGateObserver, PlanGateStart
 from tests.plan_gate import reports
 from tests.plan_gate.reports import BLOCKING, MINOR, OPEN, PLAN, RESOLVED, RUN, challenge, state
-from tests.waiting import PATIENCE
+from tests.waiting import run_side_by_side
 
 CONTINUE, CONVERGED = ConvergenceStatus.CONTINUE, ConvergenceStatus.CONVERGED
 
@@ -163,12 +162,7 @@ def test_agents_beside_each_other_wait_for_nobody_for_ever() -> None:
             live.on_agent_ended(agent, f"answer {number}", failed=False)
 
     with live.show_live():
-        threads = [threading.Thread(target=work, args=(f"agent-{number}",), daemon=True) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(timeout=PATIENCE)
-        assert not any(thread.is_alive() for thread in threads)
+        run_side_by_side(work, (f"agent-{number}" for number in range(4)))
     assert file.getvalue().count("✓ agent-") == 200
 
 

@@ -68,6 +68,11 @@ def test_nothing_is_said_of_a_good_plan() -> None:
     assert findings(GOOD) == ()
 
 
+def test_what_the_plan_itself_says_is_no_guess() -> None:
+    (one,) = findings(GOOD.replace("[src/ids.py, tests/test_ids.py,", "[src/ids.py,"))
+    assert (one.rule, one.draft.confidence) == ("files-modified", ChallengeConfidence.HIGH)
+
+
 @each_row("name", ["plain", "waves", "graph", "pasted", "checkpoints"])
 @each_row("tree", [(), ("README.md",), TREE])
 def test_sound_plans_have_nothing_grave(name: str, tree: tuple[str, ...]) -> None:

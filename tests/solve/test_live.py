@@ -6,7 +6,6 @@ import io
 import os
 import pty
 import re
-import threading
 
 import pytest
 from rich.console import Console
@@ -29,7 +28,7 @@ from tests.solve.reports import (
     round,
     subtask,
 )
-from tests.waiting import PATIENCE
+from tests.waiting import run_side_by_side
 
 ACCEPT = round(3, directive(DirectiveName.ACCEPT, loss(0.0), -0.001, Gradient.STABLE), outcome())
 
@@ -245,10 +244,5 @@ def test_agents_beside_each_other_wait_for_nobody_for_ever() -> None:
             live.on_agent_ended(agent, f"answer {number}", failed=False)
 
     with live.show_live():
-        threads = [threading.Thread(target=work, args=("executor",), daemon=True) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(timeout=PATIENCE)
-        assert not any(thread.is_alive() for thread in threads)
+        run_side_by_side(work, ["executor"] * 4)
     assert file.getvalue().count("✓ executor") == 200

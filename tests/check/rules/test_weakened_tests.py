@@ -252,3 +252,11 @@ def test_only_files_of_tests_are_compared_and_broken_ones_are_left_alone() -> No
     assert reasons(deep, deep.replace(b"==", b"!=")) != []
     nested = python_file(f"assert {'-' * 5000}a() == 1")
     assert reasons(nested, nested.replace(b"== 1", b"")) == []
+
+
+@each_row("length", [99, 100, 101, 300])
+def test_a_case_is_shown_whole_up_to_a_hundred_characters(length: int) -> None:
+    case = "a" * (length - 2)
+    old = f"@pytest.mark.parametrize('x', ['b', '{case}'])\ndef test_it(x):\n    assert a(x) == x\n".encode()
+    shown = f"'{case}'" if length <= 100 else f"'{case}"[:99] + "…"
+    assert reasons(old, old.replace(f", '{case}'".encode(), b"")) == [f"it no longer runs for {shown}"]
