@@ -14,7 +14,7 @@ from typing import Final
 
 from proofstone import __version__
 from proofstone.agents.executors.people import ReadLine
-from proofstone.agents.memory.store import FileMemory, memory_path
+from proofstone.agents.memory.rules.calibration import calibrate
 from proofstone.agents.roles.models.pipeline import Concern
 from proofstone.agents.roles.models.plan_gate_records import ChallengeStatus, PlanSeverity
 from proofstone.agents.roles.registry import ROLES
@@ -37,6 +37,7 @@ from proofstone.app.team import (
     Team,
     build_dispatcher,
     open_backends,
+    open_memory,
     refuse_people_without_terminal,
     select_team,
     update_budget,
@@ -59,6 +60,7 @@ from proofstone.pipeline.agents import PipelineAgents
 from proofstone.pipeline.journal import PipelineJournal, PipelineObserver
 from proofstone.pipeline.models.run import (
     ApprovalRequest,
+    ForbiddenByMemory,
     GateSummary,
     KnownIssue,
     PipelineRunConfig,
@@ -153,8 +155,6 @@ def build_pipeline_run(
         )
         setup = _build_setup(world, wanted, request, listen)
         read_identity(repository)  # fails now if git knows no author
-        if setup.remembers:
-            FileMemory(memory_path(home)).entries()  # fails now if the memory cannot be read
         exclude_from_git(repository, (OWN_FOLDER_PATTERN,))
         world.ledger.append(EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")))
         yield _build_run(world, setup, request, watching, ask, ask_plan, listen, stack)
@@ -295,14 +295,24 @@ def _build_setup(
         concerns=_find_concerns(world, wanted, request, lane),
         agents=dict(team.agents),
         minutes=request.minutes or gate.run_minutes,
+        weights=world.settings.controller.weights,
         budget=determine_budget(world.settings, request.budget),
         slots=request.slots or gate.slots,
         sign=request.sign and signs_commits(repository) and can_sign(world, read_identity(repository)),
         require_sandbox=request.require_sandbox,
         remembers=world.settings.run.memory,
+        forbidden=_find_forbidden(world, wanted),
         asks=world.settings.understanding.ask != "off",
         notes=(*world.notes, *team.notes),
     )
+
+
+def _find_forbidden(world: RunContext, wanted: str) -> ForbiddenByMemory:
+    """Return what the memory forbids to the plans of a request."""
+    if not world.settings.run.memory:
+        return ForbiddenByMemory()
+    calibration = calibrate(open_memory(world).entries(), (wanted,))
+    return ForbiddenByMemory(programs=calibration.blocked_programs, targets=calibration.blocked_targets)
 
 
 def _find_concerns(world: RunContext, wanted: str, request: PipelineRequest, lane: Lane) -> tuple[Concern, ...]:
@@ -366,13 +376,13 @@ def _build_run(
         else None,
     )
     stack.callback(agents.close)
-    memory = FileMemory(memory_path(world.home)) if setup.remembers else None
+    memory = open_memory(world) if setup.remembers else None
     return PipelineRun(
         context=world,
         setup=setup,
         journal=journal,
         agents=agents,
-        memory=PipelineMemory(memory, dispatcher.bus, journal.steps, world.run_id),
+        memory=PipelineMemory(memory, dispatcher.bus, journal.steps, world.run_id, setup.request),
         amendments=Amendments.load(board, journal),
         parts=GateChildRuns(world, setup, budget, ends, watching, listen, ask_plan),
         observer=watching,

@@ -47,6 +47,12 @@ class RunFolder:
     """The files that may not be on the disk yet."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def decisions(self) -> tuple[Mapping[str, JsonValue], ...]:
+        """The decisions of the run so far."""
+        with self._lock:
+            return tuple(self._decisions)
+
     def write_request(self, words: str) -> None:
         self.write(build_request_document(words))
 

@@ -148,6 +148,7 @@ class _PlanningIteration:
                 run.lane_state.design,
                 met=run.lane_state.met_criteria,
                 unlike=run.lane_state.rejected_plans,
+                forbidden=run.feature.forbidden,
             )
             if not problems:
                 return plan
@@ -303,7 +304,7 @@ def _direct(
         replans=now.failed_iterations - 1,
         elapsed_ms=run.elapsed_ms if minutes else 0,
         before=now.measurement,
-        weights=build_weights(minutes),
+        weights=build_weights(minutes, run.feature.weights),
     )
     yield from record_decision_note(
         "direction", f"iteration {run.iteration}: {format_figures(direction)}: {direction.rationale}", direction
