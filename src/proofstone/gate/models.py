@@ -197,6 +197,8 @@ class AttemptExecuted(FrozenModel):
     """Findings of the freeze: a nested repository, a link that leads out of the tree."""
     artifact: str | None = None
     duration_ms: int = 0
+    corrections: int | None = None
+    """How often the executor corrected itself after a verify command had failed; None if nobody could count."""
 
 
 class AttemptChecked(FrozenModel):

@@ -199,7 +199,7 @@ class PipelineMemory:
         if self.steps.lookup(_LESSONS_STEP, self.run_id) is not None:
             return ""
         at = format_now()
-        lessons = sort_lessons(output, self.run_id, self.request, at)
+        lessons = sort_lessons(output, self.run_id, at, self.request)
         summary = _describe_lessons(lessons, self._write_entries(KNOWLEDGE_ROLE, lessons.entries, at))
         self.steps.record(_LESSONS_STEP, self.run_id, {"told": summary})
         return summary

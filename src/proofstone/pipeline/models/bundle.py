@@ -185,6 +185,8 @@ class TaskEnding(SourcedValue):
     tree: str | None = None
     changed: tuple[str, ...] = ()
     large: bool = False
+    corrections: int | None = None
+    """How often the executor corrected itself in its last attempt; None if nobody could count."""
     failures: tuple[AttemptFailure, ...] = ()
     verdicts: tuple[ArchitectVerdict, ...] = ()
     concerns: tuple[str, ...] = ()

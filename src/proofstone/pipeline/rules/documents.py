@@ -247,7 +247,8 @@ def _implementation_report(task: TaskEnding, tree: TreeChecks | None) -> dict[st
                 if line.before is not None
             ],
             "changes": list(task.changed),
-            "self_check": {"attempts": max(task.attempts - 1, 0)},
+            "attempts": task.attempts,
+            "self_check": {"attempts": task.corrections},
             "tree": task.tree,
             "ledger_rows": list(task.rows),
         }

@@ -63,7 +63,7 @@ class SortedLessons:
     refused: tuple[RefusedLesson, ...] = ()
 
 
-def sort_lessons(output: KnowledgeOutput, run_id: str, request: str, at: str) -> SortedLessons:
+def sort_lessons(output: KnowledgeOutput, run_id: str, at: str, request: str = "") -> SortedLessons:
     refused = tuple(
         RefusedLesson(update, why) for update in output.updates if (why := explain_lesson_weakening(update))
     )
