@@ -132,3 +132,20 @@ def test_decisions_are_one_log_and_proposals_wait_for_a_person(tmp_path: Path) -
         where = f"phase = 'review' AND check_name LIKE 'review-{scope}-%' AND round = 1"
         assert count(f"{where} AND verdict = 'approve'") == 3
         assert count(f"{where} AND verdict = 'blocker'") == 0
+
+
+@pytest.mark.seed("pipeline", "stash")
+def test_changes_are_stashed_when_the_person_asks_for_it(tmp_path: Path) -> None:
+    stage = Stage.set_up(tmp_path / "stage")
+    cart = stage.root / "shop/cart.py"
+    before = cart.read_bytes()
+    cart.write_bytes(before + b"# mine\r\n")
+    both = stage.proofstone("run", "x", "--stash", "--allow-dirty")
+    assert both.returncode == 2 and cart.read_bytes() != before
+    done = stage.run(planner(small()), args=(*SMALL, "--stash"))
+    assert (done.exit, done.outcome) == (0, "passed"), done.stderr
+    assert cart.read_bytes() == before
+    (note,) = [note for note in done.report.notes if "in the stash:" in note]
+    assert note.startswith("your changes to 1 file are in the stash: git stash apply ")
+    stage.git(*note.rpartition("git ")[2].split())
+    assert cart.read_bytes() == before + b"# mine\r\n"

@@ -45,7 +45,7 @@ from proofstone.app.team import (
 from proofstone.check.context import NullProgress, RunContext
 from proofstone.common.globs import matches
 from proofstone.common.models import SHORT_LANES, Budget, BudgetUsage, Lane, Severity
-from proofstone.common.text import slugify
+from proofstone.common.text import pluralize, slugify
 from proofstone.errors import InputError, RepositoryError
 from proofstone.gate.models import GateReport, RunOutcome
 from proofstone.gate.preflight import can_sign
@@ -53,6 +53,7 @@ from proofstone.gate.request import GateRequest, ResumeRequest
 from proofstone.git.commit import find_branch_tip, find_free_branch, read_identity, validate_branch_name
 from proofstone.git.pending_commit import OWN_FOLDER_PATTERN, exclude_from_git, find_run_folder, signs_commits
 from proofstone.git.repository import Repository, open_repository
+from proofstone.git.stash import stash_changes
 from proofstone.ledger import Ledger
 from proofstone.ledger.models import EventRow
 from proofstone.machine.locks import is_run_locked, lock_run
@@ -111,6 +112,8 @@ class PipelineRequest:
     mode: RunMode = RunMode.AUTONOMOUS
     proceed_on_pushback: bool = False
     allow_dirty: bool = False
+    stash: bool = False
+    """Put uncommitted changes into git's stash first."""
     minutes: float | None = None
     slots: int | None = None
     budget: tuple[str, ...] = ()
@@ -136,8 +139,9 @@ def build_pipeline_run(
     repository = open_repository(directory)
     home = require_outside_home(repository, home)
     base = repository.resolve_base("HEAD")
-    if not request.allow_dirty:
-        _refuse_dirty(repository)
+    changed = () if request.allow_dirty else _list_changed_files(repository)
+    if changed and not request.stash:
+        _refuse_dirty(repository, changed)
     settings = read_settings_at(repository, base[0])
     run_id = new_run_id()
     with ExitStack() as stack:
@@ -156,6 +160,10 @@ def build_pipeline_run(
         setup = _build_setup(world, wanted, request, listen)
         read_identity(repository)  # fails now if git knows no author
         exclude_from_git(repository, (OWN_FOLDER_PATTERN,))
+        if changed:
+            kept = stash_changes(repository, f"before proofstone run {run_id}")
+            note = f"your changes to {pluralize(len(changed), 'file')} are in the stash: git stash apply {kept[:12]}"
+            setup = setup.model_copy(update={"notes": (*setup.notes, note)})
         world.ledger.append(EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")))
         yield _build_run(world, setup, request, watching, ask, ask_plan, listen, stack)
 
@@ -247,16 +255,20 @@ def _refuse_bad_request(wanted: str) -> None:
         raise InputError(message, hint="put the rest into a file of the repository, and name it")
 
 
-def _refuse_dirty(repository: Repository) -> None:
-    """Refuse uncommitted changes: work starts from the last commit, so they would be missing without notice."""
+def _list_changed_files(repository: Repository) -> tuple[str, ...]:
+    """Return the tracked files with changes that are not committed."""
     listed = repository.git.run_records("diff", "--name-only", "-z", "HEAD")
-    if listed:
-        first = listed[0].decode("utf-8", "backslashreplace")
-        more = f" and {len(listed) - 1} more files have" if len(listed) > 1 else " has"
-        raise RepositoryError(
-            f"{repository.root}: {first}{more} changes that are not committed",
-            hint="commit or stash them: work starts from the last commit; --allow-dirty starts without them",
-        )
+    return tuple(path.decode("utf-8", "backslashreplace") for path in listed)
+
+
+def _refuse_dirty(repository: Repository, changed: Sequence[str]) -> None:
+    """Refuse uncommitted changes: work starts from the last commit, so they would be missing without notice."""
+    more = f" and {len(changed) - 1} more files have" if len(changed) > 1 else " has"
+    raise RepositoryError(
+        f"{repository.root}: {changed[0]}{more} changes that are not committed",
+        hint="commit them: work starts from the last commit; --stash puts them into git's stash, --allow-dirty starts "
+        "without them",
+    )
 
 
 def _build_setup(

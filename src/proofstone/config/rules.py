@@ -145,7 +145,6 @@ SETTING_RULES: Final[Mapping[str, SettingRule]] = {
     "understanding.ask": SettingRule(WeakerChange.RANKED, ranking=(("always",), ("run",), ("off",))),
     "understanding.silence_seconds": _DEADLINE_RULE,
     "understanding.question_apart_seconds": _DEADLINE_RULE,
-    "understanding.milestones": SettingRule(WeakerChange.OFF),
     "tools.secret": SettingRule(WeakerChange.REMOVED, globs=True),
     "backends.default": _JUDGE_RULE,
     "backends.executor": _NEUTRAL_RULE,

@@ -549,9 +549,6 @@ class UnderstandingSettings(SettingsModel):
         strict=True,
         description="The least time between two questions to one working agent. An earlier question waits.",
     )
-    milestones: bool = Field(
-        default=False, strict=True, description="Also ask an agent when it moves from one task to the next."
-    )
 
 
 class ToolSettings(SettingsModel):
