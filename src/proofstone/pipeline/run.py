@@ -177,7 +177,8 @@ class PipelineRun:
     def _write_bundle(self) -> None:
         """Write the readable evidence, made from the ledger alone."""
         bundle = build_bundle(self.context.ledger, self.run_id)
-        self.agents.documents.write({BUNDLE_NAME: render_bundle_page(bundle), **build_task_documents(bundle)})
+        self.agents.documents.write({BUNDLE_NAME: render_bundle_page(bundle)})
+        self.agents.documents.write_task_documents(build_task_documents(bundle), is_committed=bool(bundle.commits))
         self.agents.documents.flush()
 
     def _drive(self) -> RunReport:
