@@ -46,6 +46,7 @@ from proofstone.pipeline.models.run import (
     RunReport,
 )
 from proofstone.pipeline.rules.approvals import build_commit_message
+from proofstone.pipeline.rules.building import select_accepted_tasks
 from proofstone.pipeline.rules.bundle_page import render_bundle_page
 from proofstone.pipeline.rules.documents import build_task_documents
 from proofstone.pipeline.rules.effects import (
@@ -136,6 +137,7 @@ class PipelineRun:
     _checks: tuple[CheckSummary, ...] = ()
     """The results of the last checks on the merged tree, for reviewers."""
     _plans: list[Plan] = field(default_factory=list)
+    """The plans so far, with those of their tasks whose work is in the tip."""
     _proposals: list[Lesson] = field(default_factory=list)
     """What the knowledge role has proposed for files that instruct agents."""
     _directives: int = 0
@@ -353,7 +355,7 @@ class PipelineRun:
         def follow(result: TaskGateResult | PendingAnswer) -> None:
             if isinstance(result, TaskGateResult):
                 plan, _ = read_plan(effect.text, "plan.md")
-                self._plans += [plan] if plan is not None else []
+                self._plans += [select_accepted_tasks(plan, result.summary)] if plan is not None else []
                 self._tip = result.summary.tip
 
         return Operation(

@@ -264,7 +264,7 @@ def _print_questions(console: Console, view: RunView) -> None:
         _print_line(console, f"  {task.record.id} {view.plan.get_task(task.record.id).name}: {asks}", "yellow")
         if task.work_tree:
             _print_line(console, f"    work in: {task.work_tree}")
-        for answer in list_answers(view.run_id, task):
+        for answer in list_answers(view.run_id, task, view.branch):
             _print_line(console, f"    {answer.command}   # {answer.meaning}")
 
 

@@ -62,6 +62,7 @@ from proofstone.pipeline.rules.run_state import (
     record_decision_note,
     record_revision,
 )
+from proofstone.plans.models import Plan
 
 MAX_REJECTED_PLANS: Final = 2
 """How many plans of one attempt may be rejected and sent back."""
@@ -262,6 +263,14 @@ def _implement(run: RunState, plan: PlanOutput, text: str) -> PipelineSteps[Gate
         criterion for task, id in _with_ids(plan) if id in approved_ids for criterion in task.acceptance_criteria
     }
     return gate
+
+
+def select_accepted_tasks(plan: Plan, gate: GateSummary) -> Plan:
+    """Return the plan with the tasks whose work was accepted. What a failed or skipped task was to be verified by says
+    nothing about the work of the others.
+    """
+    accepted = {report.id for report in gate.tasks if report.state is TaskState.APPROVED}
+    return plan.model_copy(update={"tasks": tuple(task for task in plan.tasks if task.id in accepted)})
 
 
 def _run_checks(run: RunState) -> PipelineSteps[MergedCheckResult]:
