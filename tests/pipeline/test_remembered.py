@@ -22,7 +22,7 @@ def constraint(run: str, repository: Path, program: str) -> MemoryEntry:
     return MemoryEntry(
         entry_id=f"{run}-f01",
         task_id=run,
-        type="procedural",  # type: ignore[arg-type]
+        type="procedural",
         content=f"counting: failed: {program} was not found",
         criteria_met=False,
         timestamp=f"2026-01-0{run[-1]}T00:00:00+00:00",

@@ -23,6 +23,6 @@ def test_a_subtask_has_the_deadline_of_the_settings(tmp_path: Path) -> None:
     assert str(first["deadline"]) < str(second["deadline"])
     (hint,) = came.report.rounds[0].directive.suggested_alternatives
     assert hint.startswith("a way around this: `grep -qx 3 count.txt` exits 0")
-    assert "2" in came.report.rounds[0].outcomes[0].failure_reason
+    assert came.report.rounds[0].outcomes[0].failure_reason
     refused = stage.proofstone("solve", "x", "--backend", "script:none.yaml")
     assert refused.returncode == 2

@@ -52,7 +52,8 @@ def suggest_next_moves(report: RunReport, patch: str = "") -> tuple[str, ...]:
 
 def _unfinished_tasks(report: RunReport) -> list[TaskReport]:
     last = report.gates[-1].tasks if report.gates else ()
-    return [task for task in last if task.state is not TaskState.APPROVED]
+    done = {task.name for gate in report.gates for task in gate.tasks if task.state is TaskState.APPROVED}
+    return [task for task in last if task.name not in done]
 
 
 def was_ended_by_person(report: RunReport) -> bool:
