@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.gate.site import Site, plan, task
+from tests.gate.stage import Stage
+from tests.staging import plan, task
 
 VERIFY = "python3 -m unittest tests.test_one"
 
@@ -32,7 +33,7 @@ LOOK = {"tool": {"read": {"path": "shop/one.py"}}}
 
 @pytest.mark.seed("pipeline", "self-fix")
 def test_two_corrections_are_made_and_a_third_is_refused(tmp_path: Path) -> None:
-    site = Site.made(tmp_path, plan(task("One")))
+    stage = Stage.set_up(tmp_path, plan(task("One")))
     wrong, right = [module(2), TEST, RUN], module(1)
     tries = [*wrong, module(3), RUN, LOOK, module(4), RUN, LOOK, right, RUN]
     first = {"role": "executor", "match": {"attempt": 1}, "steps": tries}
@@ -40,14 +41,14 @@ def test_two_corrections_are_made_and_a_third_is_refused(tmp_path: Path) -> None
     result = {"status": "success", "files_modified": ["shop/one.py", "tests/test_one.py"], "done_criteria_met": True}
     script = tmp_path / "team.yaml"
     script.write_text(json.dumps([{**one, "output": result} for one in (first, second)]))
-    gated = site.gate(f"script:{script}")
+    gated = stage.gate(f"script:{script}")
     assert (gated.exit, gated.attempts, gated.failures(1)) == (0, [2], ["VERIFY_FAILURE"]), gated.stdout
     refused = [
         row
-        for row in site.query("SELECT payload FROM messages WHERE type = 'ToolResult' ORDER BY seq")
+        for row in stage.query("SELECT payload FROM messages WHERE type = 'ToolResult' ORDER BY seq")
         if row["result"]["refused"]
     ]
     assert [row["result"]["refused"] for row in refused] == ["budget"]
     assert refused[0]["result"]["text"].startswith("You have corrected your work 2 times in this attempt")
-    executed = site.query("SELECT payload FROM events WHERE type = 'task.executed' ORDER BY seq")
+    executed = stage.query("SELECT payload FROM events WHERE type = 'task.executed' ORDER BY seq")
     assert [row["event"]["corrections"] for row in executed] == [2, 0]

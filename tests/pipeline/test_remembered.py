@@ -113,7 +113,7 @@ def test_decisions_are_one_log_and_proposals_wait_for_a_person(tmp_path: Path) -
     assert alone.returncode == 2 and not (stage.root / "AGENTS.md").exists(), "only a person at a terminal may"
     closed = run_in_terminal(stage.workshop, stage.root, "memory", "adopt", second)
     assert closed.exit == 2 and "is not a file of instructions" in closed.screen
-    asked = run_in_terminal(stage.workshop, stage.root, "memory", "adopt", first, answers=[("add this to", "yes")])
+    asked = run_in_terminal(stage.workshop, stage.root, "memory", "adopt", first, typed={"add this to": "yes\n"})
     assert asked.exit == 0, asked.screen
     assert (stage.root / "AGENTS.md").read_text() == "Count with shop.count.\n"
     assert stage.proofstone("memory", "decline", second, "--reason", "That is no file of instructions").returncode == 0

@@ -12,7 +12,7 @@ from tests.solve.stage import RIGHT, Stage, executor
 
 @pytest.mark.seed("control-loop", "subtask-deadline", "path-hint")
 def test_a_subtask_has_the_deadline_of_the_settings(tmp_path: Path) -> None:
-    stage = Stage.set_up(tmp_path / "stage", settings='[solve]\nsubtask_seconds = 2\npolicy = "gradient"\n')
+    stage = Stage.set_up(tmp_path / "stage", settings='[solve]\nsubtask_seconds = 4\npolicy = "gradient"\n')
     late = executor(RIGHT, round=1)
     late["steps"].insert(0, {"sleep": 60})
     came = stage.solve(late, executor(RIGHT))
