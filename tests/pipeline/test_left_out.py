@@ -41,9 +41,14 @@ def test_a_run_goes_on_without_a_task_that_a_person_has_skipped(tmp_path: Path) 
 
 
 @pytest.mark.ci
+@pytest.mark.seed("control-loop", "directives-on-the-bus", "report-at-the-end")
 def test_how_a_failed_task_was_to_be_verified_does_not_bind_the_next_plan(tmp_path: Path) -> None:
     stage = Stage.set_up(tmp_path / "stage")
     wrong = planner(task(verify=["python3 -m unittest tests.test_nowhere"]), iteration=1)
     done = stage.run(wrong, planner(task("count", title="Count them"), iteration=2))
     assert (done.exit, done.outcome) == (0, "passed"), done.report.reason
     assert len(done.report.gates) == 2
+    run = done.report.run_id
+    (directive,) = stage.messages(run, "PlanDirective")
+    assert (directive["task_id"], directive["directive"]) == (run, "refine")
+    assert len(stage.messages(run, "AuditReport")) == 1

@@ -235,10 +235,9 @@ class GateSession:
             report, view = self._watch(begin, note_run)
             while self.mode is GateMode.INTERACTIVE and self._ask_questions(view):
                 report, view = self._watch(self._resume(view.run_id), note_run)
-            findings = audit_ended_run(report.run_id)
+            report, findings = audit_ended_run(report)
             if self.output.json:
-                audit = tuple(finding.model_dump(mode="json") for finding in findings)
-                self.output.print_document(report.model_copy(update={"audit": audit}).model_dump(mode="json"))
+                self.output.print_document(report.model_dump(mode="json"))
             else:
                 sys.stderr.flush()
                 print_gate(self.output.result_console(), report, view, findings, verbose=self.output.verbose)

@@ -220,8 +220,7 @@ class SolveOutput:
     def print_result(self, report: SolveReport, findings: Sequence[AuditFinding] = ()) -> int:
         """Print the result, write the files, and return the exit code."""
         if self.output.json:
-            audit = tuple(finding.model_dump(mode="json") for finding in findings)
-            self.output.print_document(report.model_copy(update={"audit": audit}).model_dump(mode="json"))
+            self.output.print_document(report.model_dump(mode="json"))
         else:
             sys.stderr.flush()
             print_solve_report(
@@ -267,7 +266,7 @@ def _follow(telling: SolveOutput, begin: SolveRunFactory) -> int:
     def tell(report: SolveReport) -> int:
         if report.unused_answer:
             session.warn("there was no question: your answer was not used")
-        return telling.print_result(report, audit_ended_run(report.run_id))
+        return telling.print_result(*audit_ended_run(report))
 
     return session.follow(
         begin(live, ask, session.listen),
