@@ -19,6 +19,7 @@ LOOP = {
     ("meta_validator", "controller", "ReplanRequest"),
     ("meta_validator", "controller", "OutcomeSummary"),
     ("controller", "planner", "PlanDirective"),
+    ("controller", "executor", "PlanDirective"),
     ("controller", "person", "FinalResult"),
     ("planner", "memory", "MemoryEntry"),
     ("meta_validator", "memory", "MemoryEntry"),

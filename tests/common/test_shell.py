@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.common.shell import ShellSyntaxError, has_blocks, is_complete, lex, split_statements, unquote
+from proofstone.common.shell import (
+    ShellSyntaxError,
+    has_blocks,
+    is_complete,
+    lex,
+    list_programs,
+    split_statements,
+    unquote,
+)
 from tests.rows import each_row
 
 
@@ -58,3 +66,18 @@ def test_blocks_are_told_from_words() -> None:
 
 def test_quotes_come_off_where_one_word_remains() -> None:
     assert [unquote(word) for word in ("'a b'", '"c"', "d", "'e")] == ["a b", "c", "d", "'e"]
+
+
+@each_row(
+    ("text", "programs"),
+    [
+        ("python3 -m pytest tests", ("python3",)),
+        ("A=1 B='x y' tox -q && /usr/bin/git diff | grep -c x", ("tox", "git", "grep")),
+        ("make > out.txt 2>&1; ls < in.txt", ("make", "ls")),
+        ("'my tool' a; tox; tox", ("my tool", "tox")),
+        ("echo 'unfinished", ()),
+        ("", ()),
+    ],
+)
+def test_the_programs_of_a_command_line(text: str, programs: tuple[str, ...]) -> None:
+    assert list_programs(text) == programs

@@ -75,6 +75,9 @@ def test_a_run_without_a_commit_names_what_is_done_and_what_to_do() -> None:
     assert halted[0].endswith(f"proofstone resume {HALTED.run_id}") and halted[1].endswith("git apply 'a b.patch'")
     partly = suggest_next_moves(FAILED.model_copy(update={"gates": (GATE,), "partial": ("count",)}))
     assert "start again with what is left: show" in partly
+    again = GATE.model_copy(update={"tasks": tuple(task.model_copy(update={"state": "FAILED"}) for task in GATE.tasks)})
+    twice = suggest_next_moves(FAILED.model_copy(update={"gates": (GATE, again), "partial": ("count",)}))
+    assert "start again with what is left: show" in twice, "what was done before is not left"
     for moves in (halted, partly, suggest_next_moves(FAILED)):
         assert 2 <= len(moves) <= 3
     assert suggest_next_moves(FAILED.model_copy(update={"approvals": (ABORTED,)})) == ()

@@ -72,7 +72,11 @@ def issue(severity: Severity, source: str = "review code/security, round 2") -> 
         (ConfidenceGrounds(final(LOW, "run the tests")), LOW, ("run the tests",)),
         (ConfidenceGrounds(final(LOW)), LOW, ("the checks of the merged tree prove little",)),
         (ConfidenceGrounds(CLEAN, [gate(TaskState.FORCED)]), LOW, ("task 1: a person overrode the gate for it",)),
-        (ConfidenceGrounds(CLEAN, [gate(TaskState.SKIPPED)]), LOW, ("task 1: a person overrode the gate for it",)),
+        (
+            ConfidenceGrounds(CLEAN, [gate(TaskState.SKIPPED)]),
+            MEDIUM,
+            ("task 1: a person skipped it, so its work is not in the commit",),
+        ),
         (ConfidenceGrounds(CLEAN, [gate(TaskState.APPROVED, LOW)]), LOW, ("task 1: it passed with low confidence",)),
         (
             ConfidenceGrounds(final(MEDIUM, "cover it"), [gate(TaskState.FORCED)]),

@@ -63,7 +63,9 @@ def test_a_feature_becomes_one_commit_of_the_tree_that_passed(stage: Stage) -> N
     ]
     assert Path(report.ledger).is_file() and report.cost["requests"] >= report.dispatches
     remembered = FileMemory(memory_path(stage.workshop.proofstone_home)).entries()
-    assert [(one.run_id, one.content) for one in remembered] == [(report.run_id, "The cart counts things, not prices.")]
+    lesson, episode = sorted(remembered, key=lambda one: one.entry_id.endswith("-e"))
+    assert (lesson.run_id, lesson.content) == (report.run_id, "The cart counts things, not prices.")
+    assert (episode.run_id, episode.type, episode.criteria_met) == (report.run_id, "episodic", True)
     (told,) = [one["told"] for one in stage.events(report.run_id, "pipeline.step") if "told" in one]
     assert "a check" in told, "what would weaken one is refused"
     # And the rollback command takes it back.
@@ -298,7 +300,9 @@ def test_documentation_takes_the_short_lane(tmp_path: Path) -> None:
     stage = Stage.set_up(tmp_path / "stage", files=DOCS)
     lesson = {"entry_id": "X-k01", "task_id": "X", "type": "semantic", "content": "The readme counts from one."}
     FileMemory(memory_path(stage.workshop.proofstone_home)).write(
-        MemoryEntry.model_validate({**lesson, "criteria_met": True, "timestamp": "2026-01-02T03:04:05Z"})
+        MemoryEntry.model_validate(
+            {**lesson, "criteria_met": True, "timestamp": "2026-01-02T03:04:05Z", "repository": str(stage.root)}
+        )
     )
     hurried = stage.run(
         planner(readme()),

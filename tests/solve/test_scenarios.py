@@ -60,6 +60,7 @@ def test_contracts_pass_along_the_routes_of_the_loop(stage: Stage) -> None:
         ("meta_validator", "controller", "OutcomeSummary"),
         ("controller", "person", "FinalResult"),
         ("meta_validator", "memory", "MemoryEntry"),
+        ("auditor", "person", "AuditReport"),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from proofstone.common.models import Confidence
 from proofstone.testing.model_server.answers import Answer, ReceivedRequest, Reply, WireProtocol
 from proofstone.testing.model_server.server import ModelServer
-from tests.pipeline.stage import RESEARCH
+from tests.pipeline.stage import RESEARCH, designer, planner, researcher
 from tests.pipeline.stage import Stage as Pipeline
 from tests.staging import Entry
 from tests.supervision.stage import CLAIM, UNDERSTANDS, WORK, Stage, analysis, executor, judge
@@ -32,17 +33,38 @@ def understands(role: str) -> Entry:
     return {"role": role, "match": {"asked": "impact"}, "output": said}
 
 
+LOOK = {"tool": {"read": {"path": "shop/cart.py"}}}
+LOOKING: Sequence[Entry] = (
+    *({**researcher(focus), "steps": [LOOK]} for focus in RESEARCH),
+    {**planner(), "steps": [LOOK]},
+)
+"""Researchers and a planner that look something up; nobody asks why they did not."""
+DESIGNER_LOOKS: Entry = {**designer(), "steps": [LOOK]}
+
+
+@pytest.mark.seed("continuity", "t5-low-use")
 def test_those_who_research_design_and_plan_show_that_they_understand(tmp_path: Path) -> None:
+    """A designer that has looked nothing up is asked about it before its answer counts."""
     stage = Pipeline.set_up(tmp_path / "stage")
     roles = ("researcher", "designer", "planner")
-    came = stage.run(*map(understands, roles), judge())
+    answers: Entry = {
+        "role": "designer",
+        "match": {"asked": "RV-2"},
+        "raw": "[REVERIFY-RESPONSE] Phase 3 | Level 2\n\ntotal is defined in shop/cart.py; the research says so.",
+    }
+    came = stage.run(*map(understands, roles), answers, judge(), *LOOKING)
     assert came.outcome == "passed", came.report.reason
     run = came.report.run_id
     asked = [one["dispatch"] for one in stage.messages(run, "Attended") if one["told"] and one["told"]["asked"]]
-    assert len(asked) == len(RESEARCH) + 2
+    assert len(asked) == len(RESEARCH) + 3
+    (question,) = [
+        one["told"] for one in stage.messages(run, "Attended") if one["told"] and one["told"]["asked"] == "RV-2"
+    ]
+    assert "You have not looked anything up" in question["text"]
     assert {str(one).split("/")[0] for one in asked} == {"research", "design", "plan"}
     told = [one["told"]["text"] for one in stage.messages(run, "Attended") if one["told"]]
-    assert sum("[IMPACT_VERIFIED]" in one for one in told) == len(asked)
+    assert sum("You have not looked anything up" in one for one in told) == 1
+    assert sum("[IMPACT_VERIFIED]" in one for one in told) == len(RESEARCH) + 2
 
 
 @pytest.mark.ci
@@ -50,7 +72,11 @@ def test_what_nobody_could_judge_of_their_understanding_keeps_the_confidence_fro
     """Also in a run that is killed when one of them was heard."""
     stage = Pipeline.set_up(tmp_path / "stage")
     killed = stage.run(
-        understands("designer"), understands("planner"), env={"PROOFSTONE_FAULT": "step.after-record:12"}
+        understands("designer"),
+        understands("planner"),
+        *LOOKING,
+        DESIGNER_LOOKS,
+        env={"PROOFSTONE_FAULT": "step.after-record:12"},
     )
     assert killed.exit == -signal.SIGKILL
     came = stage.resume("last")

@@ -61,7 +61,6 @@ def test_the_triggers_begin_at_the_levels_of_the_rules() -> None:
         "T1": 1,
         "T2": 1,
         "T3": 2,
-        "T4": 2,
         "T5": 2,
         "T6": 3,
         "T7": 1,
@@ -120,13 +119,6 @@ def test_a_ping_for_silence_waits_for_no_boundary() -> None:
     at.after(16, TimePassed())
     (asked,) = [one for one in at.decided if isinstance(one, AskQuestion)]
     assert asked.at_once
-
-
-@pytest.mark.seed("continuity", "t4-milestone")
-def test_milestones_are_asked_about_if_configured() -> None:
-    at = Watching(limits=SupervisionLimits(milestones=True))
-    assert at.see(NEXT) == ["noticed", "ask 2"]
-    assert Watching().see(NEXT) == []
 
 
 @pytest.mark.seed("continuity", "t5-low-use")

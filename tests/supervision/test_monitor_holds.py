@@ -45,7 +45,7 @@ from proofstone.supervision.rules.monitor import create_monitor, process_event
 from proofstone.supervision.rules.monitor_state import MINUTE, AgentMonitor, SupervisionLimits
 from tests.supervision.watching import BEGAN, EXECUTOR, SAID, WORKED, graded, kept, located, scored
 
-LIMITS = SupervisionLimits(milestones=True, patience_turns=2)
+LIMITS = SupervisionLimits(patience_turns=2)
 ORDINARY: tuple[AgentEvent, ...] = (
     BEGAN,
     TaskStarted(task="two", number=2, total=2),

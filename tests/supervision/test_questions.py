@@ -79,7 +79,6 @@ def test_the_answer_of_the_seed_announces_a_file_and_an_interface(judged: Verdic
             "DEPENDENCY_RISK",
         ),
         (ReverifyTrigger.STALE_DOCS, {}, "INTERCONNECTION_MAP"),
-        (ReverifyTrigger.MILESTONE, {}, "SCOPE_BOUNDARY"),
         (ReverifyTrigger.LOW_TOOL_USE, {}, "ASSUMPTION_PROBE"),
         (ReverifyTrigger.RECOVERY, {}, "SCOPE_BOUNDARY"),
         (ReverifyTrigger.SILENCE, {}, "FAILURE_MODE"),
@@ -140,7 +139,7 @@ def test_why_is_judged_and_nobody_who_judges_is_no_pass(judged: Verdict | None) 
 
 def test_files_that_a_rule_grants_are_no_other_approach() -> None:
     about = QuestionSubject("t", ("go.mod",), ("go.mod",))
-    graded = grade_answer(asked(ReverifyTrigger.MILESTONE), "go.mod and go.sum, no interface changes", about)
+    graded = grade_answer(asked(ReverifyTrigger.LOW_TOOL_USE), "go.mod and go.sum, no interface changes", about)
     assert graded.announced == () and not graded.changed_approach
 
 

@@ -99,6 +99,19 @@ def test_one_that_wanders_off_is_stopped_before_its_checks(stage: Stage) -> None
     assert "other" not in stage.workshop.git(stage.root, "ls-tree", "-r", "--name-only", str(came.json["branch"]))
 
 
+@pytest.mark.seed("continuity", "t6-approach")
+def test_one_that_changes_more_than_its_plan_named_explains_itself(stage: Stage) -> None:
+    """The test is among the files of its task, but its approved plan was to write the module alone."""
+    module_only = says(
+        "plan", "[PLAN] Phase 6 | Files: shop/one.py | Changes: a module | Risk: 🟢 | Interface Impact: none"
+    )
+    came = stage.gate(IMPACT, module_only, judge(), says("RV-3", mini("NONE")), executor())
+    assert (came.exit, came.task["attempts"]) == (0, 1), came.json
+    assert stage.asked() == ["impact", "plan", "RV-3"]
+    (asked,) = [one["told"]["text"] for one in stage.messages(stage.runs[-1], "Attended") if one["told"]][-2:-1]
+    assert "RV-3" in asked or "Level 3" in asked
+
+
 @pytest.mark.ci
 @pytest.mark.seed("continuity", "rv3-justified")
 def test_a_deviation_that_is_owned_up_to_becomes_a_part_of_the_task(stage: Stage) -> None:

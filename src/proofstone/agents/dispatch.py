@@ -13,7 +13,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -472,5 +472,6 @@ def dump_json(value: FrozenModel) -> dict[str, JsonValue]:
     return body
 
 
-def format_now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+def format_now(*, after: float = 0.0) -> str:
+    """Return the current time, or the time so many seconds after it."""
+    return (datetime.now(UTC) + timedelta(seconds=after)).isoformat(timespec="milliseconds")

@@ -32,6 +32,7 @@ from proofstone.agents.roles.models.gate import (
 from proofstone.agents.roles.role import Role, format_request
 from proofstone.agents.spending import unreachable_error
 from proofstone.agents.supervisor import Supervisor
+from proofstone.agents.tools.corrections import CorrectionCount, CountedTools
 from proofstone.agents.tools.tool_context import ToolContext
 from proofstone.agents.tools.toolbox import Toolbox
 from proofstone.common.models import Confidence, Finding
@@ -114,14 +115,16 @@ class AgentExecutor(GateAgent):
             return supervisor
 
         disputes: list[ClaimedDispute] = []
+        count = CorrectionCount.of(assignment.verify)
         request = self.build_request(EXECUTOR, assignment, site, assignment.files, disputes)
-        request = replace(request, create_supervisor=create_supervisor)
+        request = replace(request, toolbox=CountedTools(request.toolbox, count), create_supervisor=create_supervisor)
         # Dispatch once, because the gate itself counts attempts.
         dispatched = self.dispatcher.dispatch_once(EXECUTOR, occasion, request)
         outcome = build_execution_outcome(dispatched, round((time.monotonic() - began) * 1000), self.spec)
         return replace(
             _add_disputes(outcome, disputes),
             findings=tuple(finding for supervisor in supervisors for finding in supervisor.findings),
+            corrections=None if is_coding_agent(self.spec) else count.made,
         )
 
 

@@ -115,7 +115,6 @@ def read_monitor_limits(settings: Settings) -> SupervisionLimits:
     return SupervisionLimits(
         silence_seconds=understanding.silence_seconds,
         question_apart_seconds=understanding.question_apart_seconds,
-        milestones=understanding.milestones,
     )
 
 

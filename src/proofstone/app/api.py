@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, closing
 from os import PathLike
 from pathlib import Path
 
+from proofstone.app.audit import audit_ended_run
 from proofstone.app.caller import demand_acceptance, gather_facts, require_acceptable
 from proofstone.app.check import require_reason, require_text, run_check, validate_commands
 from proofstone.app.context import ensure_private_home
@@ -143,7 +144,8 @@ def run_plan(
         waits_for_person=False,
     )
     with build_gate_run(Path(repo), Path(plan), request, observer or NullGateObserver(), home=_path(home)) as run:
-        return run.run()
+        report = run.run()
+    return audit_ended_run(report, _path(home))[0]
 
 
 def verify_plan(
@@ -205,7 +207,8 @@ def solve_goal(
     """
     request = SolveRequest(backends=tuple(backends), answer=answer, max_replans=max_replans, budget=tuple(budget))
     with build_solve_run(Path(repo), goal, request, NullSolveObserver(), lambda _question: "", home=_path(home)) as run:
-        return run.run()
+        report = run.run()
+    return audit_ended_run(report, _path(home))[0]
 
 
 def run_pipeline(

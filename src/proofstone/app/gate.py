@@ -441,6 +441,7 @@ def _build_setup(
             else determine_budget(world.settings, request.budget),
             "slots": request.slots or gate.slots,
             "minutes": request.minutes or gate.run_minutes,
+            "weights": world.settings.controller.weights,
             "hooks": hooks,
             "skipped_hooks": skipped,
             "sign": sign and can_sign(world, author),

@@ -14,7 +14,7 @@ from typing import Final
 
 from proofstone import __version__
 from proofstone.agents.executors.people import ReadLine
-from proofstone.agents.memory.store import FileMemory, memory_path
+from proofstone.agents.memory.rules.calibration import calibrate
 from proofstone.agents.roles.models.pipeline import Concern
 from proofstone.agents.roles.models.plan_gate_records import ChallengeStatus, PlanSeverity
 from proofstone.agents.roles.registry import ROLES
@@ -37,6 +37,7 @@ from proofstone.app.team import (
     Team,
     build_dispatcher,
     open_backends,
+    open_memory,
     refuse_people_without_terminal,
     select_team,
     update_budget,
@@ -44,7 +45,7 @@ from proofstone.app.team import (
 from proofstone.check.context import NullProgress, RunContext
 from proofstone.common.globs import matches
 from proofstone.common.models import SHORT_LANES, Budget, BudgetUsage, Lane, Severity
-from proofstone.common.text import slugify
+from proofstone.common.text import pluralize, slugify
 from proofstone.errors import InputError, RepositoryError
 from proofstone.gate.models import GateReport, RunOutcome
 from proofstone.gate.preflight import can_sign
@@ -52,6 +53,7 @@ from proofstone.gate.request import GateRequest, ResumeRequest
 from proofstone.git.commit import find_branch_tip, find_free_branch, read_identity, validate_branch_name
 from proofstone.git.pending_commit import OWN_FOLDER_PATTERN, exclude_from_git, find_run_folder, signs_commits
 from proofstone.git.repository import Repository, open_repository
+from proofstone.git.stash import stash_changes
 from proofstone.ledger import Ledger
 from proofstone.ledger.models import EventRow
 from proofstone.machine.locks import is_run_locked, lock_run
@@ -59,6 +61,7 @@ from proofstone.pipeline.agents import PipelineAgents
 from proofstone.pipeline.journal import PipelineJournal, PipelineObserver
 from proofstone.pipeline.models.run import (
     ApprovalRequest,
+    ForbiddenByMemory,
     GateSummary,
     KnownIssue,
     PipelineRunConfig,
@@ -109,6 +112,8 @@ class PipelineRequest:
     mode: RunMode = RunMode.AUTONOMOUS
     proceed_on_pushback: bool = False
     allow_dirty: bool = False
+    stash: bool = False
+    """Put uncommitted changes into git's stash first."""
     minutes: float | None = None
     slots: int | None = None
     budget: tuple[str, ...] = ()
@@ -134,8 +139,9 @@ def build_pipeline_run(
     repository = open_repository(directory)
     home = require_outside_home(repository, home)
     base = repository.resolve_base("HEAD")
-    if not request.allow_dirty:
-        _refuse_dirty(repository)
+    changed = () if request.allow_dirty else _list_changed_files(repository)
+    if changed and not request.stash:
+        _refuse_dirty(repository, changed)
     settings = read_settings_at(repository, base[0])
     run_id = new_run_id()
     with ExitStack() as stack:
@@ -153,9 +159,11 @@ def build_pipeline_run(
         )
         setup = _build_setup(world, wanted, request, listen)
         read_identity(repository)  # fails now if git knows no author
-        if setup.remembers:
-            FileMemory(memory_path(home)).entries()  # fails now if the memory cannot be read
         exclude_from_git(repository, (OWN_FOLDER_PATTERN,))
+        if changed:
+            kept = stash_changes(repository, f"before proofstone run {run_id}")
+            note = f"your changes to {pluralize(len(changed), 'file')} are in the stash: git stash apply {kept[:12]}"
+            setup = setup.model_copy(update={"notes": (*setup.notes, note)})
         world.ledger.append(EventRow(run_id=run_id, type="run.started", payload=setup.model_dump(mode="json")))
         yield _build_run(world, setup, request, watching, ask, ask_plan, listen, stack)
 
@@ -247,16 +255,20 @@ def _refuse_bad_request(wanted: str) -> None:
         raise InputError(message, hint="put the rest into a file of the repository, and name it")
 
 
-def _refuse_dirty(repository: Repository) -> None:
-    """Refuse uncommitted changes: work starts from the last commit, so they would be missing without notice."""
+def _list_changed_files(repository: Repository) -> tuple[str, ...]:
+    """Return the tracked files with changes that are not committed."""
     listed = repository.git.run_records("diff", "--name-only", "-z", "HEAD")
-    if listed:
-        first = listed[0].decode("utf-8", "backslashreplace")
-        more = f" and {len(listed) - 1} more files have" if len(listed) > 1 else " has"
-        raise RepositoryError(
-            f"{repository.root}: {first}{more} changes that are not committed",
-            hint="commit or stash them: work starts from the last commit; --allow-dirty starts without them",
-        )
+    return tuple(path.decode("utf-8", "backslashreplace") for path in listed)
+
+
+def _refuse_dirty(repository: Repository, changed: Sequence[str]) -> None:
+    """Refuse uncommitted changes: work starts from the last commit, so they would be missing without notice."""
+    more = f" and {len(changed) - 1} more files have" if len(changed) > 1 else " has"
+    raise RepositoryError(
+        f"{repository.root}: {changed[0]}{more} changes that are not committed",
+        hint="commit them: work starts from the last commit; --stash puts them into git's stash, --allow-dirty starts "
+        "without them",
+    )
 
 
 def _build_setup(
@@ -295,14 +307,24 @@ def _build_setup(
         concerns=_find_concerns(world, wanted, request, lane),
         agents=dict(team.agents),
         minutes=request.minutes or gate.run_minutes,
+        weights=world.settings.controller.weights,
         budget=determine_budget(world.settings, request.budget),
         slots=request.slots or gate.slots,
         sign=request.sign and signs_commits(repository) and can_sign(world, read_identity(repository)),
         require_sandbox=request.require_sandbox,
         remembers=world.settings.run.memory,
+        forbidden=_find_forbidden(world, wanted),
         asks=world.settings.understanding.ask != "off",
         notes=(*world.notes, *team.notes),
     )
+
+
+def _find_forbidden(world: RunContext, wanted: str) -> ForbiddenByMemory:
+    """Return what the memory forbids to the plans of a request."""
+    if not world.settings.run.memory:
+        return ForbiddenByMemory()
+    calibration = calibrate(open_memory(world).entries(), (wanted,))
+    return ForbiddenByMemory(programs=calibration.blocked_programs, targets=calibration.blocked_targets)
 
 
 def _find_concerns(world: RunContext, wanted: str, request: PipelineRequest, lane: Lane) -> tuple[Concern, ...]:
@@ -366,13 +388,13 @@ def _build_run(
         else None,
     )
     stack.callback(agents.close)
-    memory = FileMemory(memory_path(world.home)) if setup.remembers else None
+    memory = open_memory(world) if setup.remembers else None
     return PipelineRun(
         context=world,
         setup=setup,
         journal=journal,
         agents=agents,
-        memory=PipelineMemory(memory, dispatcher.bus, journal.steps, world.run_id),
+        memory=PipelineMemory(memory, dispatcher.bus, journal.steps, world.run_id, setup.request),
         amendments=Amendments.load(board, journal),
         parts=GateChildRuns(world, setup, budget, ends, watching, listen, ask_plan),
         observer=watching,

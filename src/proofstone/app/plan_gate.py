@@ -13,7 +13,7 @@ from typing import Final
 
 from proofstone import __version__
 from proofstone.agents.executors.people import ReadLine
-from proofstone.agents.memory.store import FileMemory, memory_path
+from proofstone.agents.memory.store import memory_path
 from proofstone.agents.roles.models.plan_gate_records import ConvergenceStatus
 from proofstone.agents.tools.models import Tool
 from proofstone.agents.web.providers import build_web, describe_web
@@ -31,6 +31,7 @@ from proofstone.app.team import (
     Team,
     build_dispatcher,
     open_backends,
+    open_memory,
     refuse_people_without_terminal,
     select_team,
     update_budget,
@@ -275,7 +276,7 @@ def _build_run(
     web = build_web(person.settings.web, os.environ) if beyond & {Tool.WEB_SEARCH, Tool.WEB_FETCH} else None
     if web is not None:
         stack.callback(web.close)
-    memory = FileMemory(memory_path(world.home)) if Tool.MEMORY_SEARCH in beyond else None
+    memory = open_memory(world) if Tool.MEMORY_SEARCH in beyond else None
     seconds = world.settings.gate.agent_seconds
     agents_at_work = PlanAgents(
         world=world,

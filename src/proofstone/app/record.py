@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proofstone.agents.script_file import ScriptEntry
@@ -12,6 +12,7 @@ from proofstone.agents.script_recorder import build_script_entries
 from proofstone.agents.script_writer import format_script
 from proofstone.agents.spending import read_dispatch_records
 from proofstone.app.context import ensure_private_home
+from proofstone.auditor.tap import list_parts
 from proofstone.errors import InputError
 from proofstone.gate.context import GateJournal
 from proofstone.gate.models import GateSetup
@@ -43,18 +44,38 @@ def record_script(run: str, home: Path | None = None) -> RecordedScript:
     path = ledger_path(home)
     run_id = find_any_run(path, run, find_repository_root(Path.cwd()))
     with closing(SqliteLedger(path, "read")) as ledger:
+        if run == "last":
+            run_id = _find_whole_run(ledger, run_id)
         setup = _read_gate_setup(ledger, run_id)
-        entries = (
-            _gate_entries(ledger, run_id, setup, home)
-            if setup
-            else build_script_entries(read_dispatch_records(ledger, run_id).values())
-        )
+        entries = [entry for part in list_parts(ledger, run_id) for entry in _part_entries(ledger, run_id, part, home)]
     if not entries:
         raise InputError(
             f"{run_id}: no agent did or said anything that a script could repeat",
             hint="record a run in which agents work, for instance of `proofstone gate` or `proofstone ask`",
         )
     return RecordedScript(run_id, format_script(entries, _comment(run_id, setup)), len(entries), setup)
+
+
+def _find_whole_run(ledger: SqliteLedger, run_id: str) -> str:
+    """Return the run that this one is a part of, or the run itself."""
+    for started in ledger.read(EventRow, run_id=run_id, type="run.started", limit=1):
+        return str(started.row.payload.get("parent") or run_id)
+    return run_id
+
+
+def _part_entries(ledger: SqliteLedger, run_id: str, part: str, home: Path) -> Sequence[ScriptEntry]:
+    """Return the entries of a run or one of its parts. The plans of several parts have tasks of the same ids, so the
+    entries of a part match that part only: its id is that of the run with an ending.
+    """
+    setup = _read_gate_setup(ledger, part)
+    if setup is not None:
+        entries = _gate_entries(ledger, part, setup, home)
+    else:
+        entries = build_script_entries(read_dispatch_records(ledger, part).values())
+    if part == run_id:
+        return entries
+    ending = f"*{part.removeprefix(run_id)}"
+    return [replace(entry, match={**entry.match, "run": (ending,)}) for entry in entries]
 
 
 def _read_gate_setup(ledger: SqliteLedger, run_id: str) -> GateSetup | None:

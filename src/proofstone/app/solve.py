@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from proofstone import __version__
 from proofstone.agents.executors.people import ReadLine
-from proofstone.agents.memory.store import FileMemory, memory_path
 from proofstone.agents.roles.registry import LOOP_ROLES
 from proofstone.app.agent_assignment import determine_budget
 from proofstone.app.check_base import read_settings_at
@@ -20,6 +20,7 @@ from proofstone.app.team import (
     Team,
     build_dispatcher,
     open_backends,
+    open_memory,
     refuse_people_without_terminal,
     select_team,
     update_budget,
@@ -167,10 +168,18 @@ def _build_setup(world: RunContext, goal: str, request: SolveRequest, team: Team
         policy=request.policy or settings.solve.policy,
         max_replans=settings.solve.max_replans if request.max_replans is None else request.max_replans,
         time_budget_ms=round(1000 * seconds),
+        weights=settings.controller.weights,
         remembers=request.uses_memory and settings.solve.memory,
         budget=determine_budget(settings, request.budget),
         notes=(*world.notes, *notes),
     )
+
+
+def _find_time_limit(team: Team, settings: Settings, role: str) -> float | None:
+    """Return how long an agent may take; None for a person."""
+    if role in team.human_roles:
+        return None
+    return settings.solve.subtask_seconds if role == "executor" else settings.gate.agent_seconds
 
 
 def _build_run(
@@ -196,7 +205,7 @@ def _build_run(
         dispatcher=dispatcher,
         on_activity=watching.on_activity,
         on_message=watching.on_message,
-        time_limit_of=lambda role: None if role in team.human_roles else world.settings.gate.agent_seconds,
+        time_limit_of=partial(_find_time_limit, team, world.settings),
         roles_with_own_tools=team.own_tool_roles,
         coding_agent_roles=team.coding_agent_roles,
     )
@@ -209,7 +218,7 @@ def _build_run(
         bus=dispatcher.bus,
         observer=watching,
         ask=ask,
-        memory=FileMemory(memory_path(world.home)) if setup.remembers else None,
+        memory=open_memory(world) if setup.remembers else None,
         started_at=started.ts,
         answer=request.answer,
         answered_by=request.by,

@@ -13,6 +13,7 @@ from proofstone.agents.backends.factory import build_backend
 from proofstone.agents.bus import MessageBus
 from proofstone.agents.dispatch import Dispatcher
 from proofstone.agents.executors.people import ReadLine
+from proofstone.agents.memory.store import FileMemory, ScopedMemory, memory_path
 from proofstone.agents.spending import SpendingMeter, list_spending, read_dispatch_records
 from proofstone.app.agent_assignment import absolute_script, raise_budget
 from proofstone.app.agents import BackendChoices, refuse_repository_commands, resolve_agents
@@ -139,3 +140,9 @@ def _with_default(backends: Sequence[str]) -> list[str]:
     return [
         word if word.startswith(tuple(f"{key}=" for key in BACKEND_KEYS)) else f"default={word}" for word in backends
     ]
+
+
+def open_memory(world: RunContext) -> ScopedMemory:
+    """Return the memory as a run in this repository uses it."""
+    memory = FileMemory(memory_path(world.home))
+    return ScopedMemory(memory, str(world.repository.root), world.settings.memory.shared)

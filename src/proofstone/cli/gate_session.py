@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Protocol
 import typer
 
 from proofstone.agents.executors.people import ReadLine, Terminal
+from proofstone.app.audit import audit_ended_run
 from proofstone.app.caller import demand_acceptance, gather_facts
 from proofstone.app.gate import judge_criteria, record_command, resume_gate
 from proofstone.check.rules.acceptance import is_reason_sufficient
@@ -234,11 +235,12 @@ class GateSession:
             report, view = self._watch(begin, note_run)
             while self.mode is GateMode.INTERACTIVE and self._ask_questions(view):
                 report, view = self._watch(self._resume(view.run_id), note_run)
+            report, findings = audit_ended_run(report)
             if self.output.json:
                 self.output.print_document(report.model_dump(mode="json"))
             else:
                 sys.stderr.flush()
-                print_gate(self.output.result_console(), report, view, verbose=self.output.verbose)
+                print_gate(self.output.result_console(), report, view, findings, verbose=self.output.verbose)
         return GATE_EXIT_CODES[report.outcome]
 
     def _watch(self, begin: GateRunFactory, note_run: Callable[[str], None]) -> tuple[GateReport, RunView]:

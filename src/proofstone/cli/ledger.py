@@ -295,7 +295,8 @@ def query_(
     """Query the ledger with SQL. It is read only.
 
     Tables: checks, pipeline_telemetry, messages, approvals, overrides, events, artifacts, chain;
-    and the views runs, tasks and anvil_checks (the evidence protocol's name for checks).
+    and the views runs, tasks, run_parts and anvil_checks (the evidence protocol's name for checks; the checks of the
+    parts of a run also stand under the id of the run).
     """
     answer = run_query(ledger_path(home or find_proofstone_home()), sql, limit=limit, seconds=seconds)
     _print_answers(Output(json=as_json, no_color=no_color), {"rows": answer})

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,13 +13,17 @@ import typer
 from proofstone.agents.memory.models import MemoryEntry, MemoryRevision, MemoryType
 from proofstone.agents.memory.rules.calibration import collect_ids, find_by_ids, find_by_run
 from proofstone.agents.memory.store import FileMemory, memory_path
-from proofstone.cli.output import JsonOption, NoColorOption, Output
-from proofstone.common.text import escape_control
+from proofstone.cli.output import JsonOption, NoColorOption, Output, read_typed_line
+from proofstone.common.models import AcceptanceMethod
+from proofstone.common.text import escape_control, pluralize
 from proofstone.config.home import find_proofstone_home
 from proofstone.errors import InputError
+from proofstone.git.repository import find_repository_root
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from proofstone.app.knowledge import InstructionProposal
 
 
 app = typer.Typer(
@@ -115,6 +122,133 @@ def forget(
         console.print(f"forgotten: {_count_entries(len(forgotten))}", style="bold")
 
 
+EveryOption = Annotated[bool, typer.Option("--all", help="Of all repositories, not of this one alone.")]
+HereOption = Annotated[Path | None, typer.Option("--repo", metavar="DIR", help="The repository; by default this one.")]
+
+
+@app.command()
+def decisions(
+    every: EveryOption = False,
+    repo: HereOption = None,
+    limit: LimitOption = 20,
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """List what was decided in runs of `proofstone run`, newest first.
+
+    Designers decide how something is built, and the knowledge role notes what later work must know about. The log
+    covers all runs in this repository; rows of the ledger, it is never changed.
+    """
+    from proofstone.app.knowledge import read_decisions
+
+    found = read_decisions(_find_repository(repo, every=every))
+    output = Output(json=as_json, no_color=no_color)
+    if as_json:
+        output.print_document({"decisions": found[:limit], "total": len(found)})
+        return
+    console = output.result_console()
+    for decision in found[:limit]:
+        _print_text(console, f"{decision['date']}  {decision['title']}", style="bold")
+        _print_text(console, f"  {decision['decision']}")
+        _print_text(console, f"  why: {decision['rationale']}")
+        _print_text(console, f"  by {decision['decided_by']}, run {decision['run_id']}\n", style="dim")
+    shown = "" if len(found) <= limit else f" of {len(found)}; --limit shows more"
+    console.print(f"{pluralize(min(limit, len(found)), 'decision')}{shown}", style="bold")
+
+
+@app.command()
+def proposals(
+    every: EveryOption = False, repo: HereOption = None, as_json: JsonOption = False, no_color: NoColorOption = False
+) -> None:
+    """List what runs propose for the files that instruct agents, such as AGENTS.md.
+
+    Nothing is added to such a file until you adopt a proposal.
+    """
+    from proofstone.app.knowledge import read_proposals
+
+    found = read_proposals(_find_repository(repo, every=every))
+    output = Output(json=as_json, no_color=no_color)
+    if as_json:
+        output.print_document({"proposals": [asdict(proposal) for proposal in found]})
+        return
+    console = output.result_console()
+    for proposal in found:
+        _print_proposal(console, proposal)
+    open_ones = sum(proposal.state == "open" for proposal in found)
+    console.print(f"{pluralize(len(found), 'proposal')}, {open_ones} open", style="bold")
+    if open_ones:
+        console.print("proofstone memory adopt PROPOSAL, or proofstone memory decline PROPOSAL --reason TEXT")
+
+
+@app.command()
+def adopt(
+    proposal: Annotated[str, typer.Argument(metavar="PROPOSAL", help="Its id.")],
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> None:
+    """Add a proposal to the end of its file, after you have confirmed it.
+
+    The file is changed in your work tree; nothing is committed. Only a person at a terminal may do this.
+
+    Exit code: 0 added; 1 you did not confirm; 2 there is no such proposal, or you may not.
+    """
+    from proofstone.app.caller import demand_acceptance, gather_facts
+    from proofstone.app.knowledge import decide_proposal, find_instruction_file, find_proposal, read_proposals
+    from proofstone.cli.task_commands import login_name
+
+    output = Output(json=as_json, no_color=no_color)
+    method = demand_acceptance(f"memory adopt {proposal}", gather_facts(can_ask=not as_json))
+    chosen = find_proposal(read_proposals(None), proposal)
+    file = find_instruction_file(chosen)
+    console = replace(output, quiet=False).progress_console()
+    _print_proposal(console, chosen)
+    _print_text(console, f"add this to {file}? `yes`, or an empty line", style="bold yellow")
+    if (read_typed_line() or "").strip().lower() not in ("y", "yes"):
+        console.print("nothing was changed")
+        raise typer.Exit(1)
+    decide_proposal(proposal, login_name(), method, adopt=True)
+    _print_text(output.result_console(), f"added to {file}")
+
+
+@app.command()
+def decline(
+    proposal: Annotated[str, typer.Argument(metavar="PROPOSAL", help="Its id.")],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is recorded.")],
+    no_color: NoColorOption = False,
+) -> None:
+    """Decline a proposal, so that it is no longer open. An executor is refused."""
+    from proofstone.app.knowledge import decide_proposal
+    from proofstone.cli.task_commands import login_name, refuse_executors, require_text
+
+    refuse_executors()
+    text = require_text("--reason", reason)
+    declined = decide_proposal(proposal, login_name(), AcceptanceMethod.INTERACTIVE, adopt=False, reason=text)
+    _print_text(Output(no_color=no_color).result_console(), f"declined: {declined.id}")
+
+
+def _find_repository(directory: Path | None, *, every: bool) -> Path | None:
+    """Return the repository whose rows are shown; None for all of them."""
+    if every:
+        return None
+    root = find_repository_root(directory or Path.cwd())
+    if root is None:
+        raise InputError(
+            f"{directory or Path.cwd()}: is not in a git repository", hint="go to one, or use --all for all of them"
+        )
+    return root
+
+
+def _print_proposal(console: Console, proposal: InstructionProposal) -> None:
+    by = f" by {proposal.decided_by}" if proposal.decided_by else ""
+    _print_text(console, f"{proposal.id}  {proposal.path}  {proposal.state}{by}", style="bold")
+    _print_text(console, indent(escape_control(proposal.content.strip()), "  | "))
+    _print_text(console, f"  why: {proposal.reason}\n", style="dim")
+
+
+def _print_text(console: Console, text: str, style: str = "") -> None:
+    console.print(escape_control(text), style=style, soft_wrap=True, markup=False, highlight=False)
+
+
 def _open_memory() -> FileMemory:
     return FileMemory(memory_path(find_proofstone_home()))
 
@@ -176,6 +310,7 @@ def _describe_origin(entry: MemoryEntry) -> str:
     parts = (
         " ".join(entry.tags),
         f"run {entry.run_id}" if entry.run_id else "",
+        f"in {entry.repository}" if entry.repository else "",
         f"by {entry.role}" if entry.role else "",
         f"made from {_count_entries(len(entry.sources))}, weight {entry.weight:.2f}" if entry.sources else "",
         f"cost {entry.cost:g}" if entry.cost else "",

@@ -119,6 +119,14 @@ def run(
         bool,
         typer.Option("--allow-dirty", help="Start even if the work tree has changes; the run ignores them."),
     ] = False,
+    stash: Annotated[
+        bool,
+        typer.Option(
+            "--stash",
+            help="If the work tree has changes, put them into git's stash before the run starts; it says how you get "
+            "them back.",
+        ),
+    ] = False,
     budget: BudgetOption = None,
     budget_tokens: TokensOption = None,
     budget_usd: UsdOption = None,
@@ -180,6 +188,8 @@ def run(
     """
     refuse_unquoted_words("run", request, context.args, _METAVAR)
     _require_one_request(request, request_file)
+    if stash and allow_dirty:
+        raise InputError("--stash and --allow-dirty: one or the other", hint="see `proofstone run --help`")
     run_request = PipelineRequest(
         backends=collect_backend_specs(backend),
         files=_git_paths(files or ()),
@@ -188,6 +198,7 @@ def run(
         mode=mode,
         proceed_on_pushback=proceed_on_pushback,
         allow_dirty=allow_dirty,
+        stash=stash,
         minutes=check_minutes(budget_minutes),
         slots=slots,
         budget=collect_budget_limits(budget, budget_tokens, budget_usd),

@@ -124,7 +124,7 @@ def _show_gate(output: Output, view: RunView, agents: Sequence[AgentPosition]) -
             {
                 "task": task.record.id,
                 "asks": task.asks,
-                "answers": [answer.command for answer in list_answers(view.run_id, task)],
+                "answers": [answer.command for answer in list_answers(view.run_id, task, view.branch)],
             }
             for task in list_waiting_tasks(view)
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,9 @@ import typer
 
 from proofstone.agents.executors.people import ReadLine
 from proofstone.agents.roles.models.solve_messages import FinalStatus
+from proofstone.app.audit import audit_ended_run
 from proofstone.app.solve import SOLVE_RUNS, SolveRequest, build_solve_run, resume_solve_run
+from proofstone.auditor.models import AuditFinding
 from proofstone.cli.options import (
     BudgetOption,
     ResumeOption,
@@ -36,6 +38,7 @@ from proofstone.cli.output import (
     VerboseOption,
     read_typed_line,
 )
+from proofstone.cli.render.audit import print_audit_findings
 from proofstone.cli.render.live_solve import LiveSolve
 from proofstone.cli.render.solve import print_solve_report
 from proofstone.cli.render.solve_page import render_markdown, render_svg_plot
@@ -214,7 +217,7 @@ class SolveOutput:
         if self.svg is not None and self.report is not None and self.svg.resolve() == self.report.resolve():
             raise InputError(f"--svg and --report are both {self.svg}", hint="name two files")
 
-    def print_result(self, report: SolveReport) -> int:
+    def print_result(self, report: SolveReport, findings: Sequence[AuditFinding] = ()) -> int:
         """Print the result, write the files, and return the exit code."""
         if self.output.json:
             self.output.print_document(report.model_dump(mode="json"))
@@ -223,6 +226,7 @@ class SolveOutput:
             print_solve_report(
                 self.output.result_console(), report, self.plot, self.report, verbose=self.output.verbose
             )
+            print_audit_findings(self.output.result_console(), findings)
         # Write files last: if that fails, the result has been printed already.
         again = f"name another file: proofstone solve --show {report.run_id}"
         if self.svg is not None:
@@ -262,7 +266,7 @@ def _follow(telling: SolveOutput, begin: SolveRunFactory) -> int:
     def tell(report: SolveReport) -> int:
         if report.unused_answer:
             session.warn("there was no question: your answer was not used")
-        return telling.print_result(report)
+        return telling.print_result(*audit_ended_run(report))
 
     return session.follow(
         begin(live, ask, session.listen),

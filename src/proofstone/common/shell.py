@@ -42,6 +42,10 @@ _BEFORE_COMMAND = frozenset(
 )
 
 
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+"""A variable that is set for a command, before its program."""
+
+
 class ShellSyntaxError(Exception):
     """The text is not complete shell: a quote, a bracket or a heredoc has no end."""
 
@@ -55,6 +59,26 @@ class ShellToken(NamedTuple):
 def lex(text: str) -> tuple[ShellToken, ...]:
     """Return the tokens of `text`. Raise `ShellSyntaxError` if the text ends in the middle of one."""
     return _Lexer(text).read_tokens()
+
+
+def list_programs(text: str) -> tuple[str, ...]:
+    """Return the names of the programs that a command line starts, in order; none if it is not complete shell."""
+    try:
+        tokens = lex(text)
+    except ShellSyntaxError:
+        return ()
+    names: list[str] = []
+    expects_program, is_file = True, False
+    for token in tokens:
+        if token.is_operator:
+            is_file = token.text.strip("&0123456789").startswith(("<", ">"))
+            expects_program = expects_program or not is_file
+        elif is_file:
+            is_file = False
+        elif expects_program and not _ASSIGNMENT.match(token.text):
+            names.append(unquote(token.text).rpartition("/")[2])
+            expects_program = False
+    return tuple(dict.fromkeys(names))
 
 
 def is_complete(text: str) -> bool:

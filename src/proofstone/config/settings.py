@@ -445,11 +445,67 @@ class SolveSettings(SettingsModel):
     )
     max_replans: int = Field(default=3, ge=0, le=100, strict=True, description="The maximum number of new plans.")
     seconds: int = Field(
-        default=300, ge=0, le=86_400, strict=True, description="The time budget; the run ends at 80 % of any budget."
+        default=300,
+        ge=0,
+        le=86_400,
+        strict=True,
+        description="The time budget; the run ends once `controller.abandon_at` of the budgets is spent.",
+    )
+    subtask_seconds: int = Field(
+        default=1800,
+        ge=1,
+        le=86_400,
+        strict=True,
+        description="How long an executor may work on one subtask before it counts as failed. Each `SubTask` message "
+        "states the deadline that follows from it.",
     )
     memory: bool = Field(
         default=True, strict=True, description="Remember lessons from runs, and use them for planning."
     )
+
+
+ControllerWeight = Annotated[float, Field(ge=0, le=1, strict=True, allow_inf_nan=False)]
+
+
+class ControllerSettings(SettingsModel):
+    """How the controller of the control loop measures a round and chooses its directive, in `proofstone solve`, `gate`
+    and `run`. Settings never accept a result: that needs every criterion met.
+    """
+
+    distance_weight: ControllerWeight = Field(
+        default=0.6, description="α: the weight of D, the distance of the result from the goal."
+    )
+    blame_weight: ControllerWeight = Field(
+        default=0.3, description="β: the weight of P, the share of the blame that the approach carries."
+    )
+    budget_weight: ControllerWeight = Field(
+        default=0.4, description="λ: the weight of Ω, the share of the budget that is spent."
+    )
+    replans_weight: ControllerWeight = Field(default=0.6, description="The weight of the used replans in Ω.")
+    time_weight: ControllerWeight = Field(default=0.4, description="The weight of the used time in Ω.")
+    flat_below: ControllerWeight = Field(default=0.1, description="ε: a smaller change from round to round is none.")
+    near_below: ControllerWeight = Field(default=0.3, description="δ: up to this D a result is near the goal.")
+    blame_above: ControllerWeight = Field(
+        default=0.5, description="ρ: above this P the approach is to blame, up to it what is in the way."
+    )
+    abandon_at: Annotated[float, Field(gt=0, le=1, strict=True, allow_inf_nan=False)] = Field(
+        default=0.8, description="From this Ω on, nothing more is tried."
+    )
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """The values by the names that the controller has for them."""
+        return {
+            "alpha": self.distance_weight,
+            "beta": self.blame_weight,
+            "lam": self.budget_weight,
+            "replans_weight": self.replans_weight,
+            "time_weight": self.time_weight,
+            "epsilon": self.flat_below,
+            "delta": self.near_below,
+            "rho": self.blame_above,
+            "abandon": self.abandon_at,
+        }
 
 
 class RunSettings(SettingsModel):
@@ -457,6 +513,16 @@ class RunSettings(SettingsModel):
 
     memory: bool = Field(
         default=True, strict=True, description="Remember lessons from runs, and give them to later planners."
+    )
+
+
+class MemorySettings(SettingsModel):
+    """What runs are told of earlier runs, where `solve.memory` and `run.memory` let them use the memory."""
+
+    shared: bool = Field(
+        default=False,
+        strict=True,
+        description="Also use what runs in other repositories have left in the memory.",
     )
 
 
@@ -483,9 +549,6 @@ class UnderstandingSettings(SettingsModel):
         strict=True,
         description="The least time between two questions to one working agent. An earlier question waits.",
     )
-    milestones: bool = Field(
-        default=False, strict=True, description="Also ask an agent when it moves from one task to the next."
-    )
 
 
 class ToolSettings(SettingsModel):
@@ -509,7 +572,9 @@ class Settings(SettingsModel):
     hook: HookSettings = HookSettings()
     gate: GateSettings = GateSettings()
     solve: SolveSettings = SolveSettings()
+    controller: ControllerSettings = ControllerSettings()
     run: RunSettings = RunSettings()
+    memory: MemorySettings = MemorySettings()
     understanding: UnderstandingSettings = UnderstandingSettings()
     tools: ToolSettings = ToolSettings()
     backends: BackendSettings = BackendSettings()

@@ -18,6 +18,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from proofstone.agents.bus import MessageBus, OutgoingMessage
 from proofstone.agents.executors.context import Architect, Executor
 from proofstone.agents.gate_agents import uses_model
 from proofstone.agents.spending import SpendingMeter
@@ -47,7 +48,7 @@ from proofstone.gate.models import (
 from proofstone.gate.request import GateObserver, UserCommand, UserCommandKind
 from proofstone.gate.rules.blocking import explain_block
 from proofstone.gate.rules.deadlines import choose_deadline
-from proofstone.gate.rules.direction import add_direction
+from proofstone.gate.rules.direction import add_direction, build_plan_directive
 from proofstone.gate.rules.judgements import (
     CRITERIA_GATE,
     find_unjudged,
@@ -140,11 +141,29 @@ class GateJournal:
             payload["word"] = word
         fault_point("gate.before-event")
         row = EventRow(run_id=self.run_id, task_id=task_id, type=f"{_TASK}{event.kind}", payload=payload)
-        (seq,) = self.ledger.append(row)
+        self._bus.write(self._list_directives(task_id, event), [row])
         fault_point("gate.after-event")
-        for stored in self.ledger.read(EventRow, after=seq - 1, limit=1):
+        for stored in self.ledger.read(
+            EventRow, run_id=self.run_id, task_id=task_id, type=row.type, newest=True, limit=1
+        ):
             self._add(stored, after, event)
         return after
+
+    @property
+    def _bus(self) -> MessageBus:
+        return MessageBus(self.ledger, self.run_id)
+
+    def _list_directives(self, task_id: str, event: TaskEvent) -> list[OutgoingMessage]:
+        """Return the controller's message about a failed attempt: it goes to the executor, because no planner is
+        there to direct.
+        """
+        if not isinstance(event, AttemptFailed) or event.failure.direction is None:
+            return []
+        payload = build_plan_directive(task_id, event.failure.direction).model_dump(mode="json")
+        number = len(self.records[task_id].failures) + 1
+        return [
+            OutgoingMessage("controller", "executor", "PlanDirective", payload, f"gate/{task_id}/directive-{number}")
+        ]
 
     def note(self, type: str, **payload: JsonValue) -> None:
         """Record an event of the run as a whole."""
@@ -299,7 +318,14 @@ class GateJournal:
 
     def _add_direction(self, record: TaskRecord, event: AttemptFailed) -> AttemptFailed:
         """Add the controller's direction to a failure, so that a resumed run continues the same way."""
-        failure = add_direction(event.failure, record, elapsed_ms=self._compute_worked_ms(), minutes=self.setup.minutes)
+        setup = self.setup
+        failure = add_direction(
+            event.failure,
+            record,
+            elapsed_ms=self._compute_worked_ms(),
+            minutes=setup.minutes,
+            factors=setup.weights,
+        )
         return event.model_copy(update={"failure": failure})
 
     def _compute_worked_ms(self) -> int:

@@ -305,6 +305,7 @@ class AttemptRunner:
             findings=(*frozen.findings, *ran.findings),
             artifact=artifact,
             duration_ms=ran.duration_ms,
+            corrections=ran.corrections,
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, JsonValue, TypeAdapter
 
 from proofstone.agents.roles.models.gate import (
     ArchitectVerdict,
@@ -197,6 +197,8 @@ class AttemptExecuted(FrozenModel):
     """Findings of the freeze: a nested repository, a link that leads out of the tree."""
     artifact: str | None = None
     duration_ms: int = 0
+    corrections: int | None = None
+    """How often the executor corrected itself after a verify command had failed; None if nobody could count."""
 
 
 class AttemptChecked(FrozenModel):
@@ -556,6 +558,8 @@ class GateReport(FrozenModel):
     ledger: str
     cost: Mapping[str, float] = {}
     notes: tuple[str, ...] = ()
+    audit: tuple[Mapping[str, JsonValue], ...] = ()
+    """What the auditor found in the run, once a session with it has ended."""
 
 
 RunView.model_rebuild()
@@ -586,6 +590,8 @@ class GateSetup(RunConfig):
     author_name: str
     author_email: str
     require_sandbox: bool = False
+    weights: Mapping[str, float] = {}
+    """The weights and thresholds of the controller."""
     asks: bool = False
     """Whether executors must show that they understand the task."""
     defers_criteria: bool = False

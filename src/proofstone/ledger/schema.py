@@ -156,9 +156,19 @@ INDEXES: Final = (
     "WHERE type = 'task.committed'",
 )
 
+_CHECK_COLUMNS: Final = (
+    "task_id, phase, check_name, tool, command, exit_code, output_snippet, passed, verdict, severity, round, attempt, "
+    "tree, tier, state, assurance, duration_ms, artifact, reused_from, result_digest, ts, seq"
+)
+
 VIEWS: Final = (
-    # The name of this table in the evidence protocol, for queries that were written against it.
-    "CREATE VIEW anvil_checks AS SELECT * FROM checks",
+    f"CREATE VIEW run_parts AS SELECT DISTINCT run_id, {json_field('payload', '$.run_id')} AS part "  # noqa: S608
+    "FROM events WHERE type = 'run.child'",
+    # The name of this table in the evidence protocol, for queries that were written against it: they name one run, and
+    # expect the checks of its tasks. So the rows of its parts also stand under its id, with the part in `part`.
+    f"CREATE VIEW anvil_checks AS SELECT id, run_id, {_CHECK_COLUMNS}, run_id AS part FROM checks "  # noqa: S608
+    f"UNION ALL SELECT id, run_parts.run_id, {_CHECK_COLUMNS}, part FROM checks "
+    "JOIN run_parts ON run_parts.part = checks.run_id",
     """CREATE VIEW runs AS
 SELECT span.run_id, first.ts AS started_at, last.ts AS updated_at, SUBSTR(state.type, 5) AS state,
        json_extract(state.payload, '$.outcome') AS outcome, span.first AS first_seq, span.last AS last_seq

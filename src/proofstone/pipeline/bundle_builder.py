@@ -129,9 +129,20 @@ class _BundleBuilder:
             known_issues=tuple(self._list_known()),
             fixed_issues=(*bundle_reviews.find_fixed_findings(panel), *self._list_fixed()),
             commits=commits,
+            committed_gates=tuple(self._list_committed_gates()) if commits else (),
             rollback=rollback_command(commits),
             head=self._find_head(),
         )
+
+    def _list_committed_gates(self) -> Iterator[str]:
+        """Yield the gates that built on each other up to the last one. A deeper lane starts anew from the base."""
+        tips = {gate.run_id: gate.tip for gate in self.report[0].gates} if self.report else {}
+        base = ""
+        for gate in reversed(self.gates):
+            if base and tips.get(gate.run_id) != base:
+                continue
+            yield gate.run_id
+            base = str(gate.stages[0].row.payload.get("base_commit", ""))
 
     def _build_subject(self) -> BundleSubject:
         started = self.own.stages[0]

@@ -164,6 +164,7 @@ def build_task_endings(gate: RunRecord) -> Iterator[TaskEnding]:
             tree=evidence.tree if evidence else None,
             changed=evidence.changed if evidence else (),
             large=evidence.large if evidence else False,
+            corrections=_last_corrections(task),
             failures=record.failures,
             verdicts=record.verdicts,
             concerns=tuple(dict.fromkeys(record.concerns)),
@@ -172,6 +173,11 @@ def build_task_endings(gate: RunRecord) -> Iterator[TaskEnding]:
             disputes=record.disputes,
             rows=(*task.rows_of(), *((name_row,) if name_row is not None else ())),
         )
+
+
+def _last_corrections(task: TaskHistory) -> int | None:
+    executed = [event.event for event in task.events if isinstance(event.event, AttemptExecuted)]
+    return executed[-1].corrections if executed else None
 
 
 def build_criteria(gate: RunRecord, reported: Mapping[str, TaskReport]) -> Iterator[BundleCriterion]:

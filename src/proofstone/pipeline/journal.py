@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from pydantic import JsonValue
 
+from proofstone.agents.roles.models.pipeline import Lesson
 from proofstone.check.context import Progress
 from proofstone.common.models import FrozenModel
 from proofstone.gate.request import GateObserver
@@ -29,6 +30,9 @@ from proofstone.runtime.workflow import AgentObserver
 PIPELINE_STEP_EVENT, PIPELINE_NOTE_EVENT, PIPELINE_REPORT_EVENT = "pipeline.step", "pipeline.note", "pipeline.report"
 
 FIX_ORDER_EVENT = "pipeline.fix-ordered"
+DECISION_EVENT, PROPOSAL_EVENT = "decision.logged", "instructions.proposed"
+PROPOSAL_GATE = "instructions"
+"""The gate at which a person decides about a proposal, followed by the id of the proposal."""
 
 
 @dataclass
@@ -66,6 +70,29 @@ class PipelineJournal:
 
     def count_fix_orders(self) -> int:
         return len(self.ledger.read(EventRow, run_id=self.run_id, type=FIX_ORDER_EVENT))
+
+    def record_decisions(self, decisions: Sequence[Mapping[str, JsonValue]], repository: str) -> None:
+        """Add the decisions of the run to the log of all runs, each once: a resumed run has the same first ones."""
+        self._record_new(DECISION_EVENT, [{**decision, "repository": repository} for decision in decisions])
+
+    def record_proposals(self, proposals: Sequence[Lesson], repository: str) -> None:
+        """Record what the knowledge role proposes for files that instruct agents, each proposal once."""
+        payloads: list[dict[str, JsonValue]] = [
+            {
+                "id": f"{self.run_id}-p{number}",
+                "repository": repository,
+                "path": proposal.path,
+                "content": proposal.content,
+                "reason": proposal.reason,
+            }
+            for number, proposal in enumerate(proposals, start=1)
+        ]
+        self._record_new(PROPOSAL_EVENT, payloads)
+
+    def _record_new(self, type: str, payloads: Sequence[Mapping[str, JsonValue]]) -> None:
+        recorded = len(self.ledger.read(EventRow, run_id=self.run_id, type=type))
+        if new := [self._build_event(type, payload) for payload in payloads[recorded:]]:
+            self.ledger.append(*new)
 
     def record_child(self, run_id: str, kind: str, iteration: int) -> None:
         self.record_event(CHILD_RUN_EVENT, run_id=run_id, kind=kind, iteration=iteration)

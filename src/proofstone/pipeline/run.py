@@ -16,15 +16,18 @@ from typing import Final, Protocol, get_args
 
 from pydantic import JsonValue
 
-from proofstone.agents.roles.models.gate import CheckSummary
-from proofstone.agents.roles.models.pipeline import KnowledgeOutput
+from proofstone.agents.memory.rules.lessons import select_proposals
+from proofstone.agents.roles.models.gate import CheckSummary, RetryDirection
+from proofstone.agents.roles.models.pipeline import KnowledgeOutput, Lesson
 from proofstone.agents.rules.budget import build_cost_fields
+from proofstone.auditor.delivery import send_audit_report
 from proofstone.auditor.rules.report import list_findings
 from proofstone.auditor.tap import audit_run_with_parts
 from proofstone.check.context import RunContext
 from proofstone.common.models import Acceptance, BudgetUsage, Lane, Verdict
 from proofstone.errors import RepositoryError
 from proofstone.gate.models import RunOutcome
+from proofstone.gate.rules.direction import build_plan_directive
 from proofstone.gate.rules.pages import format_duration
 from proofstone.git.commit import CommitIdentity
 from proofstone.ledger.connection import ledger_path
@@ -43,6 +46,7 @@ from proofstone.pipeline.models.run import (
     RunReport,
 )
 from proofstone.pipeline.rules.approvals import build_commit_message
+from proofstone.pipeline.rules.building import select_accepted_tasks
 from proofstone.pipeline.rules.bundle_page import render_bundle_page
 from proofstone.pipeline.rules.documents import build_task_documents
 from proofstone.pipeline.rules.effects import (
@@ -77,6 +81,7 @@ from proofstone.pipeline.rules.effects import (
 )
 from proofstone.pipeline.rules.endings import list_partial_results, suggest_next_moves
 from proofstone.pipeline.rules.loop import deliver
+from proofstone.pipeline.rules.memory_entries import build_run_entries
 from proofstone.pipeline.rules.planning import explain_outgrown_lane
 from proofstone.pipeline.supervision_hooks import PLANNING_POINT_PREFIX, Amendments, PipelineMemory
 from proofstone.plans.models import Plan
@@ -132,6 +137,11 @@ class PipelineRun:
     _checks: tuple[CheckSummary, ...] = ()
     """The results of the last checks on the merged tree, for reviewers."""
     _plans: list[Plan] = field(default_factory=list)
+    """The plans so far, with those of their tasks whose work is in the tip."""
+    _proposals: list[Lesson] = field(default_factory=list)
+    """What the knowledge role has proposed for files that instruct agents."""
+    _directives: int = 0
+    """The number of directives of the controller so far."""
     _tip: str = ""
     _started: float = field(default_factory=time.monotonic)
 
@@ -152,14 +162,25 @@ class PipelineRun:
         patch = self.folder / "change.patch"
         moves = suggest_next_moves(report, str(patch) if patch.is_file() else "")
         report = report.model_copy(update={"next_moves": moves})
+        self._remember(report)
         self.journal.record_report(report)
+        send_audit_report(self.context.ledger, self.run_id)
         self._write_bundle()
         return report
+
+    def _remember(self, report: RunReport) -> None:
+        """Leave in the memory how the run went, and in the ledger what was decided and proposed."""
+        commands = [command for plan in self._plans for task in plan.tasks for command in task.verify]
+        if told := self.memory.store_course(lambda at: build_run_entries(report, commands, at)):
+            self.observer.on_note("memory", told)
+        self.journal.record_decisions(self.agents.documents.decisions, self.setup.repository)
+        self.journal.record_proposals(self._proposals, self.setup.repository)
 
     def _write_bundle(self) -> None:
         """Write the readable evidence, made from the ledger alone."""
         bundle = build_bundle(self.context.ledger, self.run_id)
-        self.agents.documents.write({BUNDLE_NAME: render_bundle_page(bundle), **build_task_documents(bundle)})
+        self.agents.documents.write({BUNDLE_NAME: render_bundle_page(bundle)})
+        self.agents.documents.write_task_documents(build_task_documents(bundle), is_committed=bool(bundle.commits))
         self.agents.documents.flush()
 
     def _drive(self) -> RunReport:
@@ -211,6 +232,8 @@ class PipelineRun:
             base_commit=setup.base_commit,
             minutes=setup.minutes,
             concerns=setup.concerns,
+            weights=setup.weights,
+            forbidden=setup.forbidden,
         )
 
     def _ask_agent(self, effect: AskAgent) -> Operation[AgentReply | AgentFailure]:
@@ -224,6 +247,7 @@ class PipelineRun:
     def _store_lessons(self, result: AgentReply | AgentFailure) -> None:
         """Store the answer of the knowledge keeper."""
         if isinstance(result, AgentReply) and isinstance(result.output, KnowledgeOutput):
+            self._proposals += select_proposals(result.output)
             self.observer.on_note("knowledge", self.memory.store_lessons(result.output))
 
     def _build_context(self, effect: PipelineEffect, merged: MergedTree) -> RequestContext:
@@ -252,11 +276,20 @@ class PipelineRun:
 
     def _record_note(self, effect: RecordNote) -> Operation[EffectDone]:
         def record() -> EffectDone:
+            if isinstance(effect.data, RetryDirection):
+                self._publish_directive(effect.data)
             self.journal.record_note(effect.kind, effect.text, effect.data)
             self.observer.on_note(effect.kind, effect.text)
             return EffectDone()
 
         return Operation(record)
+
+    def _publish_directive(self, direction: RetryDirection) -> None:
+        """Send the controller's decision to the planner. A resumed run sends the same ones, which are sent once."""
+        self._directives += 1
+        payload = build_plan_directive(self.run_id, direction).model_dump(mode="json")
+        name = f"run/directive-{self._directives}"
+        self.memory.bus.publish("controller", "planner", "PlanDirective", payload, message_id=name)
 
     # Approvals.
 
@@ -322,7 +355,7 @@ class PipelineRun:
         def follow(result: TaskGateResult | PendingAnswer) -> None:
             if isinstance(result, TaskGateResult):
                 plan, _ = read_plan(effect.text, "plan.md")
-                self._plans += [plan] if plan is not None else []
+                self._plans += [select_accepted_tasks(plan, result.summary)] if plan is not None else []
                 self._tip = result.summary.tip
 
         return Operation(

@@ -6,7 +6,7 @@ So the run does not wait for the disk while it goes on; when it ends, all docume
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -14,17 +14,20 @@ from typing import Final
 from pydantic import JsonValue
 
 from proofstone.agents.models import OutputHeader
-from proofstone.agents.roles.models.pipeline import DesignOutput, KnowledgeOutput
+from proofstone.agents.roles.models.pipeline import DesignOutput, KnowledgeOutput, PlanOutput
 from proofstone.common.models import FrozenModel
 from proofstone.machine.files import sync_to_disk, write_atomic
 from proofstone.pipeline.models.run import ApprovalEntry
 from proofstone.pipeline.rules.documents import (
+    TASK_FOLDERS,
     Documents,
     append_decisions,
     build_approvals_document,
     build_documents,
     build_request_document,
+    find_iteration,
     list_decisions,
+    read_task_iteration,
 )
 
 DOCUMENT_NAMES: Final = {
@@ -47,6 +50,12 @@ class RunFolder:
     """The files that may not be on the disk yet."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def decisions(self) -> tuple[Mapping[str, JsonValue], ...]:
+        """The decisions of the run so far."""
+        with self._lock:
+            return tuple(self._decisions)
+
     def write_request(self, words: str) -> None:
         self.write(build_request_document(words))
 
@@ -55,10 +64,23 @@ class RunFolder:
 
     def write_answer(self, role: str, header: OutputHeader, output: FrozenModel) -> None:
         with self._lock:
-            self._write(build_documents(DOCUMENT_NAMES[role], header, output))
+            documents = build_documents(DOCUMENT_NAMES[role], header, output)
+            self._write(documents)
+            if isinstance(output, PlanOutput):  # an earlier plan of the iteration may have had more tasks
+                self._prune("tasks", documents, find_iteration(header))
             if isinstance(output, DesignOutput | KnowledgeOutput):
                 self._decisions.extend(list_decisions(header, output))
                 self._write(append_decisions("", self._decisions))
+
+    def write_task_documents(self, documents: Documents, *, is_committed: bool) -> None:
+        """Write the reports of the tasks, and remove those of other tasks. In a run that has made its commit, what was
+        planned and is not in the commit is removed too.
+        """
+        with self._lock:
+            self._write(documents)
+            for folder in TASK_FOLDERS if is_committed else TASK_FOLDERS[1:]:
+                names = {f"{folder}/{name.rpartition('/')[2]}" for name in documents}
+                self._prune(folder, names)
 
     def write(self, documents: Documents) -> None:
         with self._lock:
@@ -71,6 +93,14 @@ class RunFolder:
                 if file.is_file():
                     sync_to_disk(file)
             self._unflushed.clear()
+
+    def _prune(self, folder: str, keep: Collection[str], iteration: int | None = None) -> None:
+        """Remove the documents of a folder that are not to be kept; with an iteration, only those of its tasks."""
+        for file in sorted((self.folder / folder).glob("*.yaml")):
+            name = f"{folder}/{file.name}"
+            if name not in keep and iteration in (None, read_task_iteration(file.name)):
+                self._unflushed.discard(file)
+                file.unlink(missing_ok=True)
 
     def _write(self, documents: Documents) -> None:
         for name, text in documents.items():

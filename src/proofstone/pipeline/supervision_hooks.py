@@ -6,6 +6,7 @@ which take effect at fixed, recorded points. A run reads lessons from the memory
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +16,7 @@ from proofstone.agents.backends import Backend
 from proofstone.agents.bus import MessageBus
 from proofstone.agents.dispatch import format_now
 from proofstone.agents.gate_agents import can_judge
-from proofstone.agents.memory.models import MemoryStore
+from proofstone.agents.memory.models import MemoryEntry, MemoryStore
 from proofstone.agents.memory.rules.calibration import calibrate
 from proofstone.agents.memory.rules.consolidation import consolidate
 from proofstone.agents.memory.rules.lessons import KNOWLEDGE_ROLE, SortedLessons, sort_lessons
@@ -159,6 +160,7 @@ class Amendments:
 
 _RECALL_STEP: Final = "recall"
 _LESSONS_STEP: Final = "learnt"
+_COURSE_STEP: Final = "remembered"
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,7 @@ class PipelineMemory:
     bus: MessageBus
     steps: Journal
     run_id: str
+    request: str
 
     def recall_lessons(self, request: str) -> tuple[str, ...]:
         """Return the lessons of earlier runs about similar requests. They may change before a resume, so they are
@@ -196,19 +199,32 @@ class PipelineMemory:
         if self.steps.lookup(_LESSONS_STEP, self.run_id) is not None:
             return ""
         at = format_now()
-        lessons = sort_lessons(output, self.run_id, at)
-        summary = _describe_lessons(lessons, self._write_entries(lessons, at))
+        lessons = sort_lessons(output, self.run_id, at, self.request)
+        summary = _describe_lessons(lessons, self._write_entries(KNOWLEDGE_ROLE, lessons.entries, at))
         self.steps.record(_LESSONS_STEP, self.run_id, {"told": summary})
         return summary
 
-    def _write_entries(self, lessons: SortedLessons, at: str) -> str:
+    def store_course(self, entries: Callable[[str], tuple[MemoryEntry, ...]]) -> str:
+        """Write what the engine itself leaves about the run, once; `entries` builds it for the time of writing. Return
+        the result in one line, or an empty string if there was nothing to write.
+        """
+        if self.memory is None or self.steps.lookup(_COURSE_STEP, self.run_id) is not None:
+            return ""
+        at = format_now()
+        if not (built := entries(at)):
+            return ""
+        state = self._write_entries("planner", built, at)
+        self.steps.record(_COURSE_STEP, self.run_id, {"entries": len(built)})
+        return f"how the run went: {state}"
+
+    def _write_entries(self, role: str, entries: tuple[MemoryEntry, ...], at: str) -> str:
         """Write the entries. A failure does not stop the run; it is reported."""
         if self.memory is None:
             return "not remembered: the memory is switched off"
         try:
-            for entry in lessons.entries:
+            for entry in entries:
                 payload = entry.model_dump(mode="json")
-                self.bus.publish(KNOWLEDGE_ROLE, "memory", "MemoryEntry", payload, message_id=f"run/{entry.entry_id}")
+                self.bus.publish(role, "memory", "MemoryEntry", payload, message_id=f"run/{entry.entry_id}")
                 self.memory.write(entry)
             self.memory.revise(lambda existing: consolidate(existing, at))
         except (ProofstoneError, OSError) as error:
@@ -218,6 +234,7 @@ class PipelineMemory:
 
 def _describe_lessons(lessons: SortedLessons, state: str) -> str:
     summary = f"{pluralize(len(lessons.entries), 'lesson')} {state}"
-    proposed = f"{pluralize(len(lessons.proposals), 'proposal')} for instruction files of agents: review and apply them"
+    count = pluralize(len(lessons.proposals), "proposal")
+    proposed = f"{count} for instruction files of agents: `proofstone memory proposals`"
     refused = [f"refused: {refusal.lesson.content[:120]!r}: {refusal.why}" for refusal in lessons.refused]
     return "; ".join((summary, *([proposed] if lessons.proposals else []), *refused))

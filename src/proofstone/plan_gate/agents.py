@@ -13,6 +13,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from proofstone.agents.dispatch import format_now
 from proofstone.agents.memory.models import MemoryStore
 from proofstone.agents.models import DispatchKey, Fault, RefusalRule, ToolResult
 from proofstone.agents.read_only_agents import ReadOnlyAgents, ReadOnlyRequest, get_answer
@@ -36,6 +37,7 @@ from proofstone.agents.tools.tool_context import ToolContext
 from proofstone.agents.tools.toolbox import BudgetedTools, Toolbox, ToolCounts, Tools
 from proofstone.agents.web.providers import WebProviders
 from proofstone.common.models import FrozenModel
+from proofstone.ledger.models import StepStatus, TelemetryRow
 from proofstone.plan_gate.claims import ClaimContext, look_up_claim
 from proofstone.plan_gate.rules.board import PERSON_EVIDENCE, find_unknown_ids
 from proofstone.plan_gate.rules.decision import ROLES_BY_ORIGIN
@@ -218,8 +220,16 @@ class PlanAgents(ReadOnlyAgents):
 
     def ask(self, request: PlanAgentRequest) -> PlanAgentReply | Fault:
         """Ask the agent, and look up the claims in its answer."""
-        dispatched = self.dispatch(request, self._make_tools(request), request.explain_invalid)
+        started = TelemetryRow(
+            run_id=self.world.run_id,
+            step=request.occasion.step,
+            agent=request.role.name,
+            instance=request.occasion.focus,
+            started_at=format_now(),
+        )
+        dispatched = self.dispatch(request, self._make_tools(request), request.explain_invalid, beginning=(started,))
         answer = get_answer(dispatched)
+        self._record_end(started, answer, retries=dispatched.occasion.dispatch - 1)
         if isinstance(answer, Fault):
             return answer
         tool_results = self._read_tool_results(dispatched.occasion.id)
@@ -227,6 +237,18 @@ class PlanAgents(ReadOnlyAgents):
         lookups = tuple(look_up_claim(claim, place, tool_results) for claim in find_claims(answer))
         refusals = tuple(result.text for result in tool_results if result.refused is RefusalRule.BUDGET)
         return PlanAgentReply(answer, lookups, refusals)
+
+    def _record_end(self, started: TelemetryRow, answer: FrozenModel | Fault, *, retries: int) -> None:
+        """Record the end of a step, once: a resumed run reads answers that an earlier process has recorded."""
+        recorded = self.world.ledger.read(
+            TelemetryRow, run_id=started.run_id, step=started.step, agent=started.agent, instance=started.instance
+        )
+        rows = [stored.row for stored in recorded]
+        if any(row.completed_at for row in rows):
+            return
+        status = StepStatus.ERROR if isinstance(answer, Fault) else StepStatus.DONE
+        end = {"completed_at": format_now(), "status": status, "retry_count": retries}
+        self.world.ledger.append((rows[-1] if rows else started).model_copy(update=end))
 
     def _read_tool_results(self, dispatch: str) -> list[ToolResult]:
         """Return the results of the tools in this conversation."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from pydantic import JsonValue
+
 from proofstone.agents.roles.models.solve_messages import (
     CriterionVerdict,
     FinalResult,
@@ -54,6 +56,8 @@ class SolveReport(FrozenModel):
     dispatches: int = 0
     spent: BudgetUsage = BudgetUsage()
     notes: tuple[str, ...] = ()
+    audit: tuple[Mapping[str, JsonValue], ...] = ()
+    """What the auditor found in the run, once a session with it has ended."""
     unused_answer: bool = False
     """Whether an answer was given in advance and no question was asked."""
     next_step: str = ""
@@ -71,6 +75,8 @@ class SolveRunConfig(RunConfig):
     policy: str
     max_replans: int
     time_budget_ms: int
+    weights: Mapping[str, float] = {}
+    """The weights and thresholds of the controller."""
     remembers: bool = True
     """Whether the run reads and writes the memory."""
     budget: Budget = Budget()

@@ -17,9 +17,10 @@ from typing import Final, get_args
 from pydantic import JsonValue
 
 from proofstone.agents.bus import MessageBus
+from proofstone.agents.dispatch import format_now
 from proofstone.agents.memory.models import MemoryStore
 from proofstone.agents.memory.rules.calibration import Calibration, calibrate
-from proofstone.agents.roles.models.solve_messages import FinalStatus, TaskSpec
+from proofstone.agents.roles.models.solve_messages import FinalStatus, SubTask, TaskSpec
 from proofstone.runtime.rules import EffectDone
 from proofstone.runtime.run_index import record_early_end
 from proofstone.runtime.workflow import Handlers, Operation, QuestionPendingError, drive
@@ -130,6 +131,7 @@ class SolveRun:
     def _goal(self) -> SolveGoal:
         setup = self.setup
         weights = LossWeights(max_replans=setup.max_replans, time_budget_ms=setup.time_budget_ms)
+        weights = weights.with_factors(setup.weights)
         return SolveGoal(self.run_id, setup.goal, EXECUTOR_TOOLS, self.started_at, weights, POLICIES[setup.policy])
 
     # Handlers of the effects.
@@ -148,9 +150,15 @@ class SolveRun:
         message = effect.message
         if isinstance(message, TaskSpec):
             self._spec = message
+        if isinstance(message, SubTask):
+            message = self._with_deadline(message)
         payload = message.model_dump(mode="json")
         self.bus.publish(effect.sender, effect.recipient, type(message).__name__, payload, message_id=f"solve/{name}")
         return EffectDone()
+
+    def _with_deadline(self, subtask: SubTask) -> SubTask:
+        seconds = self.agents.time_limit_of("executor")
+        return subtask if seconds is None else subtask.model_copy(update={"deadline": format_now(after=seconds)})
 
     def _ask_person(self, effect: AskPerson) -> Operation[UserReply]:
         def ask() -> UserReply:

@@ -14,7 +14,7 @@ a turn, so any activity answers a ping. An agent that stays silent for too long 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -38,6 +38,7 @@ from proofstone.sandbox.job import SandboxResult
 from proofstone.supervision.agent_supervision import AgentDirective, AgentSupervision, RunStoppedError
 from proofstone.supervision.models.events import (
     AgentEvent,
+    ApproachDiffers,
     AskQuestion,
     AttemptEnded,
     CriteriaChecked,
@@ -127,6 +128,7 @@ UNVERIFIED: Final = "understanding-unverified"
 DEVIATION_RULE: Final = "significant-deviation"
 _MAX_LINE_CHARACTERS: Final = 240
 _MAX_FILES: Final = 50
+_MAX_NAMED: Final = 5
 
 
 class AgentSupervisor:
@@ -349,7 +351,23 @@ class AgentSupervisor:
             :_MAX_FILES
         ]  # a sample is enough
         yield from (FileChanged(path=path) for path in reported_paths)
+        yield from self._compare_with_plan(new_paths)
+
+    def _compare_with_plan(self, paths: Sequence[str]) -> Iterator[AgentEvent]:
+        """Report files of the task that the agent's approved plan does not name: its approach differs from the plan.
+        After an analysis, the agent has explained itself.
+        """
+        state = self._agent.state
+        if state.plan is None or state.monitor.analysed or state.monitor.is_analysing:
+            return
+        declared = set(paths) - set(find_undeclared(paths, state.declared))
+        if unplanned := find_undeclared(sorted(declared), state.plan.files):
+            named = ", ".join(unplanned[:_MAX_NAMED])
+            yield ApproachDiffers(why=f"it changes {named}, which its approved plan does not name")
 
     def _read_claim(self, at: TurnBoundary) -> Iterator[AgentEvent]:
+        if at.output is not None and not self._agent.subject.verify:
+            # Nobody but the agent says how far its work is. With its answer, it says that all of it is done.
+            yield CriteriaChecked(met=1, total=1)
         if isinstance(claim := at.output, ExecutorResult):
             yield ResultClaimed(status=claim.status.value, files=claim.files_modified or (), error=claim.error or "")

@@ -92,3 +92,14 @@ def test_a_tail_keeps_the_end_whatever_the_pieces() -> None:
     for piece in (b"0123456789\n", b"ab", b"c\n\xff", b""):
         tail.add(piece)
     assert tail.lines(2) == "abc\n\ufffd"
+
+
+def test_what_was_meant_as_yaml_and_is_none_says_where() -> None:
+    found = parse_answer(b"status: success\nerror: foo: bar\n", ExecutorResult)
+    assert isinstance(found, MalformedAnswer)
+    assert found.why.endswith("and no YAML (line 2, column 11: mapping values are not allowed here)")
+    bomb = "a: &a [x, x]\nb: &b [*a, *a]\n" + "".join(
+        f"{chr(99 + n)}: &{chr(99 + n)} [{', '.join([f'*{chr(98 + n)}'] * 9)}]\n" for n in range(8)
+    )
+    refused = parse_answer(f"status: success\n{bomb}".encode(), ExecutorResult)
+    assert isinstance(refused, MalformedAnswer) and "stand for too much" in refused.why

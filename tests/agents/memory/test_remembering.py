@@ -128,6 +128,7 @@ def test_a_first_try_that_is_accepted_is_one_episode_with_its_cost() -> None:
             tags=("tool:shell", "target:data.csv"),
             cost=0.5,
             run_id=RUN,
+            request="how many rows has data.csv?",
             role="meta_validator",
         ),
     )

@@ -191,11 +191,11 @@ def test_other_runs_have_no_bundle(tmp_path: Path, run: str, what: str) -> None:
 def test_reports_of_a_task_are_written_from_the_bundle(bundle: EvidenceBundle) -> None:
     documents = build_task_documents(bundle)
     assert set(documents) == {
-        "implementation-reports/task-01.yaml",
-        "verification-reports/task-01.yaml",
+        "implementation-reports/task-01-i2.yaml",
+        "verification-reports/task-01-i2.yaml",
         "verification-ledger.yaml",
     }
-    assert 'gate_status: "passed"' in documents["verification-reports/task-01.yaml"]
+    assert 'gate_status: "passed"' in documents["verification-reports/task-01-i2.yaml"]
 
 
 @pytest.mark.parametrize("name", ["evidence-bundle.md", "evidence-bundle.html"])

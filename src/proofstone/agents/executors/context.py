@@ -152,6 +152,8 @@ class ExecutionOutcome:
     """Whether the agent was stopped because it misunderstood its task or drifted away from it."""
     findings: tuple[Finding, ...] = ()
     """Findings about the agent's behaviour while it worked."""
+    corrections: int | None = None
+    """How often it corrected itself after a verify command had failed; None if nobody could count."""
 
 
 class Executor(Protocol):

@@ -14,6 +14,8 @@ TOOL_TAG: Final = "tool:"
 """The prefix of a tag that names a tool that worked or failed: `tool:shell`."""
 TARGET_TAG: Final = "target:"
 """The prefix of a tag that names a path."""
+PROGRAM_TAG: Final = "program:"
+"""The prefix of a tag that names a program of a verify command: `program:tox`."""
 CLASS_TAG: Final = "class:"
 """The prefix of a tag that names the class of a failure."""
 
@@ -41,6 +43,10 @@ class MemoryEntry(FrozenModel):
     """The cost; for a lesson, the cost of all its sources."""
 
     run_id: str = ""
+    repository: str = ""
+    """The repository whose run stored the entry; runs in other repositories see it only if they ask for it."""
+    request: str = ""
+    """What the person wanted from that run, in their words."""
     role: str = ""
     """The role that stored the entry."""
     sources: tuple[str, ...] = ()
@@ -59,6 +65,10 @@ class MemoryEntry(FrozenModel):
     @property
     def targets(self) -> tuple[str, ...]:
         return _values_of_tags(self.tags, TARGET_TAG)
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        return _values_of_tags(self.tags, PROGRAM_TAG)
 
 
 class MemoryRevision(FrozenModel):

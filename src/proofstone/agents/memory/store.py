@@ -16,15 +16,16 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
-from proofstone.agents.memory.models import MemoryEntry, MemoryRevision
-from proofstone.agents.memory.rules.consolidation import split_words
+from proofstone.agents.memory.models import MemoryEntry, MemoryRevision, MemoryStore
+from proofstone.agents.memory.rules.words import extract_stems
 from proofstone.errors import InputError, MachineError
 from proofstone.ledger.rules.chain import canonical_json
 
@@ -64,15 +65,9 @@ class FileMemory:
         return tuple(self._entries())
 
     def search(self, words: tuple[str, ...], limit: int = 10) -> tuple[MemoryEntry, ...]:
-        """Return the entries that share the most words with these, the newest first among equals. Entries that share
-        none are left out. Without words, return the newest entries."""
-        wanted = split_words(words)
-        scored = [
-            (len(wanted & split_words((entry.content, *entry.tags))), entry) for entry in reversed(self._entries())
-        ]
-        if wanted:
-            scored = [(shared, entry) for shared, entry in scored if shared]
-        return tuple(entry for _, entry in sorted(scored, key=lambda pair: -pair[0])[:limit])
+        """Return the entries that share the most words with these, by their stems, the newest first among equals.
+        Entries that share none are left out. Without words, return the newest entries."""
+        return _search(self._entries(), words, limit)
 
     def revise(self, rule: Callable[[tuple[MemoryEntry, ...]], MemoryRevision]) -> MemoryRevision:
         with self._lock():
@@ -176,3 +171,39 @@ def _keep_newest(entries: list[MemoryEntry], most: int) -> list[MemoryEntry]:
             break
         kept.append(entry)
     return kept[::-1]
+
+
+@dataclass(frozen=True)
+class ScopedMemory:
+    """The memory as a run in one repository uses it: it reads and combines what runs in this repository have stored.
+    With `is_shared`, it also reads what runs in other repositories have stored. Implements
+    `proofstone.agents.memory.models.MemoryStore`.
+    """
+
+    memory: MemoryStore
+    repository: str
+    is_shared: bool = False
+
+    def write(self, entry: MemoryEntry) -> None:
+        self.memory.write(entry.model_copy(update={"repository": self.repository}))
+
+    def entries(self) -> tuple[MemoryEntry, ...]:
+        entries = self.memory.entries()
+        return entries if self.is_shared else self._select_own(entries)
+
+    def search(self, words: tuple[str, ...], limit: int = 10) -> tuple[MemoryEntry, ...]:
+        return _search(self.entries(), words, limit)
+
+    def revise(self, rule: Callable[[tuple[MemoryEntry, ...]], MemoryRevision]) -> MemoryRevision:
+        return self.memory.revise(lambda entries: rule(self._select_own(entries)))
+
+    def _select_own(self, entries: Iterable[MemoryEntry]) -> tuple[MemoryEntry, ...]:
+        return tuple(entry for entry in entries if entry.repository == self.repository)
+
+
+def _search(entries: Sequence[MemoryEntry], words: tuple[str, ...], limit: int) -> tuple[MemoryEntry, ...]:
+    wanted = extract_stems(words)
+    scored = [(len(wanted & extract_stems((entry.content, *entry.tags))), entry) for entry in reversed(entries)]
+    if wanted:
+        scored = [(shared, entry) for shared, entry in scored if shared]
+    return tuple(entry for _, entry in sorted(scored, key=lambda pair: -pair[0])[:limit])

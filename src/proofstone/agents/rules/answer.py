@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
-from ruamel.yaml.error import YAMLError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from proofstone.common.parsing import is_bounded, make_yaml_reader
 
@@ -24,6 +24,7 @@ _MOST_TRIES = 64
 _MOST_ERRORS = 5
 _SHOWN = 60
 _MAX_YAML_CHARS: Final = 200_000
+_MAX_REASON: Final = 200
 _FENCE: Final = re.compile(r"^```[ \t]*(?:ya?ml)?[ \t]*\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE)
 _THOUGHTS: Final = ("think", "thinking", "reasoning")
 
@@ -44,8 +45,12 @@ def parse_answer(data: bytes, contract: type[AnswerT]) -> AnswerT | MalformedAns
         return MalformedAnswer(f"line {line}: byte {error.start} is not UTF-8")
     field = _first_field(contract)
     answer = _find_object(text, field)
-    if isinstance(answer, MalformedAnswer) and (mapping := _find_mapping(_without_thoughts(text), field)) is not None:
-        answer = mapping
+    if isinstance(answer, MalformedAnswer):
+        mapping = _find_mapping(_without_thoughts(text), field)
+        if isinstance(mapping, MalformedAnswer):
+            answer = MalformedAnswer(f"{answer.why}, and no YAML ({mapping.why})")
+        elif mapping is not None:
+            answer = mapping
     return answer if isinstance(answer, MalformedAnswer) else validate_answer(answer, contract)
 
 
@@ -79,23 +84,39 @@ def _find_object(text: str, field: str) -> dict[str, object] | MalformedAnswer:
     return whole if isinstance(whole, dict) else MalformedAnswer(f"it is JSON, but not an object: {_abbreviate(whole)}")
 
 
-def _find_mapping(text: str, field: str) -> dict[str, object] | None:
-    """Return the first YAML mapping with the field: what a fence holds, or the whole text."""
+def _find_mapping(text: str, field: str) -> dict[str, object] | MalformedAnswer | None:
+    """Return the first YAML mapping with the field: what a fence holds, or the whole text. If the text looks like one,
+    return why it cannot be read; otherwise None.
+    """
     if not re.search(rf"^[ \t]*[\"']?{re.escape(field)}[\"']?[ \t]*:", text, re.MULTILINE):
         return None
     candidates = (*(match["text"] for match in _FENCE.finditer(text)), text)
-    return next((mapping for candidate in candidates if (mapping := _read_mapping(candidate, field))), None)
+    read = [_read_mapping(candidate, field) for candidate in candidates]
+    return next((found for found in read if isinstance(found, dict)), read[0])
 
 
-def _read_mapping(text: str, field: str) -> dict[str, object] | None:
+def _read_mapping(text: str, field: str) -> dict[str, object] | MalformedAnswer:
+    if len(text) > _MAX_YAML_CHARS:
+        return MalformedAnswer(f"it has more than {_MAX_YAML_CHARS:,} characters")
     try:
-        value = make_yaml_reader().load(text) if len(text) <= _MAX_YAML_CHARS else None
-        if not isinstance(value, dict) or field not in value or not is_bounded(value):
-            return None
+        value = make_yaml_reader().load(text)
+        if not isinstance(value, dict) or field not in value:
+            return MalformedAnswer(f"it is no mapping with {field}")
+        if not is_bounded(value):
+            return MalformedAnswer("its references stand for too much")
         plain: dict[str, object] = json.loads(json.dumps(value, default=str))  # dates become texts, as in JSON
+    except MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark is not None else ""
+        return MalformedAnswer(_abbreviate_reason(f"{where}{error.problem or 'it cannot be read'}"))
     except (YAMLError, ValueError, TypeError, RecursionError, OverflowError):
-        return None  # it only looked like YAML
+        return MalformedAnswer("it cannot be read")
     return plain
+
+
+def _abbreviate_reason(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _MAX_REASON else f"{flat[:_MAX_REASON]}…"
 
 
 def _object_around(text: str, field: str) -> dict[str, object] | MalformedAnswer:

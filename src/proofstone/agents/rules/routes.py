@@ -63,6 +63,7 @@ _LOOP: Final = (
     Route("meta_validator", "controller", "ReplanRequest"),
     Route("meta_validator", "controller", "OutcomeSummary"),
     Route("controller", "planner", "PlanDirective"),
+    Route("controller", "executor", "PlanDirective"),
     Route("controller", "person", "FinalResult"),
 )
 

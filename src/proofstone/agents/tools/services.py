@@ -78,6 +78,10 @@ def record_dispute(ground: ToolContext, wanted: DisputeArguments, deadline: Tool
     return "Recorded. A person decides about it when you have answered. Leave the disputed thing as it is."
 
 
+PASSED_TEXT: Final = "Exit code 0."
+"""How the result of a command begins that ended well."""
+
+
 def describe_ending(execution: SandboxResult, seconds: float) -> str:
     """Describe how a command ended."""
     if execution.setup_error:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from proofstone.auditor.models import AuditFinding, AuditReport, ToolHealth
 from proofstone.common.text import escape_control, pluralize
+from proofstone.documents.markdown import make_visible
+from proofstone.plans.fields import shorten_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,6 +18,7 @@ _MAX_LINES = 20
 """The most lines of one kind; the rest is counted, and --json has all."""
 _MAX_ROWS = 8
 _MAX_NAME = 40
+_MAX_DETAIL = 400
 
 
 def print_audit(console: Console, report: AuditReport) -> None:
@@ -33,6 +37,25 @@ def print_audit(console: Console, report: AuditReport) -> None:
         soft_wrap=True,
     )
     console.print(escape_control(f"  {report.report_id}"), style="dim", soft_wrap=True)
+
+
+def format_audit_finding(finding: AuditFinding) -> str:
+    """Format a finding as one line, with what became of it."""
+    where = " ".join(filter(None, (finding.run_id, finding.task, finding.role)))
+    end = f"caught: {finding.caught}" if finding.caught else "not stopped"
+    detail = make_visible(shorten_text(finding.detail, _MAX_DETAIL))
+    return f"{make_visible(f'{finding.kind} {finding.rule}, {where}')}: {detail} ({make_visible(end)})"
+
+
+def print_audit_findings(console: Console, findings: Sequence[AuditFinding]) -> None:
+    """Print what the auditor found in a run that has ended; nothing if it found nothing."""
+    if not findings:
+        return
+    console.print("\nwhat the auditor found:", style="bold")
+    for finding in findings[:_MAX_LINES]:
+        console.print(f"  {format_audit_finding(finding)}", soft_wrap=True, markup=False, highlight=False)
+    if len(findings) > _MAX_LINES:
+        console.print(f"  … and {len(findings) - _MAX_LINES} more: proofstone audit {findings[0].run_id}", style="dim")
 
 
 def _print_findings(console: Console, title: str, findings: tuple[AuditFinding, ...], style: str) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from proofstone.agents.roles.models.gate import AttemptFailure, TaskState
 from proofstone.agents.rules.budget import suggest_raise, summarize_spending
+from proofstone.auditor.models import AuditFinding
+from proofstone.cli.render.audit import print_audit_findings
 from proofstone.cli.render.confidence_text import print_confidence
 from proofstone.common.text import escape_control
 from proofstone.gate.models import (
@@ -64,7 +66,14 @@ _MAX_REASONS: Final = 8
 _HASH_LENGTH: Final = 12
 
 
-def print_gate(console: Console, report: GateReport, view: RunView, *, verbose: bool = True) -> None:
+def print_gate(
+    console: Console,
+    report: GateReport,
+    view: RunView,
+    findings: Sequence[AuditFinding] = (),
+    *,
+    verbose: bool = True,
+) -> None:
     """Print the result at the end of `proofstone gate` and `proofstone resume`; with the controller's figures if
     `verbose`."""
     print_tasks(console, view)
@@ -73,6 +82,7 @@ def print_gate(console: Console, report: GateReport, view: RunView, *, verbose: 
     _print_requirements(console, report.requirements)
     _print_must_haves(console, report.must_haves)
     _print_notes(console, report.notes)
+    print_audit_findings(console, findings)
     _print_questions(console, view)
     console.print()
     console.print(report.outcome.value.upper(), style=OUTCOME_STYLES[report.outcome], end="")
@@ -254,7 +264,7 @@ def _print_questions(console: Console, view: RunView) -> None:
         _print_line(console, f"  {task.record.id} {view.plan.get_task(task.record.id).name}: {asks}", "yellow")
         if task.work_tree:
             _print_line(console, f"    work in: {task.work_tree}")
-        for answer in list_answers(view.run_id, task):
+        for answer in list_answers(view.run_id, task, view.branch):
             _print_line(console, f"    {answer.command}   # {answer.meaning}")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from proofstone.agents.roles.models.gate import TaskState
 from proofstone.agents.rules.budget import summarize_spending
-from proofstone.auditor.models import AuditFinding
+from proofstone.cli.render.audit import format_audit_finding
 from proofstone.cli.render.confidence_text import print_confidence
 from proofstone.cli.render.gate import OUTCOME_STYLES
 from proofstone.cli.render.solve_text import format_seconds, shorten_visibly
@@ -155,7 +155,7 @@ def print_pipeline_report(console: Console, report: RunReport, *, verbose: bool 
         [f"{'✓' if added.is_met else '✗ not met:'} {make_visible(added.text)}" for added in report.requirements],
     )
     _print_section(console, "overridden, cut short, or looked at by nobody", map(make_visible, report.gaps))
-    _print_section(console, "what the auditor found", map(_format_audit_finding, report.audit))
+    _print_section(console, "what the auditor found", map(format_audit_finding, report.audit))
     if verbose:
         _print_section(console, "approvals", map(format_approval, report.approvals))
         _print_section(
@@ -205,13 +205,6 @@ def _list_unjudged(report: RunReport) -> list[str]:
         for result in task.criteria
         if result.status is CriterionStatus.UNJUDGED
     ]
-
-
-def _format_audit_finding(finding: AuditFinding) -> str:
-    where = " ".join(filter(None, (finding.run_id, finding.task, finding.role)))
-    end = f"caught: {finding.caught}" if finding.caught else "not stopped"
-    detail = shorten_visibly(finding.detail, _MAX_TEXT)
-    return f"{make_visible(f'{finding.kind} {finding.rule}, {where}')}: {detail} ({make_visible(end)})"
 
 
 def _plan_gate_line(gate: PlanGateSummary) -> str:

@@ -18,10 +18,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from proofstone.agents.roles.models.gate import AttemptFailure, FailureReason, RetryDirection, TaskState
-from proofstone.agents.roles.models.solve_messages import CriterionMode, CriterionVerdict, DirectiveName, FailureClass
+from proofstone.agents.roles.models.solve_messages import (
+    CriterionMode,
+    CriterionVerdict,
+    DirectiveName,
+    FailureClass,
+    PlanDirective,
+)
 from proofstone.common.models import Confidence, ConfidenceRating, ConfidenceReason, Verdict, rate_confidence
 from proofstone.gate.models import MustHaveResult, RunOutcome, TaskRecord
 from proofstone.gate.rules.pass_rule import rate_task_confidence
@@ -122,12 +129,19 @@ _SUMMARY_CONDITIONS: Final = ("signals", "regression")
 _MAX_ALTERNATIVES: Final = 3
 
 
-def add_direction(failure: AttemptFailure, record: TaskRecord, *, elapsed_ms: int, minutes: float) -> AttemptFailure:
+def add_direction(
+    failure: AttemptFailure,
+    record: TaskRecord,
+    *,
+    elapsed_ms: int,
+    minutes: float,
+    factors: Mapping[str, float] = MappingProxyType({}),
+) -> AttemptFailure:
     """Return the failure with the controller's direction. `record` is from before the failure; `minutes` is the time
-    budget.
+    budget; `factors` are the weights and thresholds that differ from the defaults.
     """
     max_replans = MAX_ATTEMPTS + record.extra_attempts - 1
-    weights = LossWeights(max_replans=max_replans, time_budget_ms=round(minutes * 60_000))
+    weights = LossWeights(max_replans=max_replans, time_budget_ms=round(minutes * 60_000)).with_factors(factors)
     verdicts = list_criteria(failure)
     state = measure_round(
         (),
@@ -138,7 +152,7 @@ def add_direction(failure: AttemptFailure, record: TaskRecord, *, elapsed_ms: in
         weights=weights,
     )
     row = decide(APPROACH_POLICY, state, weights)
-    direction = build_direction(row, state, verdicts, weights, tuple(_list_alternatives(row, verdicts)))
+    direction = build_direction(row, state, verdicts, weights, suggest_alternatives(row, verdicts))
     return failure.model_copy(update={"direction": direction})
 
 
@@ -160,6 +174,22 @@ def build_direction(
         failed_criterion=next(verdict.criterion for verdict in verdicts if verdict.is_failed),
         suggested_alternatives=alternatives,
         rationale=format_rationale(row, state),
+    )
+
+
+def build_plan_directive(task_id: str, direction: RetryDirection) -> PlanDirective:
+    """Return the direction as the message that the controller sends. It blocks nothing, as in `build_direction`."""
+    return PlanDirective(
+        task_id=task_id,
+        loss=direction.loss,
+        gradient=direction.gradient,
+        directive=direction.directive,
+        failed_criterion=direction.failed_criterion,
+        failure_class=direction.failure_class,
+        budget_pressure=direction.loss.Omega,
+        grad_l=direction.grad_l,
+        suggested_alternatives=direction.suggested_alternatives,
+        rationale=direction.rationale,
     )
 
 
@@ -225,14 +255,13 @@ def _make_failed_verdict(reason: FailureReason) -> CriterionVerdict:
     )
 
 
-def _list_alternatives(row: PolicyRow, verdicts: Sequence[CriterionVerdict]) -> Iterator[str]:
-    """Yield the obstacles that another path should avoid."""
-    obstacles = (
-        [verdict for verdict in verdicts if verdict.failure_class is FailureClass.ENVIRONMENTAL]
-        if row.suggests_path
-        else []
-    )
-    yield from (f"a way around this: {obstacle.criterion}" for obstacle in obstacles[:_MAX_ALTERNATIVES])
+def suggest_alternatives(row: PolicyRow, verdicts: Sequence[CriterionVerdict]) -> tuple[str, ...]:
+    """Return what another path should avoid, if the row asks for one: the obstacles, or else whatever failed."""
+    if not row.suggests_path:
+        return ()
+    failed = [verdict for verdict in verdicts if verdict.is_failed]
+    obstacles = [verdict for verdict in failed if verdict.failure_class is FailureClass.ENVIRONMENTAL] or failed
+    return tuple(f"a way around this: {obstacle.criterion}" for obstacle in obstacles[:_MAX_ALTERNATIVES])
 
 
 def rate_task(record: TaskRecord) -> ConfidenceRating:

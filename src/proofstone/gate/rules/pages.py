@@ -152,7 +152,7 @@ def _format_questions(view: RunView) -> Iterator[str]:
         lines = [f"**{escape_markdown(_task_name(view, task))}** ({task.record.id}): {escape_markdown(task.asks)}", ""]
         lines += [
             f"- {code_span(answer.command)}: {escape_markdown(answer.meaning)}"
-            for answer in list_answers(view.run_id, task)
+            for answer in list_answers(view.run_id, task, view.branch)
         ]
         yield "\n".join(lines)
 

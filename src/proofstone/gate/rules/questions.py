@@ -44,6 +44,9 @@ class QuestionKind(StrEnum):
     """Commit a task that the person skipped or forced."""
 
 
+_HIDDEN_REFS: Final = "refs/"
+
+
 class AnswerCommand(NamedTuple):
     """A command that answers a question, and what it means."""
 
@@ -83,8 +86,11 @@ def list_waiting_tasks(view: RunView) -> tuple[TaskView, ...]:
     return tuple(task for task in view.tasks if find_question_kind(task))
 
 
-def list_answers(run_id: str, task: TaskView) -> tuple[AnswerCommand, ...]:
-    """Return every command that answers the question about the task."""
+def list_answers(run_id: str, task: TaskView, branch: str = "") -> tuple[AnswerCommand, ...]:
+    """Return every command that answers the question about the task. The commits of a part of a larger run go to a
+    hidden ref, where nobody commits by hand.
+    """
+    is_part = branch.startswith(_HIDDEN_REFS)
     about = f"{run_id} {task.record.id}"
     match find_question_kind(task):
         case QuestionKind.CHECKPOINT:
@@ -132,11 +138,12 @@ def list_answers(run_id: str, task: TaskView) -> tuple[AnswerCommand, ...]:
                 AnswerCommand(f"proofstone ledger show {run_id}", "see what happened"),
                 AnswerCommand(
                     f'proofstone skip {about} --category verify-unavailable --reason "…"',
-                    "skip verification and commit it yourself",
+                    "go on without its work" if is_part else "skip verification and commit it yourself",
                 ),
             )
         case QuestionKind.COMMIT:
-            return (AnswerCommand(f"proofstone done {about}", "you have committed it yourself"),)
+            meaning = "go on without its work" if is_part else "you have committed it yourself"
+            return (AnswerCommand(f"proofstone done {about}", meaning),)
         case None:
             return ()
 

@@ -185,6 +185,8 @@ class TaskEnding(SourcedValue):
     tree: str | None = None
     changed: tuple[str, ...] = ()
     large: bool = False
+    corrections: int | None = None
+    """How often the executor corrected itself in its last attempt; None if nobody could count."""
     failures: tuple[AttemptFailure, ...] = ()
     verdicts: tuple[ArchitectVerdict, ...] = ()
     concerns: tuple[str, ...] = ()
@@ -359,6 +361,8 @@ class EvidenceBundle(FrozenModel):
     fixed_issues: tuple[FixedIssue, ...] = ()
     commits: tuple[BundleCommit, ...] = ()
     """The commits in the order in which they were made."""
+    committed_gates: tuple[str, ...] = ()
+    """The task gates whose tasks are in the commits."""
     rollback: str = ""
     """The command that reverts the commits; empty if nothing was committed."""
     head: LedgerHead

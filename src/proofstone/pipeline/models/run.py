@@ -79,6 +79,13 @@ class ApprovalEntry(FrozenModel):
     user_response_raw: str = ""
 
 
+class ForbiddenByMemory(FrozenModel):
+    """What plans of a run must not use, because earlier runs have failed with it."""
+
+    programs: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+
+
 class PipelineRunConfig(RunConfig):
     command: Literal["run"] = "run"
     request: str
@@ -95,11 +102,15 @@ class PipelineRunConfig(RunConfig):
     agents: Mapping[str, tuple[str, ...]]
     """The agents of each role, the fallbacks after the first: `researcher:impact`, `reviewer:security`, `executor`."""
     minutes: float = 0.0
+    weights: Mapping[str, float] = {}
+    """The weights and thresholds of the controller."""
     budget: Budget = Budget()
     slots: int = 4
     sign: bool = False
     require_sandbox: bool = False
     remembers: bool = True
+    forbidden: ForbiddenByMemory = ForbiddenByMemory()
+    """What the memory forbade when the run began."""
     asks: bool = False
     """Whether agents are asked if they understand their task, in the lanes that are long enough for it."""
     notes: tuple[str, ...] = ()

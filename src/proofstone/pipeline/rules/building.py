@@ -62,6 +62,7 @@ from proofstone.pipeline.rules.run_state import (
     record_decision_note,
     record_revision,
 )
+from proofstone.plans.models import Plan
 
 MAX_REJECTED_PLANS: Final = 2
 """How many plans of one attempt may be rejected and sent back."""
@@ -148,6 +149,7 @@ class _PlanningIteration:
                 run.lane_state.design,
                 met=run.lane_state.met_criteria,
                 unlike=run.lane_state.rejected_plans,
+                forbidden=run.feature.forbidden,
             )
             if not problems:
                 return plan
@@ -263,6 +265,14 @@ def _implement(run: RunState, plan: PlanOutput, text: str) -> PipelineSteps[Gate
     return gate
 
 
+def select_accepted_tasks(plan: Plan, gate: GateSummary) -> Plan:
+    """Return the plan with the tasks whose work was accepted. What a failed or skipped task was to be verified by says
+    nothing about the work of the others.
+    """
+    accepted = {report.id for report in gate.tasks if report.state is TaskState.APPROVED}
+    return plan.model_copy(update={"tasks": tuple(task for task in plan.tasks if task.id in accepted)})
+
+
 def _run_checks(run: RunState) -> PipelineSteps[MergedCheckResult]:
     """Run all checks on the tip. A change of a higher risk than its lane is checked as deeply as it needs."""
     checked = demand_result((yield from perform_effect(_checks_effect(run))), MergedCheckResult)
@@ -303,7 +313,7 @@ def _direct(
         replans=now.failed_iterations - 1,
         elapsed_ms=run.elapsed_ms if minutes else 0,
         before=now.measurement,
-        weights=build_weights(minutes),
+        weights=build_weights(minutes, run.feature.weights),
     )
     yield from record_decision_note(
         "direction", f"iteration {run.iteration}: {format_figures(direction)}: {direction.rationale}", direction

@@ -8,29 +8,29 @@ executors. After `break_symmetry` a plan that is almost the previous one is reje
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from proofstone.agents.roles.models.gate import RetryDirection, TaskState
 from proofstone.agents.roles.models.pipeline import PlannedTask, PlanOutput
 from proofstone.agents.roles.models.solve_messages import CriterionMode, CriterionVerdict, FailureClass
 from proofstone.gate.models import TaskReport
-from proofstone.gate.rules.direction import DIRECTIVE_TEXTS, build_direction, list_criteria
+from proofstone.gate.rules.direction import DIRECTIVE_TEXTS, build_direction, list_criteria, suggest_alternatives
 from proofstone.pipeline.models.run import FinalChecks, GateSummary
 from proofstone.pipeline.rules.plan_text import assign_task_ids
-from proofstone.solve.rules.gradient import DEFAULT_POLICY, LossWeights, Measurement, PolicyRow, decide, measure_round
+from proofstone.solve.rules.gradient import DEFAULT_POLICY, LossWeights, Measurement, decide, measure_round
 
 MAX_ITERATIONS: Final = 3
 """How many iterations may fail, including the first. An iteration that a review demands counts only if it fails too."""
 _MAX_REASONS: Final = 6
-_MAX_ALTERNATIVES: Final = 3
 
 
-def build_weights(minutes: float) -> LossWeights:
+def build_weights(minutes: float, factors: Mapping[str, float] = MappingProxyType({})) -> LossWeights:
     """Return the weights; the time limit of the run adds pressure, if there is one."""
-    if not minutes:
-        return LossWeights(max_replans=MAX_ITERATIONS - 1)
-    return LossWeights(max_replans=MAX_ITERATIONS - 1, time_budget_ms=round(minutes * 60_000))
+    weights = LossWeights(max_replans=MAX_ITERATIONS - 1).with_factors(factors)
+    return replace(weights, time_budget_ms=round(minutes * 60_000)) if minutes else weights
 
 
 def build_verdicts(
@@ -62,9 +62,8 @@ def decide_direction(
     """Return the decision of the controller, and the new measurements."""
     measurement = measure_round((), verdicts, replans=replans, elapsed_ms=elapsed_ms, before=before, weights=weights)
     row = decide(DEFAULT_POLICY, measurement, weights)
-    return build_direction(
-        row, measurement, verdicts, weights, tuple(_suggest_alternatives(row, verdicts))
-    ), measurement
+    direction = build_direction(row, measurement, verdicts, weights, suggest_alternatives(row, verdicts))
+    return direction, measurement
 
 
 def format_directive(direction: RetryDirection) -> str:
@@ -131,13 +130,3 @@ def _failed_verdict(criterion: str, failure_class: FailureClass) -> CriterionVer
     return CriterionVerdict(
         criterion=criterion, mode=CriterionMode.VERIFIABLE, verdict="fail", failure_class=failure_class
     )
-
-
-def _suggest_alternatives(row: PolicyRow, verdicts: Sequence[CriterionVerdict]) -> Iterator[str]:
-    """Suggest alternatives if the path has to change: ways around its obstacles."""
-    obstacles = (
-        [verdict for verdict in verdicts if verdict.failure_class is FailureClass.ENVIRONMENTAL]
-        if row.suggests_path
-        else []
-    )
-    yield from (f"a way around this: {obstacle.criterion}" for obstacle in obstacles[:_MAX_ALTERNATIVES])

@@ -76,7 +76,7 @@ def render_proposals(header: OutputHeader, lessons: Iterable[tuple[Lesson, str]]
         "Proposals for files that agents are told by",
         (
             _origin_line(header),
-            "Proofstone has changed none of these files. What you want of it, put in yourself.",
+            "Proofstone has changed none of these files. `proofstone memory proposals` lists what you can adopt.",
             *_flatten(_proposal_blocks(*lesson) for lesson in lessons),
         ),
     )

@@ -22,6 +22,7 @@ one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -170,11 +171,18 @@ def _design_documents(header: OutputHeader, output: FrozenModel) -> Documents | 
     }
 
 
+def find_iteration(header: OutputHeader) -> int:
+    """Return the iteration of a plan, from its step: `plan/i2p1`."""
+    match = _ITERATION.search(header.step)
+    return int(match[1]) if match else 1
+
+
 def _plan_documents(header: OutputHeader, output: FrozenModel) -> Documents | None:
     if not isinstance(output, PlanOutput):
         return None
     output = assign_engine_ids(raise_plan_risks(output))
-    tasks = {f"tasks/{task.id}.yaml": dump_with_header(header, task) for task in output.tasks}
+    iteration = find_iteration(header)
+    tasks = {f"tasks/{name_task_document(task.id, iteration)}": dump_with_header(header, task) for task in output.tasks}
     page = document_pages.render_plan(header, output, compute_waves(output))
     return {"plan-output.yaml": dump_with_header(header, output), "plan.md": page, **tasks}
 
@@ -224,13 +232,38 @@ def _dump(value: FrozenModel) -> dict[str, JsonValue]:
     return body
 
 
+TASK_FOLDERS: Final = ("tasks", "implementation-reports", "verification-reports")
+"""The folders with one document for each task."""
+_ITERATION: Final = re.compile(r"/i(\d+)p")
+_ITERATION_SUFFIX: Final = re.compile(r"-i(\d+)\.yaml$")
+
+
+def name_task_document(id: str, iteration: int) -> str:
+    """Return the name of a document about a task: the plan of each iteration begins with `task-01`."""
+    return f"{id}.yaml" if iteration == 1 else f"{id}-i{iteration}.yaml"
+
+
+def read_task_iteration(name: str) -> int:
+    """Return the iteration of a document about a task, from its name."""
+    match = _ITERATION_SUFFIX.search(name)
+    return int(match[1]) if match else 1
+
+
+def list_documented_tasks(bundle: EvidenceBundle) -> tuple[TaskEnding, ...]:
+    """Return the tasks that have documents: those in the commit, if there is one, otherwise all."""
+    if not bundle.commits:
+        return bundle.tasks
+    return tuple(task for task in bundle.tasks if task.passed and task.run_id in bundle.committed_gates)
+
+
 def build_task_documents(bundle: EvidenceBundle) -> Mapping[str, str]:
+    """Return the reports of each task: of those in the commit, if there is one, otherwise of all."""
     documents: dict[str, str] = {}
     trees = {(tree.run_id, tree.task): tree for tree in bundle.checks}
-    for task in bundle.tasks:
-        tree = trees.get((task.run_id, task.id))
-        documents[f"implementation-reports/{task.id}.yaml"] = dump_yaml(_implementation_report(task, tree))
-        documents[f"verification-reports/{task.id}.yaml"] = dump_yaml(_verification_report(task, tree))
+    for task in list_documented_tasks(bundle):
+        tree, name = trees.get((task.run_id, task.id)), name_task_document(task.id, task.iteration)
+        documents[f"implementation-reports/{name}"] = dump_yaml(_implementation_report(task, tree))
+        documents[f"verification-reports/{name}"] = dump_yaml(_verification_report(task, tree))
     return {**documents, "verification-ledger.yaml": dump_yaml(_verification_ledger(bundle))}
 
 
@@ -247,7 +280,8 @@ def _implementation_report(task: TaskEnding, tree: TreeChecks | None) -> dict[st
                 if line.before is not None
             ],
             "changes": list(task.changed),
-            "self_check": {"attempts": max(task.attempts - 1, 0)},
+            "attempts": task.attempts,
+            "self_check": {"attempts": task.corrections},
             "tree": task.tree,
             "ledger_rows": list(task.rows),
         }

@@ -5,8 +5,8 @@ The loop yields a tuple of effects, which are performed in parallel, and receive
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
 
 from proofstone.agents.roles.models.gate import CheckSummary
 from proofstone.agents.roles.models.payload import RiskMark
@@ -27,6 +27,7 @@ from proofstone.gate.models import RunOutcome
 from proofstone.pipeline.models.run import (
     ApprovalRequest,
     FinalChecks,
+    ForbiddenByMemory,
     GateSummary,
     KnownIssue,
     PlanGateSummary,
@@ -53,6 +54,10 @@ class PipelineGoal:
     """The time limit of the run; 0 means no limit, and then time adds no pressure."""
     concerns: tuple[Concern, ...] = ()
     """What the engine has to say about the request before anybody works on it."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """The weights and thresholds of the controller that differ from its defaults."""
+    forbidden: ForbiddenByMemory = field(default_factory=ForbiddenByMemory)
+    """What plans must not use, because earlier runs have failed with it."""
 
 
 # Effects.

@@ -34,7 +34,7 @@ def suggest_next_moves(report: RunReport, patch: str = "") -> tuple[str, ...]:
     """Return two or three things that the person could do now; none if they ended the run themselves. `patch` is the
     file with the work so far, if there is any.
     """
-    if report.outcome not in (RunOutcome.FAILED, RunOutcome.HALTED) or _was_ended_by_person(report):
+    if report.outcome not in (RunOutcome.FAILED, RunOutcome.HALTED) or was_ended_by_person(report):
         return ()
     run = report.run_id
     look = f"look at the work so far: git apply {shlex.quote(patch)}" if patch else ""
@@ -52,8 +52,10 @@ def suggest_next_moves(report: RunReport, patch: str = "") -> tuple[str, ...]:
 
 def _unfinished_tasks(report: RunReport) -> list[TaskReport]:
     last = report.gates[-1].tasks if report.gates else ()
-    return [task for task in last if task.state is not TaskState.APPROVED]
+    done = {task.name for gate in report.gates for task in gate.tasks if task.state is TaskState.APPROVED}
+    return [task for task in last if task.name not in done]
 
 
-def _was_ended_by_person(report: RunReport) -> bool:
+def was_ended_by_person(report: RunReport) -> bool:
+    """Return whether a person ended the run at one of its approvals."""
     return any(entry.selected_option in ("abort", "abandon") for entry in report.approvals)

@@ -17,7 +17,8 @@ The planner proposes tasks; code may only raise a risk or reject the plan. A pla
 - a task names an unknown criterion, or no task names a criterion that is not met yet;
 - something that an executor should read does not exist;
 - the task gate would not run it, or would read it differently;
-- it is almost an earlier plan, and another approach is required.
+- it is almost an earlier plan, and another approach is required;
+- it uses a program or changes a file that the memory forbids, because two runs have failed with it.
 
 The contract ensures that a task waits for at most 2 others, that ids are unique and that there are no cycles.
 """
@@ -39,7 +40,8 @@ from proofstone.common.commands import proves_nothing
 from proofstone.common.globs import may_overlap
 from proofstone.common.models import ChangeKind, Lane
 from proofstone.common.risk import PathChange, Risk, assess_risk, is_docs_only, is_test_path
-from proofstone.pipeline.models.run import BlastRadius
+from proofstone.common.shell import list_programs
+from proofstone.pipeline.models.run import BlastRadius, ForbiddenByMemory
 from proofstone.pipeline.rules.plan_text import assign_task_ids, render_tasks_text
 from proofstone.plans.fields import shorten_text
 from proofstone.plans.lint import MAX_PRODUCTION_FILES, find_lint_problems, select_errors
@@ -141,6 +143,8 @@ _RISK_MARKS: Final[tuple[RiskMark, ...]] = ("🟢", "🟡", "🔴")
 _PATH: Final = re.compile(r"(?!/)(?!.*(?:^|/)\.\.(?:/|$))[^\s`<>]*[./][^\s`<>]*")
 _MAX_COMPARED_CHARS: Final = 8000
 _MAX_COMPARED_FILES: Final = 40
+_NOTHING_FORBIDDEN: Final = ForbiddenByMemory()
+_BY_MEMORY: Final = "the memory forbids it, because earlier runs failed with it (`proofstone memory list`, run.memory)"
 _QUOTING: Final = re.compile(r"^(?:\$\s+)?`*|`*$")
 
 
@@ -166,9 +170,10 @@ def find_plan_problems(
     *,
     met: Collection[str] = (),
     unlike: Sequence[PlanOutput] = (),
+    forbidden: ForbiddenByMemory = _NOTHING_FORBIDDEN,
 ) -> tuple[str, ...]:
     """Return all reasons to reject the plan; empty if there are none. `met` are criteria that earlier tasks have met;
-    `unlike` are plans that it must differ from.
+    `unlike` are plans that it must differ from; `forbidden` is what failed in earlier runs.
     """
     problems = (
         *_size_problems(plan),
@@ -177,6 +182,7 @@ def find_plan_problems(
         *_pointer_problems(plan, spec, design),
         *_reading_problems(plan, spec, design),
         *_similarity_problems(plan, unlike),
+        *_memory_problems(plan, forbidden),
     )
     return tuple(dict.fromkeys(problems))
 
@@ -259,6 +265,17 @@ def _similarity_problems(plan: PlanOutput, unlike: Sequence[PlanOutput]) -> Iter
     highest = max((plan_similarity(_to_drafts(plan), _to_drafts(other)) for other in unlike), default=0.0)
     if highest >= SIMILARITY_LIMIT:
         yield f"the plan is almost an earlier one (similarity {highest:.2f}), and another approach is required"
+
+
+def _memory_problems(plan: PlanOutput, forbidden: ForbiddenByMemory) -> Iterator[str]:
+    for task in plan.tasks:
+        programs = [program for command in task.verify for program in list_programs(command)]
+        for program in dict.fromkeys(programs):
+            if program in forbidden.programs:
+                yield f"task {task.id} runs {program}: {_BY_MEMORY}"
+        for path in _paths_of(task):
+            if path in forbidden.targets:
+                yield f"task {task.id} changes {path}: {_BY_MEMORY}"
 
 
 def _to_drafts(plan: PlanOutput) -> list[SubTaskDraft]:

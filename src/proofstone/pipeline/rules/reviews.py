@@ -30,8 +30,9 @@ The confidence of a run is that of the first row that matches:
 |--------------------------------------------------------------------------------------|------------|
 | a loop was exhausted, or a critical finding about the code is open                   | low        |
 | the checks did not pass, or prove little; a task passed with low confidence          | low        |
-| a person overrode the gate for a task                                                | low        |
+| a person forced a task past the gate                                                 | low        |
 | a check or a task leaves something unproven                                          | medium     |
+| a person skipped a task, whose work is then not in the commit                        | medium     |
 | it is unknown whether an agent has understood its task                               | medium     |
 | something was overridden, cut short, or looked at by nobody                          | medium     |
 | reviewers left something open that should be fixed: minor findings may stay          | medium     |
@@ -321,7 +322,6 @@ def _most_severe(word: ReviewerAnswer) -> Severity | None:
 
 
 _SEVERE = (Severity.BLOCKER, Severity.CRITICAL)
-_OVERRIDDEN_STATES = (TaskState.SKIPPED, TaskState.FORCED)
 
 
 @dataclass(frozen=True)
@@ -363,7 +363,7 @@ def _low_reasons(grounds: ConfidenceGrounds) -> Iterator[str | ConfidenceReason]
     elif final.confidence is Confidence.LOW:
         yield from final.reasons or ("the checks of the merged tree prove little",)
     for task in _all_tasks(grounds):
-        if task.state in _OVERRIDDEN_STATES:
+        if task.state is TaskState.FORCED:
             yield ConfidenceReason(
                 reason=f"{task.name}: a person overrode the gate for it", remedy="run the task through the gate"
             )
@@ -378,6 +378,11 @@ def _medium_reasons(grounds: ConfidenceGrounds) -> Iterator[str | ConfidenceReas
     for task in _all_tasks(grounds):
         if task.state is TaskState.APPROVED and task.confidence is Confidence.MEDIUM:
             yield from _task_reasons(task)
+        elif task.state is TaskState.SKIPPED:
+            yield ConfidenceReason(
+                reason=f"{task.name}: a person skipped it, so its work is not in the commit",
+                remedy="run the task through the gate",
+            )
     yield from grounds.unsure
     yield from grounds.gaps
     for issue in grounds.open:

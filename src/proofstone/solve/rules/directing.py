@@ -60,6 +60,8 @@ from proofstone.solve.rules.subtask import (
     verdicts_from_model,
 )
 
+_MAX_EVIDENCE: Final = 200
+
 
 @dataclass(frozen=True)
 class RoundResult:
@@ -90,9 +92,10 @@ class RoundResult:
     @property
     def first_failed_criterion(self) -> str:
         """The first failed criterion that counts towards D."""
-        return next((verdict.criterion for verdict in self._verdicts() if verdict.is_failed), "")
+        return next((verdict.criterion for verdict in self.verdicts() if verdict.is_failed), "")
 
-    def _verdicts(self) -> Iterator[CriterionVerdict]:
+    def verdicts(self) -> Iterator[CriterionVerdict]:
+        """Yield the verdicts of all outcomes, and then those on the merged result."""
         for outcome in self.outcomes:
             yield from outcome.criteria_verdicts
         yield from self.merged
@@ -111,7 +114,6 @@ def build_directive(
     """Return the directive. If it blocks, it lists all current blocks; otherwise it blocks nothing and lifts
     nothing.
     """
-    suggests_alternative = row.suggests_path and result.obstacles
     return PlanDirective(
         task_id=task_id,
         loss=measured.loss,
@@ -123,9 +125,20 @@ def build_directive(
         failure_class=dominant_class(failure_classes(result.outcomes, result.merged)),
         budget_pressure=measured.loss.Omega,
         grad_l=measured.grad_l,
-        suggested_alternatives=(f"another target than {', '.join(result.obstacles)}",) if suggests_alternative else (),
+        suggested_alternatives=_suggest_alternatives(result) if row.suggests_path else (),
         rationale=format_rationale(row, measured),
     )
+
+
+def _suggest_alternatives(result: RoundResult) -> tuple[str, ...]:
+    """Return hints for another path: the obstacles to avoid, or else the first failed criterion and its evidence."""
+    if result.obstacles:
+        return (f"another target than {', '.join(result.obstacles)}",)
+    failed = next((verdict for verdict in result.verdicts() if verdict.is_failed), None)
+    if failed is None:
+        return tuple(f"a way around this: {outcome.failure_reason}" for outcome in result.failed_outcomes[:1])
+    seen = f" ({' '.join(failed.evidence.split())[:_MAX_EVIDENCE]})" if failed.evidence else ""
+    return (f"a way around this: {failed.criterion}{seen}",)
 
 
 def _blocks_targets(row: PolicyRow) -> bool:

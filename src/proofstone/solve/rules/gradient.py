@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 from types import MappingProxyType
 from typing import Final
@@ -64,6 +64,10 @@ class LossWeights:
         for name in ("epsilon", "delta", "rho", "abandon", "replans_weight", "time_weight"):
             if getattr(self, name) > 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be at most 1")
+
+    def with_factors(self, factors: Mapping[str, float]) -> LossWeights:
+        """Return the parameters with these weights and thresholds."""
+        return replace(self, **factors)  # type: ignore[arg-type]
 
 
 # Measuring.

@@ -82,6 +82,7 @@ def _failure_entry(finished: FinishedTask, number: int, failure: _Failure) -> Me
         timestamp=finished.at,
         tags=failure.tags,
         run_id=finished.run_id,
+        request=finished.task.raw_input,
         role="planner",
     )
 
@@ -158,6 +159,7 @@ def _episode_entry(finished: FinishedTask) -> MemoryEntry:
         tags=_last_round_tags(finished) if is_accepted else (),
         cost=finished.cost,
         run_id=finished.run_id,
+        request=finished.task.raw_input,
         role="meta_validator" if is_accepted else "planner",
     )
 

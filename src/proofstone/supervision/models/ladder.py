@@ -26,10 +26,11 @@ class ReverifyLevel(IntEnum):
 
 
 class ReverifyTrigger(StrEnum):
+    """T4, the step to the next task, is not among them: each task has an agent of its own."""
+
     SILENCE = "T1"
     STALE_DOCS = "T2"
     SCOPE_CHANGE = "T3"
-    MILESTONE = "T4"
     LOW_TOOL_USE = "T5"
     DEVIATION = "T6"
     RECOVERY = "T7"
@@ -110,6 +111,8 @@ class ReverifyQuestion(FrozenModel):
     """None if code cannot check the answer."""
     judged: bool = True
     """Whether a judge must say if the answer shows understanding."""
+    is_about_change: bool = True
+    """Whether the files that the answer names are files that the agent wants to change."""
 
 
 class AnswerGrade(FrozenModel):

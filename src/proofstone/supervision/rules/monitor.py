@@ -165,8 +165,6 @@ def _begin_task(course: MonitorStep, event: TaskStarted) -> None:
         low_use_seen=False,
         stale=0,
     )
-    if not is_first and course.monitor.limits.milestones:
-        course.notice(ReverifyTrigger.MILESTONE, f"the agent continues with task {event.number}/{event.total}")
 
 
 def _close_task(course: MonitorStep) -> None:

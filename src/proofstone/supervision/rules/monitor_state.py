@@ -140,8 +140,6 @@ class SupervisionLimits(FrozenModel):
     """Turns with only tool calls after which an open question counts as unanswered."""
     stale_in_a_row: int = Field(default=2, ge=1, le=10)
     """Position reports in a row with stale documents after which the agent is pinged about them."""
-    milestones: bool = False
-    """Whether an agent is questioned when it moves to the next task."""
 
 
 WINDOW_SHARE: Final = 0.8
@@ -226,18 +224,15 @@ TRIGGERS: Final[Mapping[ReverifyTrigger, TriggerRow]] = MappingProxyType(
         ReverifyTrigger.SCOPE_CHANGE: TriggerRow(
             "scope change", ReverifyLevel.QUESTION, "a context update affects the agent's files or criteria"
         ),
-        ReverifyTrigger.MILESTONE: TriggerRow(
-            "milestone", ReverifyLevel.QUESTION, "the agent moves to its next task, if that is configured"
-        ),
         ReverifyTrigger.LOW_TOOL_USE: TriggerRow(
             "low tool use",
             ReverifyLevel.QUESTION,
-            "more than half of the task is done without a lookup, where one is required",
+            "more than half of the task is done, or an answer is given, without a lookup where one is required",
         ),
         ReverifyTrigger.DEVIATION: TriggerRow(
             "deviation",
             ReverifyLevel.ANALYSIS,
-            "the agent changes undeclared files, or its approach differs from the plan",
+            "the agent changes undeclared files, or files that its approved plan does not name",
         ),
         ReverifyTrigger.RECOVERY: TriggerRow(
             "recovery", ReverifyLevel.PING, "the engine was restarted; a higher level follows if the answers do not fit"

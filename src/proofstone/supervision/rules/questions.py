@@ -10,7 +10,6 @@ changed, the interfaces, and the tasks that depend on this one. The cause determ
 | T3, something was changed, replaced | RIPPLE_TRACE        | the same                                              |
 | T3, something was removed           | ASSUMPTION_PROBE    | the same                                              |
 | T2 stale documents                  | INTERCONNECTION_MAP | every file that changed                               |
-| T4 milestone                        | SCOPE_BOUNDARY      | one of the declared files                             |
 | T5 low tool use                     | ASSUMPTION_PROBE    | one of the declared files                             |
 | T7 recovery                         | SCOPE_BOUNDARY      | every file that changed                               |
 | T1 silence                          | FAILURE_MODE        | every file that changed                               |
@@ -50,7 +49,6 @@ _STRONGEST_FIRST: Final = (
     ReverifyTrigger.RECOVERY,
     ReverifyTrigger.STALE_DOCS,
     ReverifyTrigger.SILENCE,
-    ReverifyTrigger.MILESTONE,
 )
 """One question covers several causes. The cause that others wait for determines it."""
 _MANIFESTS: Final = (
@@ -89,7 +87,9 @@ def grade_answer(
     """Grade an answer. `judged` is the judge's verdict; None if there was no judge."""
     named = find_mentioned_files(answer, _collect_known_paths(question, about))
     missing = tuple(dict.fromkeys(_find_missing(question.expected, answer, named)))
-    undeclared_paths = find_undeclared((mention.path for mention in named), about.declared)
+    # Who is asked where something is defined names files without wanting to change them.
+    intended = named if question.is_about_change else ()
+    undeclared_paths = find_undeclared((mention.path for mention in intended), about.declared)
     announced = tuple(path for path in undeclared_paths if path not in grant_files(undeclared_paths, about.declared))
     return AnswerGrade(
         verdict=_decide_verdict(question, answer, missing, judged),
@@ -208,11 +208,6 @@ def _ask_about_changed_files(about: QuestionSubject, category: Category, rest: s
     )
 
 
-def _ask_milestone(about: QuestionSubject) -> ReverifyQuestion:
-    text = f"Your task is now {about.task}. Which files will you change, and what did the previous task leave for you?"
-    return ReverifyQuestion(category=Category.SCOPE_BOUNDARY, text=text, expected=_expect_files(any_of=about.declared))
-
-
 def _ask_low_tool_use(about: QuestionSubject) -> ReverifyQuestion:
     subject = _join_limited(about.interfaces) or _join_limited(about.declared) or about.task
     text = (
@@ -220,7 +215,10 @@ def _ask_low_tool_use(about: QuestionSubject) -> ReverifyQuestion:
         "defined, and how do you know?"
     )
     return ReverifyQuestion(
-        category=Category.ASSUMPTION_PROBE, text=text, expected=_expect_files(any_of=about.declared)
+        category=Category.ASSUMPTION_PROBE,
+        text=text,
+        expected=_expect_files(any_of=about.declared),
+        is_about_change=False,
     )
 
 
@@ -234,7 +232,6 @@ _QUESTION_BUILDERS: Final[Mapping[ReverifyTrigger, Callable[[QuestionSubject], R
         ReverifyTrigger.SILENCE: _ask_silence,
         ReverifyTrigger.STALE_DOCS: _ask_stale_docs,
         ReverifyTrigger.SCOPE_CHANGE: _ask_scope_change,
-        ReverifyTrigger.MILESTONE: _ask_milestone,
         ReverifyTrigger.LOW_TOOL_USE: _ask_low_tool_use,
         ReverifyTrigger.DEVIATION: _ask_deviation,
         ReverifyTrigger.RECOVERY: _ask_recovery,

@@ -1,6 +1,7 @@
 """Derive advice for the planner of a task from the memory, and find the entries to forget. Pure.
 
-No model is asked. The newest entries about a similar task are used, at most MOST of them.
+No model is asked. The newest entries about a similar task, or of the same request, are used, at most
+MAX_USED_ENTRIES of them. Words are compared by their stems.
 
 | type       | worked    | failed    |
 |------------|-----------|-----------|
@@ -29,8 +30,8 @@ from proofstone.agents.memory.rules.consolidation import (
     MIN_USED_WEIGHT,
     EntryAges,
     extract_entry_subject,
-    extract_subject,
 )
+from proofstone.agents.memory.rules.words import extract_subject, is_same_request
 from proofstone.agents.roles.models.payload import ShortText
 from proofstone.common.serialization import serializable
 
@@ -64,6 +65,7 @@ class Calibration:
     should_prefer: tuple[ShortText, ...] = ()
     blocked_tools: tuple[str, ...] = ()
     blocked_targets: tuple[str, ...] = ()
+    blocked_programs: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
     """Ids of the entries that were used, the newest first."""
 
@@ -75,7 +77,7 @@ def find_advice(entry: MemoryEntry) -> Advice | None:
 
 def calibrate(entries: Iterable[MemoryEntry], words: Iterable[str]) -> Calibration:
     """Derive the advice for a task. `words` are its intent and the person's own words."""
-    relevant = _find_relevant(tuple(entries), extract_subject(words))
+    relevant = _find_relevant(tuple(entries), tuple(words))
     used = _remove_duplicates(relevant)[:MAX_USED_ENTRIES]
     constraints = [entry for entry in used if find_advice(entry) is Advice.MUST_NOT]
     preferences = [entry for entry in used if find_advice(entry) is Advice.SHOULD_PREFER]
@@ -84,17 +86,22 @@ def calibrate(entries: Iterable[MemoryEntry], words: Iterable[str]) -> Calibrati
         should_prefer=tuple(map(_format_line, preferences)),
         blocked_tools=_find_blocked(constraints, relevant, lambda entry: entry.tools),
         blocked_targets=_find_blocked(constraints, relevant, lambda entry: entry.targets),
+        blocked_programs=_find_blocked(constraints, relevant, lambda entry: entry.programs),
         used=tuple(entry.entry_id for entry in used),
     )
 
 
-def _find_relevant(entries: tuple[MemoryEntry, ...], subject: frozenset[str]) -> list[MemoryEntry]:
-    """Return the entries about the subject that give advice and have not faded, the newest first."""
-    ages = EntryAges(entries)
+def _find_relevant(entries: tuple[MemoryEntry, ...], words: tuple[str, ...]) -> list[MemoryEntry]:
+    """Return the entries about the words, or of the same request, that give advice and have not faded, the newest
+    first.
+    """
+    ages, subject = EntryAges(entries), extract_subject(words)
     relevant = (
         entry
         for entry in entries
-        if find_advice(entry) and ages.weight(entry) >= MIN_USED_WEIGHT and _is_about(entry, subject)
+        if find_advice(entry)
+        and ages.weight(entry) >= MIN_USED_WEIGHT
+        and (_is_about(entry, subject) or any(is_same_request(entry.request, text) for text in words))
     )
     return sorted(relevant, key=lambda entry: (entry.timestamp, entry.entry_id), reverse=True)
 
@@ -137,7 +144,11 @@ def _runs_of(entry: MemoryEntry) -> Iterable[str]:
 
 def _format_line(entry: MemoryEntry) -> ShortText:
     """Return an entry in one line: the tools and targets first, then the reason."""
-    subjects = (*(f"tool {name}" for name in entry.tools), *(f"target {name}" for name in entry.targets))
+    subjects = (
+        *(f"tool {name}" for name in entry.tools),
+        *(f"program {name}" for name in entry.programs),
+        *(f"target {name}" for name in entry.targets),
+    )
     line = " ".join(": ".join(part for part in (", ".join(subjects), entry.content) if part).split())
     return line if len(line) <= _LINE else f"{line[: _LINE - 1]}…"
 

@@ -27,36 +27,24 @@ from hashlib import sha256
 from math import ceil
 from typing import Final
 
-from proofstone.agents.memory.models import CLASS_TAG, TARGET_TAG, TOOL_TAG, MemoryEntry, MemoryRevision, MemoryType
+from proofstone.agents.memory.models import (
+    CLASS_TAG,
+    PROGRAM_TAG,
+    TARGET_TAG,
+    TOOL_TAG,
+    MemoryEntry,
+    MemoryRevision,
+    MemoryType,
+)
+from proofstone.agents.memory.rules.words import extract_subject
 from proofstone.ledger.rules.chain import canonical_json
 
-_WORD: Final = re.compile(r"\w+")
-
-STOP_WORDS: Final = frozenset(
-    {
-        "a", "all", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "do", "does", "each",
-        "for", "from", "had", "has", "have", "if", "in", "into", "is", "it", "its", "may", "must", "no", "not", "of",
-        "on", "or", "please", "should", "so", "than", "that", "the", "then", "there", "these", "they", "this", "those",
-        "to", "was", "we", "were", "what", "when", "where", "which", "who", "will", "with", "you", "your",
-        # Words that our own entries add to the words of a task.
-        "abandoned", "accepted", "after", "environmental", "failed", "logical", "merged", "mixed", "more", "partial",
-        "replans", "result",
-    }
-)  # fmt: skip
-_NAMES: Final = re.compile(rf"^(?:{TOOL_TAG}|{TARGET_TAG}|{CLASS_TAG})")
-
-
-def split_words(texts: Iterable[str]) -> frozenset[str]:
-    return frozenset(word.casefold() for text in texts for word in _WORD.findall(text))
-
-
-def extract_subject(texts: Iterable[str]) -> frozenset[str]:
-    """Return the words that say what the texts are about."""
-    return split_words(texts) - STOP_WORDS
+_NAMES: Final = re.compile(rf"^(?:{TOOL_TAG}|{TARGET_TAG}|{PROGRAM_TAG}|{CLASS_TAG})")
 
 
 def extract_entry_subject(entry: MemoryEntry) -> frozenset[str]:
-    return extract_subject((entry.content, *(_NAMES.sub("", tag) for tag in entry.tags)))
+    """Return what an entry is about: its words, its tags, and the request that it comes from."""
+    return extract_subject((entry.content, entry.request, *(_NAMES.sub("", tag) for tag in entry.tags)))
 
 
 HALF_LIFE: Final = 10
@@ -198,6 +186,8 @@ def _build_lesson(group: _Group, ages: EntryAges, upto: str) -> MemoryEntry:
         role=CONSOLIDATION_ROLE,
         sources=_limit_sources(sources),
         source_runs=_limit_sources(dict.fromkeys(run for run in runs if run)),
+        repository=first.repository,
+        request=first.request,
         weight=weight,
         weighed_at=upto,
     )
@@ -222,7 +212,8 @@ def _kind(entry: MemoryEntry) -> _Kind:
 def _lesson_id(first: MemoryEntry) -> str:
     """Return an id that is the same whenever the same lesson is built."""
     worked, tags = _kind(first)
-    text = canonical_json([worked, first.content, *sorted(tags)])
+    origin = [first.repository] if first.repository else []
+    text = canonical_json([worked, first.content, *sorted(tags), *origin])
     return f"lesson-{sha256(text.encode()).hexdigest()[:12]}"
 
 

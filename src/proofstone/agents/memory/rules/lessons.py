@@ -15,11 +15,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from proofstone.agents.memory.models import CLASS_TAG, TARGET_TAG, TOOL_TAG, MemoryEntry, MemoryType
+from proofstone.agents.memory.models import CLASS_TAG, PROGRAM_TAG, TARGET_TAG, TOOL_TAG, MemoryEntry, MemoryType
 from proofstone.agents.roles.models.pipeline import KnowledgeOutput, Lesson
 
 KNOWLEDGE_ROLE: Final = "knowledge"
-_BINDING: Final = (TOOL_TAG, TARGET_TAG, CLASS_TAG)
+_BINDING: Final = (TOOL_TAG, TARGET_TAG, PROGRAM_TAG, CLASS_TAG)
 
 _LET_GO: Final = (
     r"(?:skip\w*|disabl\w+|bypass\w*|ignor\w+|silenc\w+|suppress\w*|remov\w+|delet\w+|turn(?:ing)? off|omit\w*|"
@@ -63,16 +63,24 @@ class SortedLessons:
     refused: tuple[RefusedLesson, ...] = ()
 
 
-def sort_lessons(output: KnowledgeOutput, run_id: str, at: str) -> SortedLessons:
+def sort_lessons(output: KnowledgeOutput, run_id: str, at: str, request: str = "") -> SortedLessons:
     refused = tuple(
         RefusedLesson(update, why) for update in output.updates if (why := explain_lesson_weakening(update))
     )
     accepted = [update for update in output.updates if not any(update is other.lesson for other in refused)]
     memories = [lesson for lesson in accepted if lesson.kind == "memory"]
     entries = tuple(
-        _build_entry(lesson, f"{run_id}-k{number:02}", run_id, at) for number, lesson in enumerate(memories, start=1)
+        _build_entry(lesson, f"{run_id}-k{number:02}", run_id, request, at)
+        for number, lesson in enumerate(memories, start=1)
     )
-    return SortedLessons(entries, tuple(lesson for lesson in accepted if lesson.kind == "instructions"), refused)
+    return SortedLessons(entries, select_proposals(output), refused)
+
+
+def select_proposals(output: KnowledgeOutput) -> tuple[Lesson, ...]:
+    """Return the lessons for files that instruct agents, without those that weaken a check."""
+    return tuple(
+        update for update in output.updates if update.kind == "instructions" and not explain_lesson_weakening(update)
+    )
 
 
 def explain_lesson_weakening(lesson: Lesson) -> str:
@@ -85,7 +93,7 @@ def explain_weakening(text: str) -> str:
     return next((reason for reason, pattern in WEAKENING_PATTERNS if pattern.search(flat)), "")
 
 
-def _build_entry(lesson: Lesson, id: str, run_id: str, at: str) -> MemoryEntry:
+def _build_entry(lesson: Lesson, id: str, run_id: str, request: str, at: str) -> MemoryEntry:
     return MemoryEntry(
         entry_id=id,
         task_id=run_id,
@@ -95,5 +103,6 @@ def _build_entry(lesson: Lesson, id: str, run_id: str, at: str) -> MemoryEntry:
         timestamp=at,
         tags=tuple(tag for tag in lesson.tags if not tag.startswith(_BINDING)),
         run_id=run_id,
+        request=request,
         role=KNOWLEDGE_ROLE,
     )

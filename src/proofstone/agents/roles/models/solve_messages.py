@@ -107,7 +107,8 @@ class SubTask(FrozenModel):
     success_criteria: Criteria
     context: str = ""
     deadline: str | None = None
-    """Never set: the person's deadline is part of the task, and the engine limits how long a subtask may take."""
+    """When the engine gives the subtask up, if no person works on it. It is known when the subtask is handed out, and
+    only its message states it."""
     sequence: int = Field(ge=1)
     """Subtasks with the same number run in parallel; the next number waits for all of them."""
     tools: tuple[str, ...] = ()
