@@ -1,0 +1,44 @@
+"""`proofstone manual` shows the pages that messages name."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from proofstone.cli.main import main
+from proofstone.cli.manual import list_pages
+
+SOURCE = Path(__file__).parents[2] / "src/proofstone"
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    code = main(["manual", *args])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_a_page_is_found_by_its_name_or_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    whole = run(capsys, "how-to/ci")
+    assert whole[0] == 0 and whole[1].startswith("# Check a pull request")
+    assert run(capsys, "ci") == run(capsys, "docs/how-to/ci.md") == whole
+    titles = json.loads(run(capsys, "--json")[1])["pages"]
+    assert titles["plan"] == "The form of a plan" and all(titles.values())
+    assert not [name for name in titles if name.startswith(("decisions", "rules"))]
+
+
+def test_a_page_that_is_not_there_is_named_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "plam")
+    assert (code, "did you mean plan?" in err) == (2, True)
+
+
+def test_every_page_that_a_message_names_is_in_the_manual() -> None:
+    names = {
+        name
+        for path in SOURCE.rglob("*.py")
+        for name in re.findall(r"`proofstone manual ([a-z/-]+)`", path.read_text("utf-8"))
+    }
+    known = {name.rpartition("/")[2] for name in list_pages()} | set(list_pages())
+    assert {"plan", "gate", "scripts"} <= names <= known
