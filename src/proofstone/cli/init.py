@@ -218,7 +218,8 @@ def _print_result(
         console.print(escape_control(f"  {name}"), soft_wrap=True)
     for text in answers.left_to_do:
         console.print(escape_control(f"  left for you: {text}"), soft_wrap=True)
-    console.print("  `proofstone init --remove` takes it back; `proofstone check` checks your next change", style="dim")
+    undo = "  `proofstone init --remove` takes it back; `proofstone check` checks your next change"
+    console.print(undo, style="dim", soft_wrap=True)
 
 
 def _show_plan(output: Output, session: InitSession) -> int:
