@@ -54,8 +54,8 @@ COMMANDS: Final = (
         "Explain a finding of Proofstone",
         "[RULE]",
         "Rule: {arguments}\n\nRun `proofstone explain RULE` for this rule; if none is given, for each rule that the "
-        "last `proofstone check` of this session named. Say in plain words what it means for the change at hand, and what "
-        "to do. Change nothing.",
+        "last `proofstone check` of this session named. Say in plain words what it means for the change at hand, and "
+        "what to do. Change nothing.",
     ),
     AgentCommand(
         "dispute",
