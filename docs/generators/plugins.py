@@ -14,7 +14,9 @@ def _read(files: Callable[[], Mapping[str, str]], name: str) -> str:
 
 
 def _list_pages() -> dict[str, Callable[[], str]]:
-    pages = {name: partial(_read, build_marketplace_files, name) for name in build_marketplace_files()}
+    pages: dict[str, Callable[[], str]] = {
+        name: partial(_read, build_marketplace_files, name) for name in build_marketplace_files()
+    }
     for target in PluginTarget:
         build = partial(build_plugin_files, target, __version__)
         pages |= {f"plugins/{target}/{name}": partial(_read, build, name) for name in build()}

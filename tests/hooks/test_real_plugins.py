@@ -95,8 +95,8 @@ def run_codex(program: Path, package: Path, root: Path, env: Mapping[str, str]) 
         (shop / name).parent.mkdir(exist_ok=True, parents=True)
         (shop / name).write_text(text)
     package.rename(shop / "plugins/codex")
-    for words in (("marketplace", "add", str(shop)), ("add", "proofstone@proofstone")):
-        done = run([str(program), "plugin", *words], root, env)
+    for arguments in (("marketplace", "add", str(shop)), ("add", "proofstone@proofstone")):
+        done = run([str(program), "plugin", *arguments], root, env)
         assert done.returncode == 0, done.stdout + done.stderr
     provider = f'{{name="loop",base_url="{env["OPENAI_BASE_URL"]}",env_key="OPENAI_API_KEY",wire_api="responses"}}'
     words = [str(program), "exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"]

@@ -174,7 +174,8 @@ def _build_gemini(version: str, program: str) -> Iterator[tuple[str, str]]:
 
 
 def _build_cursor(version: str, program: str) -> Iterator[tuple[str, str]]:
-    fields = {"description": f"Proofstone {version}: check before you say that you are done", "alwaysApply": True}
+    description = f"Proofstone {version}: check before you say that you are done"
+    fields: dict[str, str | bool] = {"description": description, "alwaysApply": True}
     yield ".cursor/rules/proofstone.mdc", _front_matter(fields) + INSTRUCTION
     yield ".cursor/hooks.json", _json({"version": 1, "hooks": _build_hooks(DIALECTS["cursor"], program)})
     for command in COMMANDS:
