@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 3
 
-.PHONY: site demo test test-fast test-ci test-agents test-sweep coverage mutants fuzz lint bench gate-quality catalogue catalogue-check clean system-tools docs lock release
+.PHONY: site recording demo test test-fast test-ci test-agents test-sweep coverage mutants fuzz lint bench gate-quality catalogue catalogue-check clean system-tools docs lock release
 
 demo: $(VENV)/.installed
 	@$(BIN)/proofstone demo
@@ -61,6 +61,10 @@ docs: $(VENV)/.installed-dev
 # The manual as a site, in build/site. A link that leads nowhere, and a page without a place, are errors.
 site: $(VENV)/.installed-site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+# The picture of the README, recorded from the real program.
+recording: $(VENV)/.installed-dev
+	$(BIN)/python docs/recording.py
 
 # Every trick, tried; the tables go into docs/catalogue.md and docs/catalogue-composed.md.
 catalogue: $(VENV)/.installed-dev system-tools
