@@ -118,7 +118,10 @@ def test_the_workflow_passes_the_pull_request_that_introduces_it_and_refuses_a_w
 
         # A fork: the token can only read, and the workflow of the pull request cannot loosen the settings of the base.
         service.github.status = 403
-        service.workshop.write(service.root, {"proofstone.toml": '[check]\naccept = { edited-expectation = "ours" }\n'})
+        service.workshop.write(
+            service.root,
+            {"proofstone.toml": '[check]\naccept = { edited-expectation = "totals include a fee since May" }\n'},
+        )
         service.workshop.commit(service.root)
         fork = service.start_job("fork")
         fork.do_workflow(workflow)
