@@ -128,16 +128,12 @@ def _sum(figures: Iterable[Readability]) -> Readability:
 
 
 def _row(name: str, now: Readability, before: Readability | None) -> str:
-    def cell(new: float, old: float | None, form: str) -> str:
-        return format(new, form) if old is None else f"{format(old, form)} → {format(new, form)}"
+    def cell(name: str, form: str) -> str:
+        new = format(getattr(now, name), form)
+        return f"{format(getattr(before, name), form)} → {new}" if before and before.words else new
 
-    old = before if before and before.words else None
-    return (
-        f"| {name} | {cell(now.words, old and old.words, 'd')} "
-        f"| {cell(now.sentence_length, old and old.sentence_length, '.1f')} "
-        f"| {cell(now.flesch, old and old.flesch, '.0f')} "
-        f"| {cell(now.passive_share, old and old.passive_share, '.0%')} |"
-    )
+    columns = (("words", "d"), ("sentence_length", ".1f"), ("flesch", ".0f"), ("passive_share", ".0%"))
+    return f"| {name} | {' | '.join(cell(column, form) for column, form in columns)} |"
 
 
 def main(arguments: Sequence[str]) -> int:

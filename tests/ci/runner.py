@@ -110,7 +110,7 @@ class Job:
         for path in job["artifacts"]["paths"]:
             self.artifacts[path] = self.workspace / path
 
-    def _play(self, action: str, given: Mapping[str, str]) -> None:
+    def _play(self, action: str, given: Document) -> None:
         match action:
             case "actions/checkout":
                 assert given["fetch-depth"] == 0 and given["persist-credentials"] is False

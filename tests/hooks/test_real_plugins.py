@@ -13,8 +13,7 @@ import pytest
 from proofstone.hooks.plugins import build_marketplace_files
 from proofstone.testing.model_server.answers import Answer, ReceivedRequest, Reply
 from proofstone.testing.model_server.server import ModelServer
-from tests.agents.backends.programs.real.desk import WIRES, write_call
-from tests.agents.backends.programs.real.installed import installed
+from tests.agents.backends.programs.real.desk import WIRES, installed, write_call
 from tests.needs import needs
 from tests.workshop import Workshop
 

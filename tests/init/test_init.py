@@ -74,7 +74,7 @@ def test_the_commit_that_introduces_the_settings_goes_through_the_hook(tmp_path:
     files = {"package.json": PACKAGE, "package-lock.json": json.dumps(lock), "test/a.test.js": NODE_TEST}
     root = workshop.repo(files)
     questions = ("write proofstone.toml?", "write .gitignore?", "install the git hooks?", "grant it")
-    session = run_in_terminal(workshop, root, "init", "--no-color", answers=[(text, "y") for text in questions])
+    session = run_in_terminal(workshop, root, "init", "--no-color", typed=dict.fromkeys(questions, "y\n"))
     assert session.exit == 0, session.screen
     assert "npm ci" in session.screen and "PASSED" in session.screen
     workshop.git(root, "add", "--all")

@@ -11,7 +11,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from release.build import ROOT, export
+from release.build import export
+from release.lock import ROOT
 
 from tests.needs import needs
 from tests.release.installation import find_interpreter
