@@ -1,6 +1,6 @@
 """From a fresh clone to the first verdict, at a terminal, with the built package and dependencies from the registries.
 
-PATH has neither the environment of this suite nor its tools, as on the machine of somebody who installs Proofstone alone.
+PATH has neither the environment of this suite nor its tools, as for somebody who installs Proofstone alone.
 """
 
 from __future__ import annotations
