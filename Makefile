@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 3
 
-.PHONY: demo test test-fast test-ci test-agents test-sweep coverage mutants fuzz lint bench gate-quality catalogue catalogue-check clean system-tools docs lock release
+.PHONY: site recording demo test test-fast test-ci test-agents test-sweep coverage mutants fuzz lint bench gate-quality catalogue catalogue-check clean system-tools docs lock release
 
 demo: $(VENV)/.installed
 	@$(BIN)/proofstone demo
@@ -58,6 +58,14 @@ lint: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev
 	$(BIN)/python docs/check.py --write
 
+# The manual as a site, in build/site. A link that leads nowhere, and a page without a place, are errors.
+site: $(VENV)/.installed-site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+# The picture of the README, recorded from the real program.
+recording: $(VENV)/.installed-dev
+	$(BIN)/python docs/recording.py
+
 # Every trick, tried; the tables go into docs/catalogue.md and docs/catalogue-composed.md.
 catalogue: $(VENV)/.installed-dev system-tools
 	$(BIN)/python docs/catalogue.py --write
@@ -102,6 +110,10 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 # What the benchmarks compare with is installed by them alone.
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
+$(VENV)/.installed-site: $(VENV)/.installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[site]'
 	@touch $@
 
 clean:

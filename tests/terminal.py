@@ -33,21 +33,22 @@ def run_in_terminal(
     *args: str,
     typed: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
+    program: Path | None = None,
 ) -> Session:
-    """Run `proofstone` with these arguments in a terminal. Each text is typed when what it answers has been shown since
-    the last one."""
-    person, program = pty.openpty()
+    """Run `proofstone` with these arguments in a terminal, by default that of this checkout. Each text is typed when
+    what it answers has been shown since the last one."""
+    person, other = pty.openpty()
     try:
         process = subprocess.Popen(
-            command(*args, start=_CONTROLLED + START),
+            [str(program), *args] if program else command(*args, start=_CONTROLLED + START),
             cwd=root,
             env={**workshop.environment, "TERM": "dumb", "COLUMNS": "200", **(env or {})},
-            stdin=program,
-            stdout=program,
-            stderr=program,
+            stdin=other,
+            stdout=other,
+            stderr=other,
             start_new_session=True,
         )
-        os.close(program)
+        os.close(other)
         screen, pending, seen = "", list((typed or {}).items()), 0
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:

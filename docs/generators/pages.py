@@ -12,6 +12,7 @@ from generators import (
     ledger,
     pipeline,
     plan_gate,
+    plugins,
     rules,
     seeds,
     task_gate,
@@ -65,5 +66,6 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     seeds.PAGE: seeds.conformance,
     "docs/configuration.md": configuration,
     **rules.PAGES,
+    **plugins.PAGES,
     **{page: partial(marked, page, parts) for page, parts in MARKED.items()},
 }

@@ -264,6 +264,7 @@ NEAR_MISSES: dict[str, tuple[str, str]] = {
     "a model without its provider": ("api:gpt-5", "api:openai:gpt-5"),
     "a model without anything": ("claude-opus-4-5", "api:anthropic:claude-opus-4-5"),
     "a provider without a model": ("api:anthropic", "api:anthropic:claude-sonnet-4-5"),
+    "a coding agent": ("claude", "cli:claude"),
     "no kind": ("google:gemini-3", "api:google:gemini-3"),
     "one's own provider": ("api:office", "api:office:<model>"),
 }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import venv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +26,7 @@ from proofstone.machine.facts import (
 )
 from proofstone.sandbox.probe import SandboxFacts
 from tests.needs import needs
-from tests.workshop import proofstone
+from tests.workshop import Workshop, command, proofstone
 
 TOOL = MachineProgram("tool", "group", "why", minimum=(2, 31), packages={"apt": "tool-pkg"}, install="pip install tool")
 
@@ -249,3 +251,29 @@ def test_a_sandbox_that_does_not_work_is_said_with_the_reason() -> None:
     assert lines["Landlock"] == DoctorFact("Landlock", True, "version 4")
     assert not lines["throwaway layers"].ok
     assert "Delegate=yes" in lines["limits by cgroup"].fix
+
+
+@needs("git")
+def test_in_a_repository_the_tools_of_its_checks_are_looked_for_where_a_check_finds_them(tmp_path: Path) -> None:
+    """An environment of the project without pytest counts, whatever else on PATH has pytest."""
+    workshop = Workshop.apart(tmp_path)
+    root = workshop.repo({"pytest.ini": "[pytest]\n", ".gitignore": ".venv\n"})
+    venv.create(root / ".venv")
+
+    def look() -> dict[str, Any]:
+        done = workshop.proofstone(root, "doctor", "--json")
+        (line,) = json.loads(done.stdout)["this_repository"]
+        found: dict[str, Any] = line
+        return found
+
+    line = look()
+    assert (line["name"], line["ok"]) == ("tests:pytest", False)
+    assert ".venv/bin/python" in line["detail"] and "proofstone init" in line["fix"]
+    (folder,) = (root / ".venv/lib").glob("python3*/site-packages")
+    (folder / "pytest").mkdir()
+    assert look()["ok"] is True
+    (folder / "pytest").rmdir()
+    workshop.write(root, {"proofstone.toml": '[environment]\nsetup = ["pip install pytest"]\n'})
+    assert "environment.setup installs it" in look()["detail"]
+    outside = workshop.run(tmp_path, *command("doctor", "--json"))
+    assert json.loads(outside.stdout)["this_repository"] == []

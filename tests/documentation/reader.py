@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,16 @@ class Reader:
     own: str
     """What is in their own file from the beginning."""
     variables: Mapping[str, str]
+    program: Path | None = None
+    """The `proofstone` to use, instead of the one of this checkout."""
+
+    @cached_property
+    def workshop(self) -> Workshop:
+        return Workshop.apart(self.folder)
 
     def does(self, page: Iterable[Deed]) -> list[Done]:
         """In order, to the last command or to one that ends the shell; what it says goes where its output goes."""
-        workshop = Workshop.apart(self.folder)
+        workshop = self.workshop
         own = workshop.home / OWN_FILE.removeprefix("~/")
         own.parent.mkdir(parents=True)
         own.write_text(self.own)
@@ -105,7 +112,8 @@ class Reader:
         agent.write_text(f'#!/bin/sh\nexec {python} {folder}/acp_agent.py {folder}/my-agent.json "$@"\n')
         agent.chmod(0o755)
         kills = any(isinstance(deed, Command) and deed.line.startswith("kill ") for deed in page)
-        (folder / "proofstone").symlink_to(Path(sys.executable).with_name("proofstone") if kills else forked.program())
+        own = Path(sys.executable).with_name("proofstone") if kills else forked.program()
+        (folder / "proofstone").symlink_to(self.program or own)
         return folder
 
 

@@ -153,7 +153,7 @@ def test_an_interrupted_run_says_how_to_go_on() -> None:
 def test_where_there_are_no_runs_it_says_how_to_start_one() -> None:
     out, file = console()
     print_runs(out, [])
-    assert file.getvalue() == "no runs yet; `proofstone check` or `proofstone gate PLAN.md` starts one\n"
+    assert file.getvalue() == "no runs yet; `proofstone check`, `gate`, `verify-plan`, `solve` and `run` start one\n"
 
 
 def follow(live: LiveGate, events: tuple[TaskEvent, ...]) -> None:

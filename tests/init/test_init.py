@@ -66,6 +66,26 @@ def test_a_node_project_is_set_up_without_questions(tmp_path: Path) -> None:
     assert [name for name in again["written"] if not name.startswith("git hooks")] == []
 
 
+@needs("npm")
+def test_the_commit_that_introduces_the_settings_goes_through_the_hook(tmp_path: Path) -> None:
+    """The base names no set-up. Its own lock file asks for the commands that the new settings name."""
+    workshop = Workshop.apart(tmp_path)
+    lock = {"name": "x", "version": "1.0.0", "lockfileVersion": 3, "packages": {"": {"name": "x", "version": "1.0.0"}}}
+    files = {"package.json": PACKAGE, "package-lock.json": json.dumps(lock), "test/a.test.js": NODE_TEST}
+    root = workshop.repo(files)
+    questions = ("write proofstone.toml?", "write .gitignore?", "install the git hooks?", "grant it")
+    session = run_in_terminal(workshop, root, "init", "--no-color", typed=dict.fromkeys(questions, "y\n"))
+    assert session.exit == 0, session.screen
+    assert "npm ci" in session.screen and "PASSED" in session.screen
+    workshop.git(root, "add", "--all")
+    workshop.git(root, "commit", "--quiet", "--message", "Set up")
+
+    workshop.write(root, {"proofstone.toml": '[environment]\nsetup = ["npm ci", "npm rebuild"]\n'})
+    workshop.git(root, "checkout", "--quiet", "HEAD~1", "--", ".")
+    report = workshop.check(root, "--base", "HEAD~1").report
+    assert [finding.rule for finding in report.findings] == ["weakened-settings"], "the base's files do not ask for it"
+
+
 def test_without_a_terminal_nothing_is_written_and_the_way_is_named(tmp_path: Path) -> None:
     workshop = Workshop.apart(tmp_path)
     root = workshop.repo({"a.py": "", "requirements.txt": "x\n"})

@@ -167,3 +167,12 @@ def test_an_export_that_cannot_be_written_is_exit_2(
     code, _, err = proofstone(capsys, "export", "--out", str(tmp_path / "nowhere" / "out.jsonl"))
     assert code == 2
     assert "--out" in err
+
+
+def test_an_export_of_a_run_that_is_not_there_writes_nothing(
+    filled: SqliteLedger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "rows.jsonl"
+    code, text, err = proofstone(capsys, "export", "--run", "nonsense", "--out", str(out))
+    assert (code, text, out.exists()) == (2, "", False)
+    assert "nonsense: names no run" in err and "proofstone ledger show" in err

@@ -129,7 +129,7 @@ NEXT: list[tuple[str, PlanDecision, bool, tuple[Challenge, ...], str]] = [
         PROCEED,
         False,
         (),
-        "Write it as tasks that can be run and proven, see docs/plan.md; then proofstone gate PLAN.md",
+        "Write it as tasks that can be run and proven, see `proofstone manual plan`; then proofstone gate PLAN.md",
     ),
     (
         "a question",

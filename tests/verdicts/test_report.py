@@ -169,3 +169,14 @@ def test_a_bad_file_is_refused_before_anything_runs(workshop: Workshop, options:
     assert says in done.stderr and "hint: " in done.stderr
     assert not (workshop.proofstone_home / "ledger").exists()
     assert (root / "calc.py").read_text() == CALC
+
+
+def test_a_report_of_a_change_that_no_check_needed_a_sandbox_for_claims_none(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    root = workshop.repo({"a.md": "one\n"})
+    workshop.write(root, {"a.md": "two\n"})
+    run = workshop.check(root, "--md", str(tmp_path / "r.md"))
+    assert run.exit == 0, run.stderr
+    page = (tmp_path / "r.md").read_text("utf-8")
+    assert "no check started a program, so none needed a sandbox" in page and "isolation" not in page

@@ -22,6 +22,7 @@ from proofstone.agents.backends.programs.discovery import (
     locate_cli,
     read_version,
 )
+from proofstone.agents.backends.programs.known import PRESETS
 from proofstone.agents.backends.programs.status import describe_login, find_login, require_hosts
 from proofstone.agents.executors.context import ExecutionContext, ShellCommand
 from proofstone.agents.roles.registry import ROLES
@@ -136,7 +137,8 @@ class BackendChoices:
         model."""
         for option in options:
             spec = option.partition("=")[2]
-            if near := guess_spec(spec, person.providers):
+            near = f"cli:{spec}" if spec in PRESETS and PRESETS[spec].invoke else guess_spec(spec, person.providers)
+            if near:
                 raise InputError(f"--backend {option}: {spec!r} names no backend", hint=f"did you mean {near}?")
         return cls(root, repository, person, parse_backend_options(options))
 

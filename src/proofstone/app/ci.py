@@ -8,14 +8,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from proofstone.app.base_setup import detect_setup
 from proofstone.app.caller import demand_acceptance, gather_facts
 from proofstone.app.check import run_check
 from proofstone.app.check_base import find_base
 from proofstone.app.context import choose_settings, determine_consent
 from proofstone.app.trust import add_grant
 from proofstone.check.context import CheckRequest, Progress
-from proofstone.check.discovery import discover
-from proofstone.check.ecosystems.setup_commands import find_setup_commands
 from proofstone.check.models import CheckReport, TestRun
 from proofstone.check.rules.acceptance import build_acceptances
 from proofstone.ci.github import GitHub
@@ -27,9 +26,7 @@ from proofstone.common.models import Acceptance
 from proofstone.config.trust import find_trust_file
 from proofstone.config.user import load_user_config
 from proofstone.errors import InputError, ProofstoneError
-from proofstone.git.objects import list_tree_files, open_blob_reader
 from proofstone.git.pending_commit import find_main_work_tree
-from proofstone.git.program import decode_path
 from proofstone.git.repository import Repository, open_repository
 
 
@@ -130,14 +127,7 @@ def _detect_setup(repository: Repository, request: CheckRequest, notes: list[str
     base = find_base(repository, request.base)
     if base.settings.environment.setup:
         return ()
-    files = {decode_path(path): blob for path, blob in list_tree_files(repository.git, base.tree).items()}
-    with open_blob_reader(repository.git) as blobs:
-
-        def read(path: str) -> bytes | None:
-            return blobs.read(files[path]) if path in files else None
-
-        specs = discover(list(files), read).specs
-        commands = find_setup_commands(list(files), read, specs)
+    commands = detect_setup(repository, base.tree)
     notes += [f"dependencies: {command.command}  (from {command.evidence} of the base)" for command in commands]
     return tuple(command.command for command in commands)
 

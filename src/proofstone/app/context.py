@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from proofstone.app.base_setup import detect_setup
 from proofstone.app.caller import list_setting_acceptances
 from proofstone.app.check_base import CheckBase, find_base, find_session, read_settings_at
 from proofstone.check.cache import clean_caches
@@ -107,10 +108,22 @@ def choose_settings(repository: Repository, base: CheckBase, request: CheckReque
         return own, ""
     note = "the change edits Proofstone's own settings; the base's decide (--use-worktree-config uses the new ones)"
     settings = base.settings
-    if request.setup and not settings.environment.setup:
-        environment = settings.environment.model_copy(update={"setup": request.setup})
+    if settings.environment.setup:
+        return settings, note if own != settings else ""
+    if setup := request.setup or _choose_new_setup(repository, base, own):
+        environment = settings.environment.model_copy(update={"setup": setup})
         settings = settings.model_copy(update={"environment": environment})
-    return settings, note if own != base.settings else ""
+    return settings, note if own != settings else ""
+
+
+def _choose_new_setup(repository: Repository, base: CheckBase, own: Settings) -> tuple[str, ...]:
+    """Return the set-up commands that the work tree's settings introduce, if the base's own files ask for all of them.
+    Otherwise the change that introduces the settings could not be checked: its base would lack the dependencies."""
+    setup = own.environment.setup
+    if not setup:
+        return ()
+    detected = {command.command for command in detect_setup(repository, base.tree)}
+    return tuple(setup) if detected.issuperset(setup) else ()
 
 
 def determine_consent(

@@ -38,6 +38,11 @@ from proofstone.runtime.run_index import (
 _LAST: Final = "last"
 _FINAL_OUTCOMES: Final = ("passed", "failed", "unverifiable", CANCELLED_OUTCOME)
 """The outcomes of runs that nobody can resume."""
+_HOW_TO_START: Final = (
+    "start one: `proofstone check`, `proofstone gate PLAN.md`, `proofstone verify-plan PLAN.md`, "
+    '`proofstone solve "GOAL"` or `proofstone run "REQUEST"`'
+)
+_HOW_TO_START_RESUMABLE: Final = _HOW_TO_START.replace("`proofstone check`, ", "")
 _STOP_SECONDS: Final = 60.0
 _STOP_PAUSE: Final = 0.1
 
@@ -173,8 +178,9 @@ def find_started_run(text: str, commands: Collection[str], home: Path | None = N
         list_started_runs(path, commands, whole=text == _LAST, limit=1) if path.is_file() else ()
     )
     if not runs:
-        what = "run" if "check" in commands else "run that can be continued"
-        raise InputError(f"there is no {what} yet", hint="`proofstone gate PLAN.md` starts one, for instance")
+        if "check" in commands:
+            raise InputError("there is no run yet", hint=_HOW_TO_START)
+        raise InputError("there is no run that can be continued yet", hint=_HOW_TO_START_RESUMABLE)
     if text != _LAST:
         runs = list_started_runs(path, commands, matching=text)
     elif here is not None:

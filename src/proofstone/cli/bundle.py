@@ -71,7 +71,9 @@ def bundle(
 
 def _build_bundle(text: str) -> EvidenceBundle:
     path = ledger_path(ensure_private_home())
-    no_runs = InputError("there is no run to bundle yet", hint="`proofstone gate PLAN.md` starts one")
+    no_runs = InputError(
+        "there is no run to bundle yet", hint='start one: `proofstone gate PLAN.md` or `proofstone run "REQUEST"`'
+    )
     if not path.is_file():
         raise no_runs
     with closing(SqliteLedger(path, "read")) as ledger:

@@ -16,6 +16,7 @@ from proofstone import __version__
 from proofstone.cli.output import JsonOption, NoColorOption, Output
 from proofstone.common.text import escape_control
 from proofstone.config.home import find_proofstone_home
+from proofstone.errors import ProofstoneError
 from proofstone.ledger.connection import ledger_path
 from proofstone.machine.facts import (
     PROGRAMS,
@@ -61,6 +62,8 @@ class MachineFacts(NamedTuple):
 def doctor(as_json: JsonOption = False, no_color: NoColorOption = False) -> int:
     """Examine this machine: programs, sandbox and state directory. Say how to get what is missing.
 
+    In a repository it also says for each check that the project's files name whether its tool is there for the check.
+
     Exit code: 0 everything essential is there; 1 something essential is missing.
     """
     output = Output(json=as_json, no_color=no_color)
@@ -68,7 +71,11 @@ def doctor(as_json: JsonOption = False, no_color: NoColorOption = False) -> int:
     home = find_proofstone_home()
     sandbox = probe_sandbox(home)
     threats = list_gaps(sandbox.best_level, as_root=os.geteuid() == 0)
-    facts = {"sandbox": describe_sandbox(sandbox, find_cgroup_version()), "state": describe_state_directory(home)}
+    facts = {
+        "sandbox": describe_sandbox(sandbox, find_cgroup_version()),
+        "state": describe_state_directory(home),
+        "this repository": describe_repository(Path.cwd()),
+    }
     advice = [] if facts["sandbox"][0].ok else suggest_fixes(read_machine_facts())
     is_ok = all(program.state is ProgramState.OK for program in programs if program.program.essential)
     if as_json:
@@ -77,7 +84,7 @@ def doctor(as_json: JsonOption = False, no_color: NoColorOption = False) -> int:
                 "ok": is_ok,
                 "system": describe_system(),
                 "programs": [_program_document(program) for program in programs],
-                **{name: [fact._asdict() for fact in group] for name, group in facts.items()},
+                **{name.replace(" ", "_"): [fact._asdict() for fact in group] for name, group in facts.items()},
                 "not_prevented": [{"attempt": threat.name, "wall": threat.protection} for threat in threats],
                 "hints": advice,
             }
@@ -204,6 +211,17 @@ def describe_state_directory(home: Path) -> list[DoctorFact]:
     ]
 
 
+def describe_repository(directory: Path) -> list[DoctorFact]:
+    """Return whether the tools that the checks of this repository need are there; nothing outside of a repository."""
+    from proofstone.app.project_tools import find_project_tools
+
+    try:
+        tools = find_project_tools(directory)
+    except ProofstoneError as error:
+        return [DoctorFact(str(directory), False, error.message, error.hint or "")]
+    return [DoctorFact(tool.check, tool.is_found, tool.detail, tool.fix) for tool in tools]
+
+
 def _program_document(found: ProgramSearchResult) -> dict[str, object]:
     program = found.program
     return {
@@ -237,6 +255,8 @@ def _print(
             if found.program.group == group:
                 _print_program(console, found)
     for name, group_facts in facts.items():
+        if not group_facts:
+            continue
         console.print(f"\n{name.capitalize()}", style="bold")
         for fact in group_facts:
             _print_line(console, "ok" if fact.ok else "no", fact.ok, f"{fact.name}: {fact.detail}", fact.fix)

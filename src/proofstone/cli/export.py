@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from proofstone import __version__
+from proofstone.app.hooks import find_own_program
 from proofstone.cli.output import JsonOption, NoColorOption, Output, find_project_root
 from proofstone.common.text import escape_control
 from proofstone.errors import InputError
@@ -20,7 +22,9 @@ from proofstone.hooks.agent_files import (
     build_default_content,
     differs,
     plan_changes,
+    read_text,
 )
+from proofstone.hooks.plugins import INSTALL, PluginTarget, build_plugin_files
 
 app = typer.Typer(add_completion=False, help="Write configuration for programs that work with Proofstone.")
 
@@ -59,6 +63,7 @@ def export_hooks(
       gemini    .gemini/settings.json     AfterAgent
       qwen      .qwen/settings.json       Stop, SubagentStop
       copilot   .github/hooks/proofstone.json  agentStop, subagentStop
+      cursor    .cursor/hooks.json        stop
       opencode  .opencode/plugin/proofstone.js session.idle, in the interactive program
 
     The hook is added to an existing settings file; the rest of the file stays as it is. For programs without such
@@ -81,6 +86,49 @@ def export_hooks(
     for change in changes:
         apply_change(change)
     _print_changes(Output(json=as_json, no_color=no_color), kind, changes, remove=remove)
+    return 0
+
+
+@app.command("plugin")
+def export_plugin(
+    kind: Annotated[
+        PluginTarget,
+        typer.Argument(metavar="KIND", help=f"The program: {', '.join(PluginTarget)}.", show_default=False),
+    ],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the package.", show_default=False)],
+    by_name: Annotated[
+        bool, typer.Option("--by-name", help="Look for proofstone on PATH, instead of naming where it is installed.")
+    ] = False,
+    as_json: JsonOption = False,
+    no_color: NoColorOption = False,
+) -> int:
+    """Write a plugin package for a coding agent: hooks at the beginning and end of a session, and three commands.
+
+    \b
+      check     the agent checks its change, and mends what is found
+      explain   it explains a rule
+      dispute   it records that a test or a requirement is wrong
+
+    With the package you need no hooks in each project; with both, every check runs twice. A file that does not
+    name Proofstone is never replaced.
+    """
+    program = "" if by_name else find_own_program()
+    files = build_plugin_files(kind, __version__, program)
+    for name, content in files.items():
+        path = directory / name
+        previous = read_text(path)
+        if previous and previous != content and "proofstone" not in previous:
+            raise InputError(f"{path}: exists and was not written by Proofstone", hint="name another DIR")
+    for name, content in files.items():
+        apply_change(FileChange(directory.absolute() / name, content))
+    output = Output(json=as_json, no_color=no_color)
+    if as_json:
+        output.print_document({"kind": kind, "folder": str(directory), "files": list(files), "program": program})
+        return 0
+    console = output.result_console()
+    for name in files:
+        console.print(escape_control(f"wrote {directory / name}"), soft_wrap=True)
+    console.print(f"next: {INSTALL[kind].format(folder=directory)}", style="dim", soft_wrap=True, markup=False)
     return 0
 
 

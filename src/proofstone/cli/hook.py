@@ -349,12 +349,14 @@ def _read_event() -> dict[str, Any]:
 
 
 def _parse_session(agent: str, event: dict[str, Any]) -> CodingSession:
-    session = event.get("session_id", event.get("sessionId", ""))
+    names = ("session_id", "sessionId", "conversation_id")
+    session = next((event[name] for name in names if name in event), "")
     return CodingSession(agent, session if isinstance(session, str) else "")
 
 
 def _parse_directory(event: dict[str, Any]) -> Path:
-    directory = event.get("cwd")
+    roots = event.get("workspace_roots")  # Cursor names these instead of a directory
+    directory = event.get("cwd") or (roots[0] if isinstance(roots, list) and roots else None)
     return Path(directory) if isinstance(directory, str) and directory else Path.cwd()
 
 

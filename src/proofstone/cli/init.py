@@ -176,8 +176,8 @@ def _grant(answers: _Answers, repository: Repository) -> bool:
 
 
 def _run_first_check(answers: _Answers, repository: Repository) -> tuple[CheckReport | None, str]:
-    """Check what is in the work tree with the new settings, or else the last commit. Return the report, or why there is
-    none."""
+    """Check what is in the work tree, or else the last commit by the settings that are there now. Return the report, or
+    why there is none. A pass of the work tree is evidence for the commit that introduces the settings."""
     git = repository.git
     is_changed = bool(git.run_records("status", "--porcelain", "-z"))
     has_parent = git.try_line("rev-parse", "--verify", "--quiet", "HEAD~1^{commit}") is not None
@@ -186,7 +186,7 @@ def _run_first_check(answers: _Answers, repository: Repository) -> tuple[CheckRe
     answers.show(f"\nchecking {subject} …", "bold")
     console = answers.output.progress_console()
     live = LiveChecks(console, interactive=console.is_terminal, verbose=False)
-    request = CheckRequest(base=base, use_worktree_config=True)
+    request = CheckRequest(base=base, use_worktree_config=base != "HEAD")
     try:
         return run_check(repository.root, request, live, live.show_live()), ""
     except ProofstoneError as error:
@@ -218,7 +218,8 @@ def _print_result(
         console.print(escape_control(f"  {name}"), soft_wrap=True)
     for text in answers.left_to_do:
         console.print(escape_control(f"  left for you: {text}"), soft_wrap=True)
-    console.print("  `proofstone init --remove` takes it back; `proofstone check` checks your next change", style="dim")
+    undo = "  `proofstone init --remove` takes it back; `proofstone check` checks your next change"
+    console.print(undo, style="dim", soft_wrap=True)
 
 
 def _show_plan(output: Output, session: InitSession) -> int:

@@ -304,15 +304,20 @@ def query_(
 
 @app.command()
 def export(
-    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Export only this run.")] = None,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", metavar="RUN", help="Export only this run: its id, a unique part of it, or `last`."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="The file, written atomically; by default stdout.")
     ] = None,
     home: HomeOption = None,
 ) -> None:
     """Export all rows in order, as one JSON object per line, with the data to verify them elsewhere."""
-    with SqliteLedger(ledger_path(home or find_proofstone_home()), "read") as ledger:
-        lines = (_export_line(stored) for stored in read_all_rows(ledger, run))
+    path = ledger_path(home or find_proofstone_home())
+    run_id = None if run is None else find_any_run(path, run, find_repository_root(Path.cwd()))
+    with SqliteLedger(path, "read") as ledger:
+        lines = (_export_line(stored) for stored in read_all_rows(ledger, run_id))
         if out is None:
             sys.stdout.writelines(takewhile(lambda _: find_output_error() is None, lines))
         else:

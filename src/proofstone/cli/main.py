@@ -141,6 +141,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("doctor", "proofstone.cli.doctor", "Show what this machine has and what it lacks", "Set up and maintain"),
     Command("config", "proofstone.cli.config", "Show the settings in force, and their schema", "Set up and maintain"),
     Command("trust", "proofstone.cli.trust", "Grant what the settings of a repository need", "Set up and maintain"),
+    Command("manual", "proofstone.cli.manual", "Show a page of the manual", "Set up and maintain"),
     Command(
         "completion",
         "proofstone.cli.completion",

@@ -31,7 +31,7 @@ app = typer.Typer(add_completion=False)
 @app.command()
 def prove(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Try ten tricks in less than a minute, without the exit-code gate.")
+        bool, typer.Option("--quick", help="Try ten tricks in about a minute on two cores, without the exit-code gate.")
     ] = False,
     tricks: Annotated[
         list[str] | None,

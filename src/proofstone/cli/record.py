@@ -36,7 +36,7 @@ def record(
 
     The script replaces them: `proofstone gate PLAN.md --executor script:FILE`, from the commit that the run began at,
     comes to the same decisions, without a model and its cost. The script is text that you can read, cut and change, for
-    reproductions, demonstrations and tests. docs/scripts.md describes the format.
+    reproductions, demonstrations and tests. `proofstone manual scripts` describes the format.
 
     The script contains the messages as they were. Read it before you share it.
     """

@@ -25,6 +25,7 @@ class HookTarget(StrEnum):
     GEMINI = "gemini"
     QWEN = "qwen"
     COPILOT = "copilot"
+    CURSOR = "cursor"
     OPENCODE = "opencode"
     GIT = "git"
     AIDER = "aider"

@@ -17,6 +17,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,17 @@ START_EVENT: Final = "agent-start"
 STOP_EVENT: Final = "agent-stop"
 
 Document = dict[str, Any]
+
+
+class EntryForm(StrEnum):
+    """How an event lists what it runs."""
+
+    GROUPS = "groups"
+    """Groups of commands."""
+    COPILOT = "copilot"
+    """Commands, each with its shell."""
+    CURSOR = "cursor"
+    """Commands alone; an answer is the next message to the agent."""
 
 
 @dataclass(frozen=True)
@@ -54,27 +66,37 @@ class Dialect:
     """The program's own unit of a timeout, as a part of a second: 1000 for milliseconds."""
     project_variable: str = ""
     """The variable in which the program tells its hooks where the project is; empty if it has none."""
-    flat: bool = False
-    """Copilot's form: an event lists commands, not groups of commands."""
+    form: EntryForm = EntryForm.GROUPS
 
     @property
     def all_events(self) -> tuple[str, ...]:
         return (self.start_event, *self.events)
 
-    def build_entry(self, event: str) -> Document:
+    @property
+    def is_flat(self) -> bool:
+        """Whether an event lists commands, not groups of commands."""
+        return self.form is not EntryForm.GROUPS
+
+    def build_command(self, event: str) -> str:
+        """Return what is run at one of the program's events."""
+        return f"proofstone hook run {START_EVENT if event == self.start_event else STOP_EVENT} --agent {self.name}"
+
+    def build_entry(self, event: str, command: str = "") -> Document:
         """Return the entry for one of the program's events."""
-        is_start = event == self.start_event
-        command = f"proofstone hook run {START_EVENT if is_start else STOP_EVENT} --agent {self.name}"
-        seconds = START_TIMEOUT_SECONDS if is_start else HOOK_TIMEOUT_SECONDS
-        if self.flat:
-            return {"type": "command", "bash": command, "timeoutSec": seconds}
+        command = command or self.build_command(event)
+        seconds = START_TIMEOUT_SECONDS if event == self.start_event else HOOK_TIMEOUT_SECONDS
+        match self.form:
+            case EntryForm.COPILOT:
+                return {"type": "command", "bash": command, "timeoutSec": seconds}
+            case EntryForm.CURSOR:
+                return {"command": command, "timeout": seconds}
         return {"hooks": [{"type": "command", "command": command, "timeout": seconds * self.timeout_unit}]}
 
     def is_own(self, entry: object) -> bool:
         """Return whether an entry of an event was written by Proofstone, possibly by another version."""
         if not isinstance(entry, dict):
             return False
-        commands = [entry] if self.flat else entry.get("hooks", [])
+        commands = [entry] if self.is_flat else entry.get("hooks", [])
         return isinstance(commands, list) and len(commands) == 1 and _starts_proofstone(commands[0])
 
 
@@ -130,7 +152,17 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             ("agentStop", "subagentStop"),
             "block",
             "Copilot CLI runs hooks of a project only if you trust its folder, and is started in it.",
-            flat=True,
+            form=EntryForm.COPILOT,
+        ),
+        Dialect(
+            "cursor",
+            "Cursor",
+            ".cursor/hooks.json",
+            "sessionStart",
+            ("stop",),
+            "followup_message",
+            "Cursor runs hooks of a project only in a workspace that you trust.",
+            form=EntryForm.CURSOR,
         ),
     )
 }
@@ -209,7 +241,7 @@ def read_document(name: str, text: str) -> Document:
 
 def add_hook(dialect: Dialect, document: Document, name: str) -> Document:
     """Return the document with the hook added. Everything else stays as it was, in its order."""
-    result = dict(document) or ({"version": 1} if dialect.flat else {})
+    result = dict(document) or ({"version": 1} if dialect.is_flat else {})
     hooks = dict(_require_object(result.get("hooks", {}), f"{name}: hooks"))
     for event in dialect.all_events:
         others = _require_list(hooks.get(event, []), f"{name}: hooks.{event}")
@@ -241,7 +273,7 @@ def remove_hook(dialect: Dialect, document: Document, name: str) -> Document:
 
 def is_empty_document(dialect: Dialect, document: Document) -> bool:
     """Return whether the document is empty, so that the file can be removed."""
-    return document in ({}, {"version": 1} if dialect.flat else {})
+    return document in ({}, {"version": 1} if dialect.is_flat else {})
 
 
 def format_document(document: Document, like: str = "") -> str:
@@ -253,6 +285,8 @@ def format_document(document: Document, like: str = "") -> str:
 
 def format_answer(dialect: Dialect, send_back: str, remark: str) -> str:
     """Return what the program expects on the hook's standard output. Empty if there is nothing to say."""
+    if dialect.form is EntryForm.CURSOR:
+        return json.dumps({dialect.decision: send_back}) if send_back else ""
     if send_back:
         return json.dumps({"decision": dialect.decision, "reason": send_back})
     return json.dumps({"systemMessage": remark}) if remark else ""

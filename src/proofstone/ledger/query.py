@@ -153,7 +153,8 @@ def find_any_run(path: Path, text: str, here: Path | None) -> str:
     last = run_query(path, _LAST_QUERY).rows
     if not last:
         raise InputError(
-            f"{path}: there is no run yet", hint="start one with `proofstone check` or `proofstone gate PLAN.md`"
+            f"{path}: there is no run yet",
+            hint="every command that checks or changes something starts one, for instance `proofstone check`",
         )
     if text == "last":
         own = last if here is None else run_query(path, _LAST_HERE_QUERY, (str(here),)).rows

@@ -238,7 +238,7 @@ def read_plan_file(path: Path) -> tuple[bytes, str]:
         hint = f"save it as UTF-8; byte 0x{raw[error.start]:02x} on that line is not valid"
         raise InputError(f"{path}:{line}: this is not UTF-8", hint=hint) from error
     if not text.strip():
-        raise InputError(f"{path} is empty", hint="write the plan in it; see docs/plan.md")
+        raise InputError(f"{path} is empty", hint="write the plan in it; `proofstone manual plan` shows how")
     return raw, text.replace("\r\n", "\n").replace("\r", "\n")
 
 

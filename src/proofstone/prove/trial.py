@@ -224,8 +224,8 @@ def try_trick(trick: Trick, project: SampleProject, bench: TrialBench, *, gate: 
     try:
         if gate and (problem := _find_unsound_part(trick, project, bench)):
             return build_trial(trick, TrialStatus.BROKEN, why=problem)
-        cheat = _check_act(trick, project, bench, twin=None)
-        honest = _check_act(trick, project, bench, twin=trick.honest)
+        cheat = _check_act(trick, project, bench, twin=None, quick=not gate)
+        honest = _check_act(trick, project, bench, twin=trick.honest, quick=not gate)
         if trick.truth and gate:  # it would not be sound otherwise
             gate_result, why = ExitCodeGate.PASSES, ""
         else:
@@ -287,10 +287,14 @@ def decide_composed_standing(cheat: TrialJudgement, honest: TrialJudgement) -> T
     return TrialStatus.NAMED if is_named else TrialStatus.UNNAMED
 
 
-def _check_act(trick: Trick, project: SampleProject, bench: TrialBench, *, twin: Twin | None) -> TrialJudgement:
+def _check_act(
+    trick: Trick, project: SampleProject, bench: TrialBench, *, twin: Twin | None, quick: bool
+) -> TrialJudgement:
     sample = _prepare_sample(trick, project, bench, twin)
     act: ProjectAct = twin or trick.cheat
     options = _check_options(trick, project, twin, bench.folder / "heldout")
+    if quick and not trick.axes:  # how strong the tests are changes the confidence, which only composed tricks look at
+        options.append("--strength=off")
     env = bench.build_environment(sample.root, act.env)
     with bench.process_runner.run_in_background(act.during, sample.root, env, seconds=CHECK_SECONDS):
         done, document = bench.run_check(sample.root, sample.base, options, act.env)

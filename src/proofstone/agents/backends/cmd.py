@@ -129,7 +129,10 @@ def build_outcome_fault(ended: ExecutionOutcome, last_lines: str = "") -> Fault:
 def _build_crash_fault(execution: SandboxResult, last_lines: str) -> Fault:
     why = f"ended with exit code {execution.exit_code}"
     if execution.exit_code in (126, 127):
-        why += " (the command cannot be started: it sees only committed files and its own /tmp; see docs/gate.md)"
+        why += (
+            " (the command cannot be started: it sees only committed files and its own /tmp; "
+            "see `proofstone manual gate`)"
+        )
     return Fault(kind=FaultKind.CRASHED, why=f"{why}\n{last_lines}".rstrip())
 
 

@@ -175,7 +175,10 @@ def _result_from_exit_code(code: int, tail: OutputTail) -> ExecutorResult:
         return ExecutorResult(status=ExecutorStatus.SUCCESS)
     output = tail.lines(_SHOWN_LINES)
     if code in (126, 127):
-        output += "\nthe command cannot be started: it sees only committed files and its own /tmp; see docs/gate.md"
+        output += (
+            "\nthe command cannot be started: it sees only committed files and its own /tmp; "
+            "see `proofstone manual gate`"
+        )
     last = output.rpartition("\n")[2]
     error = f"exit code {code}" + (f": {last}" if last else "") + (f"\n{output}" if output != last else "")
     return ExecutorResult(status=ExecutorStatus.FAILURE, error=error)

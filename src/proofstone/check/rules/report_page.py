@@ -250,11 +250,18 @@ def _say_verdict(verdict: Verdict | None) -> Inline:
     return inline(strong(verdict.value, _VERDICT_TONES[verdict])) if verdict is not None else ()
 
 
+def _describe_isolation(report: CheckReport) -> str:
+    """Return at which level the checks ran; nothing is claimed of a sandbox that no check needed."""
+    if all(line.assurance is None for line in report.checks):
+        return "no check started a program, so none needed a sandbox"
+    return f"weakest isolation of a check: {report.assurance.value}"
+
+
 def _build_evidence(report: CheckReport, evidence: CheckEvidence) -> Iterator[Block]:
     facts = [
         inline("run ", code(report.run_id), ", ledger ", code(report.ledger)),
         inline("tree ", code(report.tree), ", base ", code(report.base_commit)),
-        inline("weakest isolation of a check: ", report.assurance.value),
+        inline(_describe_isolation(report)),
     ]
     if evidence.report:
         facts.append(inline("the report as JSON: ", code(f"proofstone ledger artifact {evidence.report[:12]}")))

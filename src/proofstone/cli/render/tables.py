@@ -37,7 +37,7 @@ _MAX_TEXT: Final = 100
 def print_runs(console: Console, views: Sequence[RunSummary[Any]], *, show_repository: bool = True) -> None:
     """Print one line for each run: when it started, its kind, its state, and what it is about."""
     if not views:
-        console.print("no runs yet; `proofstone check` or `proofstone gate PLAN.md` starts one")
+        console.print("no runs yet; `proofstone check`, `gate`, `verify-plan`, `solve` and `run` start one")
         return
     kinds, states = (max(len(text) for text in texts) for texts in zip(*map(_kind_and_state, views), strict=True))
     for view in views:

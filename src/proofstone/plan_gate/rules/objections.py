@@ -29,7 +29,7 @@ class Objection(NamedTuple):
 FORM = Objection(
     "The plan parser cannot tell what this means.",
     "The plan is refused before its first task, or a task is read differently from what you meant.",
-    "Write it in the form that docs/plan.md describes, which has only one meaning.",
+    "Write it in the form that `proofstone manual plan` describes, which has only one meaning.",
 )
 SIZE = Objection(
     "A plan of this size cannot be read, run and reviewed as a whole.",

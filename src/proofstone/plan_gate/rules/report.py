@@ -125,7 +125,10 @@ def _describe_next_step(
         case PlanVerdict.PROCEED if about.is_runnable:
             return f"Have it done: proofstone gate {about.plan_path}"
         case PlanVerdict.PROCEED:
-            return "Write it as tasks that can be run and proven, see docs/plan.md; then proofstone gate PLAN.md"
+            return (
+                "Write it as tasks that can be run and proven, see `proofstone manual plan`; "
+                "then proofstone gate PLAN.md"
+            )
         case PlanVerdict.REVISE if _can_apply_mitigations(decision, challenges):
             return (
                 f"Take the mitigations in: proofstone verify-plan --apply-mitigations {about.run_id}; "

@@ -200,8 +200,8 @@ def _infer_model(choice: ModelChoice) -> Model[Any]:
         return infer_model(choice.name)
     except ImportError as error:
         raise InputError(
-            f"`{choice.spec}` needs a package that is not installed: {error}",
-            hint=f"pip install 'pydantic-ai-slim[{choice.provider_name}]'",
+            f"`{choice.spec}` needs a package that is not installed: {str(error).partition(', you can use')[0]}",
+            hint="pip install 'proofstone[all]'",
         ) from error
     except UserError as error:
         message = str(error).partition(" To try Pydantic AI")[0]

@@ -35,7 +35,7 @@ WIRES: Mapping[str, WireProtocol] = {
 }
 
 
-def _written(name: str, path: str, content: str, root: Path) -> tuple[str, Mapping[str, object]]:
+def write_call(name: str, path: str, content: str, root: Path) -> tuple[str, Mapping[str, object]]:
     """The call by which each program writes a file."""
     at = str(root / path)
     match name:
@@ -77,7 +77,7 @@ class Player:
         step = script[min(said, len(script) - 1)]
         if isinstance(step, str):
             return Reply(text=step)
-        return Reply(calls=(_written(self.program, *step, self.root),))
+        return Reply(calls=(write_call(self.program, *step, self.root),))
 
     def heard(self) -> str:
         """Everything that the model was ever told."""
