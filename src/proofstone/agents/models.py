@@ -307,6 +307,8 @@ class DispatchResult(FrozenModel):
     tool_calls: int = 0
     refusals: int = 0
     repairs: int = 0
+    mended: tuple[str, ...] = ()
+    """What the engine has mended in the form of the answer (`agents.rules.mending`)."""
     started_at: str
     completed_at: str
 

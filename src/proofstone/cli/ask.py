@@ -206,6 +206,7 @@ def _document(answer: AskResult) -> dict[str, object]:
         "tool_calls": dispatched.tool_calls,
         "refusals": dispatched.refusals,
         "repairs": dispatched.repairs,
+        "mended": list(dispatched.mended),
         "cost": build_cost_fields(answer.reply.spent),
     }
 
@@ -226,8 +227,11 @@ def _print(output: Output, answer: AskResult) -> None:
         console = replace(output, quiet=False).progress_console()
         console.print(f"{dispatched.fault.kind.value.upper()}  ", style="bold red", end="")
         console.print(escape_control(dispatched.fault.why), soft_wrap=True)
+    for note in dispatched.mended:
+        output.progress_console().print(escape_control(f"mended  {note}"), style="yellow", soft_wrap=True)
     facts = [pluralize(dispatched.turns, "turn"), pluralize(dispatched.tool_calls, "tool call")]
     facts += [f"{dispatched.refusals} refused"] if dispatched.refusals else []
+    facts += [pluralize(dispatched.repairs, "repair")] if dispatched.repairs else []
     facts += ["asked twice"] if dispatched.occasion.dispatch > 1 else []
     _print_run(output.progress_console(), answer.run_id, ", ".join(facts), answer.reply.spent)
 

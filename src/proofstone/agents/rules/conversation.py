@@ -32,7 +32,7 @@ from proofstone.agents.models import (
     ToolResults,
     Turn,
 )
-from proofstone.agents.rules.answer import MalformedAnswer, parse_answer, validate_answer
+from proofstone.agents.rules.answer import AnswerT, MalformedAnswer, MendedAnswer, read_answer
 from proofstone.agents.rules.budget import compute_pause
 from proofstone.common.models import FrozenModel
 from proofstone.common.serialization import AnyModel, serializable
@@ -130,6 +130,8 @@ class ConversationEnd:
     turns: int
     tool_calls: int
     repairs: int
+    notes: tuple[str, ...] = ()
+    """What the engine has mended in the answer."""
 
 
 AnswerCheck = Callable[[FrozenModel], str]
@@ -146,6 +148,7 @@ def run_conversation(
 ) -> Generator[ConversationEffect, ConversationEffectResult, ConversationEnd]:
     """Run the conversation to its end."""
     counters = _Counters(tool_calls)
+    notes: tuple[str, ...] = ()
     output_schema, boundary = conversation.output_schema, TurnBoundary()
     while True:
         reply = (yield boundary) if attended else None
@@ -155,7 +158,7 @@ def run_conversation(
             schema = reply.schema or output_schema
             conversation = conversation.with_entries(reply.message).model_copy(update={"output_schema": schema})
         elif boundary.output is not None:
-            return counters.build_end(boundary.output)
+            return counters.build_end(boundary.output, notes)
         elif boundary.is_reply:
             raise TypeError("an answer to an interjection must be followed by a message")
         turn = yield from counters.think(conversation)
@@ -175,7 +178,8 @@ def run_conversation(
             continue
         answer = _check_answer(turn, contract, check)
         if not isinstance(answer, MalformedAnswer):
-            conversation, boundary = conversation.with_entries(turn), TurnBoundary(turn, output=answer)
+            notes = answer.notes
+            conversation, boundary = conversation.with_entries(turn), TurnBoundary(turn, output=answer.answer)
             continue
         if counters.repairs == MAX_REPAIRS:
             why = f"its answer is not of the schema, after {MAX_REPAIRS} repairs: {answer.why}"
@@ -186,20 +190,20 @@ def run_conversation(
         conversation, boundary = conversation.with_entries(turn, message), TurnBoundary(turn)
 
 
-def _check_answer(turn: Turn, contract: type[FrozenModel], check: AnswerCheck) -> FrozenModel | MalformedAnswer:
+def _check_answer(
+    turn: Turn, contract: type[FrozenModel], check: AnswerCheck
+) -> MendedAnswer[FrozenModel] | MalformedAnswer:
     """Return the answer if it matches the schema and passes the check."""
-    answer = read_answer(turn, contract)
+    answer = read_turn(turn, contract)
     if isinstance(answer, MalformedAnswer):
         return answer
-    return MalformedAnswer(why) if (why := check(answer)) else answer
+    return MalformedAnswer(why) if (why := check(answer.answer)) else answer
 
 
-def read_answer(turn: Turn, contract: type[FrozenModel]) -> FrozenModel | MalformedAnswer:
+def read_turn(turn: Turn, contract: type[AnswerT]) -> MendedAnswer[AnswerT] | MalformedAnswer:
     """Return the answer in the turn as the contract, or why it is malformed."""
-    if turn.answer is not None:
-        return validate_answer(turn.answer, contract)
-    answer = parse_answer(turn.text.encode("utf-8", "surrogatepass"), contract)
-    if turn.cut and isinstance(answer, MalformedAnswer):
+    answer = read_answer(turn.text if turn.answer is None else turn.answer, contract)
+    if isinstance(answer, MalformedAnswer) and turn.cut and turn.answer is None:
         return MalformedAnswer(
             "it was cut off at the limit of output tokens: be briefer (a person can raise that limit: "
             "`max_output_tokens` of the model)"
@@ -227,8 +231,8 @@ class _Counters:
         self._last_result: ToolResult | None = None
         self._repetitions = 0
 
-    def build_end(self, output: FrozenModel | Fault) -> ConversationEnd:
-        return ConversationEnd(output, self.turns, self.tool_calls, self.repairs)
+    def build_end(self, output: FrozenModel | Fault, notes: tuple[str, ...] = ()) -> ConversationEnd:
+        return ConversationEnd(output, self.turns, self.tool_calls, self.repairs, notes)
 
     def think(
         self, conversation: Conversation
