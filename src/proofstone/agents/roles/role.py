@@ -21,6 +21,7 @@ from pydantic import BaseModel, JsonValue
 
 from proofstone.agents.models import Completion, RoleOutput
 from proofstone.agents.roles.models.gate import Assignment
+from proofstone.agents.rules.schemas import compact_schema, omit_fields
 from proofstone.agents.rules.tiers import ModelDemand
 from proofstone.agents.tools.models import Tool
 from proofstone.common.models import FrozenModel
@@ -71,8 +72,8 @@ class Role:
 
     @property
     def output_schema(self) -> Mapping[str, JsonValue]:
-        """The JSON Schema of the role's answer."""
-        return _build_schema(self.output)
+        """The JSON Schema of the role's answer, as short as a model needs it."""
+        return _build_schema(self.output, has_findings="findings" in self.output.model_fields)
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -85,9 +86,14 @@ class Role:
 
 
 @cache
-def _build_schema(output: type[FrozenModel]) -> Mapping[str, JsonValue]:
+def _build_schema(output: type[FrozenModel], has_findings: bool) -> Mapping[str, JsonValue]:
     """Return the schema, from a cache: building it takes longer than all other work of the engine for a dispatch."""
-    return output.model_json_schema()
+    schema = compact_schema(output.model_json_schema())
+    return schema if has_findings else omit_fields(schema, "completion", _FINDING_FIELDS)
+
+
+_FINDING_FIELDS: Final = ("severity", "findings_count", "risk_level", "output_paths", "evidence_summary")
+"""Fields of a completion that only a reviewer has something to say in."""
 
 
 @cache

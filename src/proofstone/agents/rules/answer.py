@@ -34,8 +34,8 @@ AnswerT = TypeVar("AnswerT", bound=BaseModel)
 @dataclass(frozen=True)
 class MalformedAnswer:
     why: str
-    said: str = ""
-    """The part of the answer that is wrong, if there is one."""
+    places: tuple[tuple[str | int, ...], ...] = ()
+    """Where it does not match the schema."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,8 @@ def validate_answer(found: Mapping[str, object], contract: type[AnswerT]) -> Ans
     except UnicodeEncodeError as error:
         return MalformedAnswer(f"{_abbreviate(error.object[error.start])} is half of a character")
     except ValidationError as error:
-        return MalformedAnswer(_describe_errors(error.errors()))
+        errors = error.errors()
+        return MalformedAnswer(_describe_errors(errors), tuple(detail["loc"] for detail in errors[:_MOST_ERRORS]))
     except ValueError:
         return MalformedAnswer("a number in it is not one that JSON has")
 

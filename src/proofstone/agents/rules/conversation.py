@@ -34,8 +34,10 @@ from proofstone.agents.models import (
 )
 from proofstone.agents.rules.answer import AnswerT, MalformedAnswer, MendedAnswer, read_answer
 from proofstone.agents.rules.budget import compute_pause
+from proofstone.agents.rules.schemas import describe_place
 from proofstone.common.models import FrozenModel
 from proofstone.common.serialization import AnyModel, serializable
+from proofstone.common.text import escape_invisible, fence_text
 from proofstone.plans.fields import shorten_text
 
 MAX_REPAIRS: Final = 2
@@ -185,7 +187,8 @@ def run_conversation(
             why = f"its answer is not of the schema, after {MAX_REPAIRS} repairs: {answer.why}"
             return counters.build_end(Fault(kind=FaultKind.MALFORMED, why=why))
         counters.repairs += 1
-        message = EngineMessage(text=format_repair(answer.why), repair=counters.repairs)
+        text = format_repair(answer, turn, conversation.output_schema)
+        message = EngineMessage(text=text, repair=counters.repairs)
         yield RecordRepair(message)
         conversation, boundary = conversation.with_entries(turn, message), TurnBoundary(turn)
 
@@ -211,11 +214,33 @@ def read_turn(turn: Turn, contract: type[AnswerT]) -> MendedAnswer[AnswerT] | Ma
     return answer
 
 
-def format_repair(why: str) -> str:
-    return (
-        f"Your answer could not be used: {why}\n\n"
-        "Give the whole answer again, as one JSON object that matches the given schema, with nothing around it."
-    )
+def format_repair(malformed: MalformedAnswer, turn: Turn, schema: Mapping[str, JsonValue]) -> str:
+    """Return what is wrong with an answer and where, the expected form, and the beginning of what the agent wrote."""
+    parts = [f"Your answer could not be used: {malformed.why}"]
+    forms = {
+        place: form
+        for location in malformed.places
+        if (place := ".".join(map(str, location))) and (form := describe_place(schema, location))
+    }
+    if forms:
+        parts.append("\n".join(("Expected:", *(f"- `{place}`: {form}" for place, form in forms.items()))))
+    elif turn.text.strip() and turn.answer is None:
+        parts.append(f"You wrote:\n{fence_text(escape_invisible(_quote(turn.text.strip())))}")
+    parts.append(_GIVE_AGAIN)
+    return "\n\n".join(parts)
+
+
+_GIVE_AGAIN: Final = (
+    "Give the whole answer again, as one JSON object that matches the given schema, with nothing around it."
+)
+_QUOTED_CHARS: Final = 600
+"""How much of an agent's own text is quoted back to it."""
+
+
+def _quote(text: str) -> str:
+    if len(text) <= _QUOTED_CHARS:
+        return text
+    return f"{text[: _QUOTED_CHARS * 2 // 3]}\n[...]\n{text[-_QUOTED_CHARS // 3 :]}"
 
 
 class _Counters:

@@ -31,6 +31,11 @@ class ApiBackend:
     def identity(self) -> BackendIdentity:
         return BackendIdentity(self._choice.spec, vendor=self._choice.vendor, model=self._choice.model)
 
+    @property
+    def choice(self) -> ModelChoice:
+        """The model, with its settings."""
+        return self._choice
+
     def turn(self, conversation: Conversation, site: ExecutionContext, seconds: float | None) -> Turn | Fault:
         outcome: Turn | Fault | None = None
         if not site.cancel.is_set():

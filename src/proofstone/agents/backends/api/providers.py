@@ -124,6 +124,11 @@ def _build_openai_chat(choice: ModelChoice, http: httpx2.AsyncClient) -> Model[A
 
     # Do not take a stream without its end for a short answer.
     strict = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+    if choice.answer == "schema":  # the settings or a probe say so; the library knows few servers
+        strict = OpenAIModelProfile(
+            openai_chat_streaming_requires_finish_reason=True,
+            supports_json_schema_output=True,
+        )
     return OpenAIChatModel(choice.model, provider=_build_openai_provider(choice, http), profile=strict)
 
 

@@ -42,7 +42,8 @@ class ApiSession:
 
     async def turn(self, conversation: Conversation, hear: OutputCallback, seconds: float | None) -> Turn | Fault:
         history = messages.build_messages(conversation, self._choice.name)
-        parameters = messages.build_parameters(conversation, self._choice.settings.answer)
+        can_drop_tools = self._choice.provider.wire is not ProviderProtocol.ANTHROPIC
+        parameters = messages.build_parameters(conversation, self._choice.answer, can_drop_tools=can_drop_tools)
         settings = self._build_settings(conversation)
         try:
             async with asyncio.timeout(seconds) as deadline:
