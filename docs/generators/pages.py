@@ -12,6 +12,7 @@ from generators import (
     ledger,
     pipeline,
     plan_gate,
+    roles,
     rules,
     seeds,
     task_gate,
@@ -27,6 +28,7 @@ from generators.settings import configuration
 MARKED: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "CONTRIBUTING.md": {"metrics": house.metrics},
     "docs/coding-agents.md": {"programs": programs},
+    "docs/agents.md": {"lengths of prompts": roles.token_table},
     "docs/verify-plan.md": {
         "decision table": plan_gate.decision_table,
         "tool budgets": plan_gate.tool_budgets,

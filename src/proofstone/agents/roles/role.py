@@ -30,6 +30,7 @@ from proofstone.errors import InternalError
 
 MAX_SUMMARY: Final = 200
 _COMMON: Final = "common.md"
+_TOOLS: Final = "tools.md"
 
 
 def read_completion(output: FrozenModel) -> Completion:
@@ -68,7 +69,7 @@ class Role:
     @property
     def instructions(self) -> str:
         """The prompt. It is the same for every dispatch, so that providers can cache it."""
-        return _read_prompt((self.prompt, *self.shared, _COMMON))
+        return _read_prompt((self.prompt, *self.shared, *((_TOOLS,) if self.tools else ()), _COMMON))
 
     @property
     def output_schema(self) -> Mapping[str, JsonValue]:

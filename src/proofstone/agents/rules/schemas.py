@@ -83,6 +83,11 @@ def _is_filled(field: JsonValue) -> bool:
     return isinstance(field, Mapping) and str(field.get("description", "")).startswith(FILLED_MARK)
 
 
+def omit_descriptions(schema: JsonSchema) -> dict[str, JsonValue]:
+    """Return the schema without descriptions, for a model whose prompt describes the fields."""
+    return _drop(schema, frozenset({"description"}))
+
+
 def omit_fields(schema: JsonSchema, place: str, names: Sequence[str]) -> dict[str, JsonValue]:
     """Return the schema without optional fields of the object at a place."""
     properties = schema.get("properties")

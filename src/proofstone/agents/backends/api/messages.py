@@ -51,7 +51,7 @@ from proofstone.agents.backends.api.providers import (
     AnswerTooLargeError,
 )
 from proofstone.agents.models import Conversation, EngineMessage, RefusalRule, ToolCall, ToolResults, Turn
-from proofstone.agents.rules.schemas import simplify_schema
+from proofstone.agents.rules.schemas import omit_descriptions, simplify_schema
 from proofstone.common.models import Usage
 from proofstone.config.providers import AnswerMode
 
@@ -76,7 +76,9 @@ def build_parameters(
         for tool in conversation.tools
     ]
     instructions = [InstructionPart(content=conversation.instructions)] if conversation.instructions else []
-    schema = dict(conversation.output_schema)
+    # The prompt of a role describes the fields of its answer; the question of an interjection does not.
+    is_described = not conversation.open_question
+    schema = omit_descriptions(conversation.output_schema) if is_described else dict(conversation.output_schema)
     if answer == "text":
         described = InstructionPart(content=describe_schema(schema))
         return ModelRequestParameters(function_tools=tools, instruction_parts=[*instructions, described])
