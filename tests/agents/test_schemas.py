@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from proofstone.agents.models import Turn
 from proofstone.agents.roles.registry import LOOP_ROLES, PLAN_GATE_ROLES, ROLES
@@ -52,7 +53,10 @@ def test_a_schema_for_models_is_short_and_demands_the_same(role: Role) -> None:
 
 
 def test_a_recursive_schema_keeps_its_definition() -> None:
-    tree = {"$defs": {"Node": {"properties": {"next": {"$ref": "#/$defs/Node"}}}}, "$ref": "#/$defs/Node"}
+    tree: dict[str, JsonValue] = {
+        "$defs": {"Node": {"properties": {"next": {"$ref": "#/$defs/Node"}}}},
+        "$ref": "#/$defs/Node",
+    }
     assert compact_schema(tree) == tree
 
 
