@@ -132,6 +132,7 @@ class Dispatcher:
             tools=errand.toolbox.specs,
             output_schema=role.output_schema,
             entries=(EngineMessage(text=errand.text),),
+            edits=role.edits,
         )
         recorded = self.recorded_dispatches.get(occasion.id, DispatchRecord())
         return _RunningDispatch(self, role, occasion, errand, recorded).run(conversation)

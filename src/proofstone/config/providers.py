@@ -118,6 +118,11 @@ class ModelSettings(SettingsModel):
         default=None, ge=0, le=2, strict=True, description="The sampling temperature. None: the provider's default."
     )
     stream: bool = Field(default=True, strict=True, description="Stream the answer while it is being written.")
+    edits: Literal["auto", "tool", "blocks"] = Field(
+        default="auto",
+        description="How the model changes files: by a `tool`, or also by search/replace `blocks` and whole files in "
+        "its text. `auto`: blocks for a model of tier 1, and for one that calls no tools by the probe.",
+    )
     answer: Literal["auto", "tool", "schema", "text"] = Field(
         default="auto",
         description="How the model gives its answer: as the arguments of a `tool`; as text that its server holds to a "

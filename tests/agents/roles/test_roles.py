@@ -11,7 +11,7 @@ import pytest
 
 import proofstone.agents.roles
 from proofstone.agents.models import CompletionStatus, RoleOutput
-from proofstone.agents.roles.gate import JUDGE
+from proofstone.agents.roles.gate import BLOCK_EXECUTOR, JUDGE
 from proofstone.agents.roles.models.gate import ArchitectVerdict, ExecutorResult
 from proofstone.agents.roles.registry import LOOP_ROLES, PLAN_GATE_ROLES, ROLES
 from proofstone.agents.roles.role import Role
@@ -22,7 +22,7 @@ from proofstone.config.backends import BACKEND_KEYS, RoleName
 from proofstone.errors import InternalError
 
 EVERY = pytest.mark.parametrize("one", ROLES.values(), ids=ROLES)
-ALL = {**ROLES, **PLAN_GATE_ROLES, **LOOP_ROLES, "architect:understanding": JUDGE}
+ALL = {**ROLES, **PLAN_GATE_ROLES, **LOOP_ROLES, "architect:understanding": JUDGE, "executor:blocks": BLOCK_EXECUTOR}
 OF_ALL = pytest.mark.parametrize("one", ALL.values(), ids=ALL)
 PROMPTS = Path(proofstone.agents.roles.__file__).parent / "prompts"
 

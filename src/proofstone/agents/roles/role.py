@@ -19,7 +19,7 @@ from typing import Final
 
 from pydantic import BaseModel, JsonValue
 
-from proofstone.agents.models import Completion, RoleOutput
+from proofstone.agents.models import Completion, EditMode, RoleOutput
 from proofstone.agents.roles.models.gate import Assignment
 from proofstone.agents.rules.schemas import compact_schema, omit_fields
 from proofstone.agents.rules.tiers import ModelDemand
@@ -63,6 +63,8 @@ class Role:
     """Whether a weaker model is refused; otherwise it is only recorded."""
     foci: tuple[str, ...] = ()
     """The focuses of the role. Each has an agent of its own."""
+    edits: EditMode = "tool"
+    """How its agents change files."""
     shared: tuple[str, ...] = ()
     """Files in `prompts/` that several roles share, but not all."""
 

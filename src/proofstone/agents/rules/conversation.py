@@ -15,6 +15,7 @@ any calls left, or makes the same call three times in a row, is stopped. The sup
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -34,6 +35,7 @@ from proofstone.agents.models import (
 )
 from proofstone.agents.rules.answer import AnswerT, MalformedAnswer, MendedAnswer, read_answer
 from proofstone.agents.rules.budget import compute_pause
+from proofstone.agents.rules.edit_blocks import read_edit_calls
 from proofstone.agents.rules.schemas import describe_place
 from proofstone.common.models import FrozenModel
 from proofstone.common.serialization import AnyModel, serializable
@@ -49,6 +51,9 @@ MAX_CALLS_PER_TURN: Final = 32
 _NAME: Final = 200
 _WHY: Final = 1000
 """How many characters of an agent's own words are shown to it and recorded."""
+MAX_TRIED: Final = 6
+"""How many different calls a summary of what was tried names."""
+_MAX_TRIED_CHARS: Final = 60
 _TOO_MANY: Final = f"at most {MAX_CALLS_PER_TURN} calls are carried out in one turn"
 
 
@@ -166,10 +171,18 @@ def run_conversation(
         turn = yield from counters.think(conversation)
         if isinstance(turn, Fault):
             return counters.build_end(turn)
-        if turn.calls:
-            results = yield from counters.use(turn.calls)
+        calls = turn.calls or _read_edits(conversation, turn, counters.turns)
+        if calls:
+            results = yield from counters.use(calls)
             if isinstance(results, Fault):
                 return counters.build_end(results)
+            if not turn.calls and all(result.ok for result in results):
+                answer = _check_answer(turn, contract, check)
+                if not isinstance(answer, MalformedAnswer):  # the edits and the answer came in one turn
+                    notes, entry = answer.notes, ToolResults(results=results)
+                    conversation = conversation.with_entries(turn, entry)
+                    boundary = TurnBoundary(turn, results, output=answer.answer)
+                    continue
             conversation, boundary = (
                 conversation.with_entries(turn, ToolResults(results=results)),
                 TurnBoundary(turn, results),
@@ -191,6 +204,13 @@ def run_conversation(
         message = EngineMessage(text=text, repair=counters.repairs)
         yield RecordRepair(message)
         conversation, boundary = conversation.with_entries(turn, message), TurnBoundary(turn)
+
+
+def _read_edits(conversation: Conversation, turn: Turn, number: int) -> tuple[ToolCall, ...]:
+    """Return the edits in the text of the turn, if the agent changes files that way and does its work."""
+    if conversation.edits != "blocks" or conversation.open_question:
+        return ()
+    return read_edit_calls(turn, number)
 
 
 def _check_answer(
@@ -255,6 +275,7 @@ class _Counters:
         self._last: tuple[str, object] | None = None
         self._last_result: ToolResult | None = None
         self._repetitions = 0
+        self._tried: Counter[str] = Counter()
 
     def build_end(self, output: FrozenModel | Fault, notes: tuple[str, ...] = ()) -> ConversationEnd:
         return ConversationEnd(output, self.turns, self.tool_calls, self.repairs, notes)
@@ -294,7 +315,7 @@ class _Counters:
         results += too_many
         self._turns_after_limit = self._turns_after_limit + 1 if is_spent else 0
         if self._turns_after_limit > MAX_TURNS_AFTER_LIMIT:
-            why = f"it keeps calling tools although its {self.allowance} calls are spent"
+            why = f"it keeps calling tools although its {self.allowance} calls are spent; {self._summarize_calls()}"
             return Fault(kind=FaultKind.LOOPING, why=why)
         return tuple(results)
 
@@ -306,7 +327,10 @@ class _Counters:
         signature = (call.name, call.arguments)
         self._repetitions = self._repetitions + 1 if signature == self._last else 1
         if self._repetitions >= MAX_SAME_CALLS:
-            why = f"it called {call.name} with the same arguments {MAX_SAME_CALLS} times in a row"
+            why = (
+                f"it called {call.name} with the same arguments {MAX_SAME_CALLS} times in a row; "
+                f"{self._summarize_calls()}"
+            )
             return Fault(kind=FaultKind.LOOPING, why=why)
         if self._repetitions > 1 and self._last_result is not None:
             repeated_result = self._last_result.model_copy(update={"call_id": call.id, "repeated": True})
@@ -318,7 +342,15 @@ class _Counters:
         if not isinstance(result, ToolResult):
             raise TypeError(f"expected a tool result, not {result!r}")
         self._last, self._last_result = signature, result
+        self._tried[format_tried(call, result)] += 1
         return result
+
+    def _summarize_calls(self) -> str:
+        """Return what was tried, the most frequent first, for whoever decides what follows."""
+        tried = self._tried.most_common(MAX_TRIED)
+        more = len(self._tried) - len(tried)
+        parts = [f"{text} ({times} times)" if times > 1 else text for text, times in tried]
+        return f"tried: {', '.join(parts)}{f' and {more} more' if more else ''}" if parts else "nothing else was tried"
 
     def _check_refusal(self, call: ToolCall) -> ToolResult | None:
         if self.tool_calls >= self.allowance:
@@ -328,6 +360,15 @@ class _Counters:
             self.tool_calls += 1  # otherwise an agent that writes malformed calls would never stop
             return build_refusal(call, RefusalRule.ARGUMENTS, f"the arguments could not be read: {call.malformed}")
         return None
+
+
+def format_tried(call: ToolCall, result: ToolResult) -> str:
+    """Return a call in a few words: its tool, its target, and whether it failed."""
+    target = next(
+        (str(call.arguments[name]) for name in ("path", "command", "pattern") if call.arguments.get(name)), ""
+    )
+    words = shorten_text(f"{call.name} {target}".strip(), _MAX_TRIED_CHARS)
+    return words if result.ok else f"{words}, which failed"
 
 
 def build_refusal(call: ToolCall, rule: RefusalRule, why: str) -> ToolResult:

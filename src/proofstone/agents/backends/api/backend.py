@@ -29,7 +29,8 @@ class ApiBackend:
 
     @property
     def identity(self) -> BackendIdentity:
-        return BackendIdentity(self._choice.spec, vendor=self._choice.vendor, model=self._choice.model)
+        choice = self._choice
+        return BackendIdentity(choice.spec, vendor=choice.vendor, model=choice.model, edits=choice.edits)
 
     @property
     def choice(self) -> ModelChoice:

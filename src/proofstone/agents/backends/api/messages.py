@@ -9,7 +9,8 @@ Everything here is pure: the same conversation always gives the same messages.
   - `schema`: as text that the server holds to a schema, but only in a turn that must end the work: where there are no
     tools, after an answer that could not be used, and when all tool calls are spent. A server that holds an answer to
     a schema cannot call a tool, so in every other turn the answer is requested as in `tool`.
-  - `text`: as text; the schema is part of the instructions.
+  - `text`: as text; the schema is part of the instructions. So is every turn in which a small model may write its
+    edits into its text.
 - Every call gets a result, because providers refuse a conversation in which one is missing.
 - What a provider sends is limited in size and must be JSON, because the ledger stores nothing else.
 - A provider gets its own turns back as it wrote them (`Turn.provider_state`). Turns of other backends are retold.
@@ -58,6 +59,8 @@ from proofstone.config.providers import AnswerMode
 ANSWER_TOOL: Final = "answer"
 _ANSWER_HELP: Final = "Give your answer. Call this tool once, at the end, and no other tool with it."
 _SCHEMA_INTRODUCTION: Final = "Your answer is one JSON object of this schema, with nothing around it:"
+EDITING: Final = ("write", "edit")
+"""The tools that blocks of edits become calls of. After them, a small model only has to say that it is done."""
 _TOO_EARLY: Final = "Not taken: you had not seen the results of the other calls. Look at them, then answer."
 _NOT_TAKEN: Final = "Not taken."
 _NO_TEXT: Final = "(nothing)"
@@ -67,19 +70,21 @@ _NUMBER_TOO_LARGE: Final = "not JSON: a number in the arguments is too large"
 
 
 def build_parameters(
-    conversation: Conversation, answer: AnswerMode, *, can_drop_tools: bool = True
+    conversation: Conversation, answer: AnswerMode, *, can_drop_tools: bool = True, calls_tools: bool = True
 ) -> ModelRequestParameters:
     """Return the tools, the instructions and the form of the answer for a request. `can_drop_tools`: whether the
-    provider accepts a conversation with calls of tools that it is not offered any more."""
+    provider accepts a conversation with calls of tools that it is not offered any more. `calls_tools`: whether the
+    model calls tools; one that does not is offered none."""
     tools = [
         ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=dict(tool.parameters))
         for tool in conversation.tools
+        if calls_tools
     ]
     instructions = [InstructionPart(content=conversation.instructions)] if conversation.instructions else []
     # The prompt of a role describes the fields of its answer; the question of an interjection does not.
     is_described = not conversation.open_question
     schema = omit_descriptions(conversation.output_schema) if is_described else dict(conversation.output_schema)
-    if answer == "text":
+    if answer == "text" or (conversation.edits == "blocks" and not must_end(conversation)):
         described = InstructionPart(content=describe_schema(schema))
         return ModelRequestParameters(function_tools=tools, instruction_parts=[*instructions, described])
     if answer == "schema" and (not tools or (can_drop_tools and must_end(conversation))):
@@ -108,7 +113,11 @@ def must_end(conversation: Conversation) -> bool:
     last = conversation.entries[-1]
     if isinstance(last, EngineMessage):
         return last.repair > 0
-    return isinstance(last, ToolResults) and all(result.refused is RefusalRule.BUDGET for result in last.results)
+    if not isinstance(last, ToolResults):
+        return False
+    if all(result.refused is RefusalRule.BUDGET for result in last.results):
+        return True
+    return conversation.edits == "blocks" and all(result.ok and result.name in EDITING for result in last.results)
 
 
 def build_messages(conversation: Conversation, author: str) -> list[ModelMessage]:

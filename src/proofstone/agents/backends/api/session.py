@@ -43,7 +43,12 @@ class ApiSession:
     async def turn(self, conversation: Conversation, hear: OutputCallback, seconds: float | None) -> Turn | Fault:
         history = messages.build_messages(conversation, self._choice.name)
         can_drop_tools = self._choice.provider.wire is not ProviderProtocol.ANTHROPIC
-        parameters = messages.build_parameters(conversation, self._choice.answer, can_drop_tools=can_drop_tools)
+        parameters = messages.build_parameters(
+            conversation,
+            self._choice.answer,
+            can_drop_tools=can_drop_tools,
+            calls_tools=self._choice.calls_tools is not False,
+        )
         settings = self._build_settings(conversation)
         try:
             async with asyncio.timeout(seconds) as deadline:
