@@ -33,6 +33,16 @@ from proofstone.config.providers import ProviderProtocol
 warnings.filterwarnings("ignore", module=r"pydantic_ai\..*")
 
 
+def build_request_parameters(choice: ModelChoice, conversation: Conversation) -> ModelRequestParameters:
+    """Return the instructions, the tools and the form of the answer, as this model is sent them."""
+    return messages.build_parameters(
+        conversation,
+        choice.answer,
+        can_drop_tools=choice.provider.wire is not ProviderProtocol.ANTHROPIC,
+        calls_tools=choice.calls_tools is not False,
+    )
+
+
 class ApiSession:
     """A connection to one model, over which turns are requested."""
 
@@ -42,13 +52,7 @@ class ApiSession:
 
     async def turn(self, conversation: Conversation, hear: OutputCallback, seconds: float | None) -> Turn | Fault:
         history = messages.build_messages(conversation, self._choice.name)
-        can_drop_tools = self._choice.provider.wire is not ProviderProtocol.ANTHROPIC
-        parameters = messages.build_parameters(
-            conversation,
-            self._choice.answer,
-            can_drop_tools=can_drop_tools,
-            calls_tools=self._choice.calls_tools is not False,
-        )
+        parameters = build_request_parameters(self._choice, conversation)
         settings = self._build_settings(conversation)
         try:
             async with asyncio.timeout(seconds) as deadline:
