@@ -20,7 +20,7 @@ from proofstone.agents.models import (
 )
 from proofstone.agents.roles.models.gate import ExecutorResult
 from proofstone.agents.rules.conversation import ConversationEnd, RequestTurn, UseTool, run_conversation
-from proofstone.agents.rules.edit_blocks import read_edit_calls
+from proofstone.agents.rules.edit_blocks import SHOWN_HEADING, find_shown_files, read_edit_calls
 
 OLD, NEW = "    return a - b", "    return a + b"
 BLOCK = f"<<<<<<< SEARCH\n{OLD}\n=======\n{NEW}\n>>>>>>> REPLACE"
@@ -60,6 +60,25 @@ def test_what_is_read_as_an_edit(text: str, expected: list[tuple[str, dict[str, 
     calls = read_edit_calls(Turn(text=text), 3)
     assert [(call.name, dict(call.arguments)) for call in calls] == expected
     assert [call.id for call in calls] == [f"block-3-{number}" for number in range(1, len(expected) + 1)]
+
+
+SHOWN = f"# Task\n\n{SHOWN_HEADING}\n\nFILE: shop/cart.py\n```\ndef add(a, b):\n{OLD}\n```\n"
+
+
+def test_code_without_a_path_is_meant_for_the_only_file_that_is_shown() -> None:
+    shown = find_shown_files(SHOWN)
+    assert shown == {"shop/cart.py": f"def add(a, b):\n{OLD}"}
+    (call,) = read_edit_calls(Turn(text=f"add is wrong.\n{WHOLE}"), 1, shown)
+    assert (call.name, dict(call.arguments)) == WRITE
+    (call,) = read_edit_calls(Turn(text=BLOCK), 1, shown)
+    assert (call.name, dict(call.arguments)) == EDIT
+
+
+def test_code_without_a_path_is_no_edit_where_it_may_be_a_piece_or_meant_for_another_file() -> None:
+    longer = {"shop/cart.py": "\n".join(f"line {number}" for number in range(10))}
+    assert read_edit_calls(Turn(text=WHOLE), 1, longer) == ()
+    assert read_edit_calls(Turn(text=WHOLE), 1, {**find_shown_files(SHOWN), "other.py": "x"}) == ()
+    assert find_shown_files("FILE: a.py\n```\nx\n```") == {}
 
 
 def test_a_turn_that_calls_tools_or_answers_has_no_blocks() -> None:

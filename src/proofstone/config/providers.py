@@ -20,6 +20,7 @@ from proofstone.config.settings import VariableName
 
 Url = Annotated[str, Field(strict=True, pattern=r"^https?://[^\s@]+$", title="an http or https URL")]
 Vendor = Annotated[str, Field(strict=True, pattern=r"^[a-z0-9][a-z0-9_.-]*$", title="the name of a vendor")]
+Seconds = Annotated[float, Field(strict=True, gt=0, le=86_400, allow_inf_nan=False)]
 AnswerMode = Literal["tool", "schema", "text"]
 Usd = Annotated[float, Field(strict=True, ge=0, le=100_000, allow_inf_nan=False)]
 
@@ -118,6 +119,18 @@ class ModelSettings(SettingsModel):
         default=None, ge=0, le=2, strict=True, description="The sampling temperature. None: the provider's default."
     )
     stream: bool = Field(default=True, strict=True, description="Stream the answer while it is being written.")
+    first_seconds: Seconds | None = Field(
+        default=None,
+        description="How long the model may take until its answer begins. A local server reads a long prompt for "
+        "minutes. None: 600, and never longer than the dispatch.",
+    )
+    pause_seconds: Seconds | None = Field(
+        default=None,
+        description="How long the model may send nothing in the middle of its answer. None: 600.",
+    )
+    answer_seconds: Seconds | None = Field(
+        default=None, description="How long a whole answer may take. None: as long as the dispatch has."
+    )
     edits: Literal["auto", "tool", "blocks"] = Field(
         default="auto",
         description="How the model changes files: by a `tool`, or also by search/replace `blocks` and whole files in "

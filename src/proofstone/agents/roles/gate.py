@@ -102,5 +102,12 @@ EXECUTOR = Role(
     tool_calls=200,
 )
 
-BLOCK_EXECUTOR = replace(EXECUTOR, edits="blocks", shared=("edit_blocks.md",), tool_calls=40)
-"""The executor on a small model: it writes its changes into its text, and has fewer steps."""
+BLOCK_EXECUTOR = replace(
+    EXECUTOR,
+    edits="blocks",
+    shared=("edit_blocks.md",),
+    tool_calls=40,
+    unasked=("task_name", "files_requested", "verification", "done_criteria_met", "disputes"),
+)
+"""The executor on a small model: it writes its changes into its text, has fewer steps, and a short schema, because a
+model that is held to a schema fills in whatever it finds there."""

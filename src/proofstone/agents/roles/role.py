@@ -21,7 +21,7 @@ from pydantic import BaseModel, JsonValue
 
 from proofstone.agents.models import Completion, EditMode, RoleOutput
 from proofstone.agents.roles.models.gate import Assignment
-from proofstone.agents.rules.schemas import compact_schema, omit_fields
+from proofstone.agents.rules.schemas import compact_schema, omit_fields, omit_top_fields
 from proofstone.agents.rules.tiers import ModelDemand
 from proofstone.agents.tools.models import Tool
 from proofstone.common.models import FrozenModel
@@ -65,6 +65,8 @@ class Role:
     """The focuses of the role. Each has an agent of its own."""
     edits: EditMode = "tool"
     """How its agents change files."""
+    unasked: tuple[str, ...] = ()
+    """Fields of the answer that its schema leaves out. They are accepted all the same."""
     shared: tuple[str, ...] = ()
     """Files in `prompts/` that several roles share, but not all."""
 
@@ -76,7 +78,8 @@ class Role:
     @property
     def output_schema(self) -> Mapping[str, JsonValue]:
         """The JSON Schema of the role's answer, as short as a model needs it."""
-        return _build_schema(self.output, has_findings="findings" in self.output.model_fields)
+        schema = _build_schema(self.output, has_findings="findings" in self.output.model_fields)
+        return omit_top_fields(schema, self.unasked) if self.unasked else schema
 
     @property
     def agents(self) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ from proofstone.agents.models import (
 )
 from proofstone.agents.rules.answer import AnswerT, MalformedAnswer, MendedAnswer, read_answer
 from proofstone.agents.rules.budget import compute_pause
-from proofstone.agents.rules.edit_blocks import read_edit_calls
+from proofstone.agents.rules.edit_blocks import find_shown_files, read_edit_calls
 from proofstone.agents.rules.schemas import describe_place
 from proofstone.common.models import FrozenModel
 from proofstone.common.serialization import AnyModel, serializable
@@ -210,7 +210,9 @@ def _read_edits(conversation: Conversation, turn: Turn, number: int) -> tuple[To
     """Return the edits in the text of the turn, if the agent changes files that way and does its work."""
     if conversation.edits != "blocks" or conversation.open_question:
         return ()
-    return read_edit_calls(turn, number)
+    opening = conversation.entries[0]
+    shown = find_shown_files(opening.text) if isinstance(opening, EngineMessage) else {}
+    return read_edit_calls(turn, number, shown)
 
 
 def _check_answer(

@@ -22,12 +22,16 @@ the path and the scope, and the agent is shown the results.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from proofstone.agents.models import ToolCall, Turn
 
 MAX_BLOCKS: Final = 32
+SHOWN_HEADING: Final = "## The files as they are"
+_SHOWN: Final = re.compile(r"FILE: (?P<path>.+)")
+_MIN_SHARE: Final = 0.8
+"""How many of a file's lines code without a path must at least have to be the whole file."""
 _PATH_LINE: Final = re.compile(
     r"^[ \t]*(?:#{1,6}[ \t]*)?(?:\*\*)?(?:FILE|File|Path|PATH)?(?:\*\*)?[ \t]*:?[ \t]*(?:\*\*)?`?"
     r"(?P<path>[\w@.+-]+(?:/[\w@.+-]+)*\.?[\w-]+)`?(?:\*\*)?[ \t]*:?[ \t]*$"
@@ -40,18 +44,39 @@ _NO_CODE: Final = frozenset({"json", "diff", "console", "bash", "sh", "shell", "
 """Languages of fences that hold no file."""
 
 
-def read_edit_calls(turn: Turn, number: int) -> tuple[ToolCall, ...]:
-    """Return the edits in the text of a turn as calls. `number` makes their ids unique in the conversation."""
+def read_edit_calls(turn: Turn, number: int, shown: Mapping[str, str] | None = None) -> tuple[ToolCall, ...]:
+    """Return the edits in the text of a turn as calls. `number` makes their ids unique in the conversation.
+
+    `shown` are the files that the request shows. If there is only one, code without a path is meant for it, unless it
+    is so much shorter that it can only be a piece of the file.
+    """
     if turn.calls or turn.answer is not None:
         return ()
-    edits = list(_iterate_edits(turn.text.splitlines()))[:MAX_BLOCKS]
+    only = next(iter(shown.items())) if shown and len(shown) == 1 else ("", "")
+    edits = list(_iterate_edits(turn.text.splitlines(), *only))[:MAX_BLOCKS]
     return tuple(
         ToolCall(id=f"block-{number}-{index}", name=name, arguments=arguments)
         for index, (name, arguments) in enumerate(edits, start=1)
     )
 
 
-def _iterate_edits(lines: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
+def find_shown_files(request: str) -> dict[str, str]:
+    """Return the files that a request shows as they are, by path (`agents.tools.current_files`)."""
+    lines = request.partition(SHOWN_HEADING)[2].splitlines()
+    files: dict[str, str] = {}
+    at = 0
+    while at < len(lines):
+        match, at = _SHOWN.fullmatch(lines[at]), at + 1
+        fence = _FENCE.match(lines[at]) if match and at < len(lines) else None
+        if match and fence:
+            end = _find_end(lines, at + 1, fence["marks"])
+            files[match["path"]] = "\n".join(lines[at + 1 : end])
+            at = end + 1
+    return files
+
+
+def _iterate_edits(lines: list[str], only: str, content: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the edits. `only` is the path of code that names none, `content` what that file holds."""
     path, at = "", 0
     while at < len(lines):
         line = lines[at]
@@ -60,16 +85,17 @@ def _iterate_edits(lines: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
             at += 1
         elif _SEARCH.match(line):
             old, new, at = _read_replacement(lines, at + 1)
-            if path and old is not None:
-                yield "edit", {"path": path, "old": old, "new": new}
+            if (path or only) and old is not None:
+                yield "edit", {"path": path or only, "old": old, "new": new}
         elif (fence := _FENCE.match(line)) is not None:
             end = _find_end(lines, at + 1, fence["marks"])
             body = lines[at + 1 : end]
             if any(map(_SEARCH.match, body)):
                 at += 1  # the replacements inside the fence follow
             else:
-                if path and end < len(lines) and fence["language"].lower() not in _NO_CODE:
-                    yield "write", {"path": path, "content": "".join(f"{part}\n" for part in body)}
+                target = path or (only if len(body) >= _MIN_SHARE * len(content.splitlines()) else "")
+                if target and body and end < len(lines) and fence["language"].lower() not in _NO_CODE:
+                    yield "write", {"path": target, "content": "".join(f"{part}\n" for part in body)}
                 path, at = "", end + 1
         else:
             at += 1

@@ -99,6 +99,14 @@ def omit_fields(schema: JsonSchema, place: str, names: Sequence[str]) -> dict[st
     return {**schema, "properties": {**properties, place: {**part, "properties": kept}}}
 
 
+def omit_top_fields(schema: JsonSchema, names: Sequence[str]) -> dict[str, JsonValue]:
+    """Return the schema without optional fields at its top."""
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return dict(schema)
+    return {**schema, "properties": {name: field for name, field in properties.items() if name not in names}}
+
+
 def simplify_schema(schema: JsonSchema) -> dict[str, JsonValue]:
     """Return the schema without limits that servers are slow with or refuse. It accepts more answers."""
     return _inline(_drop(schema, _OMITTED | _LIMITS))

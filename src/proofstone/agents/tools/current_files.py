@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from proofstone.agents.rules.edit_blocks import SHOWN_HEADING
 from proofstone.agents.rules.tool_rules import ToolFailedError, ToolRefusedError, format_path
 from proofstone.agents.tools.files import is_binary
 from proofstone.agents.tools.tool_context import ToolContext
@@ -25,7 +26,7 @@ def render_current_files(
     """Return the files at these paths as a part of a request. Secrets are not shown, and globs not expanded."""
     tree = FileTree(ToolContext(files=root, scope=(), run=None, secret=secret))
     parts = "\n\n".join(_render_files(tree, paths))
-    return mask.mask_text(f"## The files as they are\n\n{parts}\n")
+    return mask.mask_text(f"{SHOWN_HEADING}\n\n{parts}\n")
 
 
 def _render_files(tree: FileTree, paths: Sequence[str]) -> Iterator[str]:

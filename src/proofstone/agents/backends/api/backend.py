@@ -41,7 +41,14 @@ class ApiBackend:
         outcome: Turn | Fault | None = None
         if not site.cancel.is_set():
             session, events = self._ensure_open()
-            outcome = events.run(lambda hear: session.turn(conversation, hear, seconds), site.on_text, site.cancel)
+
+            def pass_on(piece: str) -> None:
+                if isinstance(piece, event_loop.ProgressLine):
+                    site.on_progress(piece)
+                else:
+                    site.on_text(piece)
+
+            outcome = events.run(lambda hear: session.turn(conversation, hear, seconds), pass_on, site.cancel)
         why = f"the question to {self._choice.name} was cancelled"
         return outcome or Fault(kind=FaultKind.CANCELLED, why=why, usage=Usage(requests=1, usd=None))
 

@@ -112,12 +112,18 @@ def must_end(conversation: Conversation) -> bool:
     """Return whether the next turn must be the answer: the last one could not be used, or no tool calls are left."""
     last = conversation.entries[-1]
     if isinstance(last, EngineMessage):
-        return last.repair > 0
+        return last.repair > 0 and (conversation.edits == "tool" or has_edited(conversation))
     if not isinstance(last, ToolResults):
         return False
     if all(result.refused is RefusalRule.BUDGET for result in last.results):
         return True
     return conversation.edits == "blocks" and all(result.ok and result.name in EDITING for result in last.results)
+
+
+def has_edited(conversation: Conversation) -> bool:
+    """Return whether the agent has changed a file. Before that, a small model must be able to write its change."""
+    results = (result for entry in conversation.entries if isinstance(entry, ToolResults) for result in entry.results)
+    return any(result.ok and result.name in EDITING for result in results)
 
 
 def build_messages(conversation: Conversation, author: str) -> list[ModelMessage]:
