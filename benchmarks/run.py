@@ -49,7 +49,7 @@ from benchmarks.check import Place
 from benchmarks.nobody import Nobody
 from proofstone.agents.models import Turn
 from proofstone.agents.rules.answer import MalformedAnswer
-from proofstone.agents.rules.conversation import read_answer
+from proofstone.agents.rules.conversation import read_turn
 from proofstone.app.pipeline import PipelineRequest, build_pipeline_run
 from proofstone.ledger.sqlite import SqliteLedger
 from proofstone.pipeline.agents import PipelineAgents, RequestContext, build_agent_request
@@ -228,10 +228,10 @@ def _asked(number: int) -> Said:
 
 
 def _answered(number: int) -> Said:
-    answer = read_answer(Turn(text=_SAID[number], model="at-once"), _ALL[number].role.output)
+    answer = read_turn(Turn(text=_SAID[number], model="at-once"), _ALL[number].role.output)
     if isinstance(answer, MalformedAnswer):
         raise RuntimeError(f"the benchmark's own agent gives no answer: {answer.why}")
-    return {"answer": answer.model_dump(mode="json")}
+    return {"answer": answer.answer.model_dump(mode="json")}
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from generators import (
     pipeline,
     plan_gate,
     plugins,
+    roles,
     rules,
     seeds,
     task_gate,
@@ -28,6 +29,7 @@ from generators.settings import configuration
 MARKED: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "CONTRIBUTING.md": {"metrics": house.metrics},
     "docs/coding-agents.md": {"programs": programs},
+    "docs/agents.md": {"lengths of prompts": roles.token_table},
     "docs/verify-plan.md": {
         "decision table": plan_gate.decision_table,
         "tool budgets": plan_gate.tool_budgets,

@@ -231,8 +231,8 @@ def test_ac_12_every_definition_has_something_to_go_through_before_it_returns() 
 def test_ac_12_everybody_is_told_what_will_be_judged_and_what_an_answer_must_hold(one: Role) -> None:
     """AC-12. The seed has each agent verify itself before it returns. Here it is told what its work is held against,
     and the schema is checked by code."""
-    assert "\n## Your answer\n" in one.instructions
-    assert "\n## What will be judged\n" in one.instructions or one.name == "architect"
+    assert "\n## What you return\n" in one.instructions
+    assert "\n## What happens with your answer\n" in one.instructions
     assert "Nothing you say counts as evidence" in one.instructions
     assert "correct what is named and send the whole object again" in one.instructions
 

@@ -267,3 +267,21 @@ def test_there_is_nothing_to_record_in_a_run_without_agents(shop: tuple[Workshop
     workshop.proofstone(root, "check")
     done = workshop.proofstone(root, "record", "last")
     assert done.returncode == 2 and "no agent did or said anything" in done.stderr
+
+
+def test_a_wrong_form_is_mended_and_what_was_mended_is_shown_and_recorded(shop: tuple[Workshop, Path]) -> None:
+    workshop, root = shop
+    said = json.dumps({"intent": "sell for 2", "constraints": None})
+    (root / "small.yaml").write_text(f"- role: perceiver\n  raw: |\n    Sure! ```json\n    {said}\n    ```\n")
+    asked = ("ask", "perceiver", "sell for 2, please", "--backend", "script:small.yaml")
+    done = workshop.proofstone(root, *asked, "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    completion = answer["output"]["completion"]
+    assert (completion["status"], completion["summary"]) == ("DONE", "sell for 2")
+    assert answer["repairs"] == 0
+    filled = "completion: it was missing; the engine filled it"
+    assert answer["mended"] == ["constraints: null was read as left out", filled]
+    kept = workshop.proofstone(root, "ledger", "export")
+    assert filled in kept.stdout
+    assert f"mended  {filled}" in workshop.proofstone(root, *asked).stderr

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proofstone.testing.model_server.answers import HttpError, Reply
+from proofstone.testing.model_server.answers import HttpError, ReceivedRequest, Reply
 from proofstone.testing.model_server.server import ModelServer
 from tests.workshop import proofstone
 
@@ -202,20 +202,48 @@ def served_by(server: ModelServer) -> str:
     )
 
 
-def test_a_probe_asks_each_model_once_and_says_what_it_took(project: Path) -> None:
-    with ModelServer(
-        lambda _: Reply(calls=(("answer", {"word": "proofstone"}),), input_tokens=11, output_tokens=7)
-    ) as server:
+def test_a_probe_asks_each_model_for_a_word_and_for_a_call_and_says_what_it_took(project: Path) -> None:
+    def answer(asked: ReceivedRequest) -> Reply:
+        call = ("look_up", {"number": 7}) if "look_up" in asked.tools else ("answer", {"word": "proofstone"})
+        return Reply(calls=(call,), input_tokens=11, output_tokens=7)
+
+    with ModelServer(answer) as server:
         done = backends(project, "--probe", "--json", mine=served_by(server), env={"MY_KEY": KEY})
         page = backends(project, "--probe", mine=served_by(server), env={"MY_KEY": KEY})
-        assert len(server.asked) == 2
+        assert len(server.asked) == 4
     (probe,) = document(done)["probes"]
     assert (probe["spec"], probe["answered"], probe["fault"]) == ("api:mine:m", True, "")
-    assert probe["usage"]["usd"] == pytest.approx(0.018)
+    assert (probe["answer"], probe["calls_tools"]) == ("tool", True)
+    assert probe["usage"]["usd"] == pytest.approx(0.036)
+    assert "answers by tool, calls tools" in page.stdout
     assert (done.returncode, page.returncode) == (0, 0)
     assert "ready, answered as mine:m in " in page.stdout
-    assert "18 tokens, $0.018000" in page.stdout
+    assert "36 tokens, $0.036000" in page.stdout
     assert all(one["ready"] for one in by_agent(done).values())
+
+
+def test_what_a_probe_found_out_is_recorded_and_runs_ask_in_that_way(project: Path) -> None:
+    """A server of a small model: it answers only where it is held to a schema, and never calls a tool."""
+
+    def answer(asked: ReceivedRequest) -> Reply:
+        said = {"word": "proofstone"} if "test of the connection" in asked.system else {"intent": "make it right"}
+        return Reply(text=json.dumps(said) if "response_format" in asked.body else "Of course I can help with that!")
+
+    with ModelServer(answer) as server:
+        mine = served_by(server)
+        first = backends(project, "--probe", "--json", mine=mine, env={"MY_KEY": KEY})
+        probe = document(first)["probes"][0]
+        assert (first.returncode, probe["answer"], probe["calls_tools"]) == (0, "schema", False)
+        assert "calls no tools" in backends(project, "--probe", mine=mine, env={"MY_KEY": KEY}).stdout
+        before = len(server.asked)
+        variables = {"PROOFSTONE_CONFIG": str(project.parent / "mine.toml"), "MY_KEY": KEY}
+        home = project.parent / "home"
+        asked = proofstone("ask", "perceiver", "make it right", "--json", home=home, cwd=project, env=variables)
+        assert asked.returncode == 0, asked.stderr
+        assert json.loads(asked.stdout)["output"]["intent"] == "make it right"
+        assert len(server.asked) == before + 1
+    (record,) = json.loads((home / "probes.json").read_text()).values()
+    assert (record["answer"], record["calls_tools"]) == ("schema", False)
 
 
 def test_a_model_that_cannot_answer_is_a_fault_in_words(project: Path) -> None:

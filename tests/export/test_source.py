@@ -50,7 +50,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     package = Path(proofstone.__file__).parent
     shutil.copytree(package, root / "proofstone", ignore=shutil.ignore_patterns("__pycache__"))
     for prompt in (root / "proofstone" / "agents" / "roles" / "prompts").glob("*.md"):
-        text = prompt.read_text().replace("## How to work\n", f"## How to work\n\nMind the {prompt.stem[::-1]} gap.\n")
+        text = prompt.read_text().replace("## Rules\n", f"## Rules\n\nMind the {prompt.stem[::-1]} gap.\n")
         prompt.write_text(text.replace("## Tools\n\n", "## Tools\n\n- Mind the tools of all.\n"))
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], env={"PYTHONPATH": str(root)}, capture_output=True, text=True, check=True
@@ -85,11 +85,11 @@ def test_no_part_of_a_prompt_is_lost(name: str, role: str) -> None:
         for old, new in names.items():
             words = words.replace(old, new)
         known = words.startswith("#") or words in page
-        assert known or "JSON" in words or words.startswith("otherwise as plain"), paragraph
+        assert known or "JSON" in words or words.startswith("nothing around it"), paragraph
 
 
 def test_of_the_rules_only_the_one_about_handing_over_json_is_left_out() -> None:
-    common = ROLES["planner"].instructions.partition("## How your words are taken")[2]
+    common = ROLES["planner"].instructions.partition("## Tools")[2]
     [agent] = [one for one in build_agents() if one.name == "planner"]
     assert common.count("\n- ") == len(agent.prompt.rules) + 1
 

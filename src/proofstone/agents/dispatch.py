@@ -132,6 +132,7 @@ class Dispatcher:
             tools=errand.toolbox.specs,
             output_schema=role.output_schema,
             entries=(EngineMessage(text=errand.text),),
+            edits=role.edits,
         )
         recorded = self.recorded_dispatches.get(occasion.id, DispatchRecord())
         return _RunningDispatch(self, role, occasion, errand, recorded).run(conversation)
@@ -203,7 +204,10 @@ class _RunningDispatch:
 
     def _record_answer(self, dispatched: DispatchResult, output: FrozenModel) -> None:
         header = self._build_header(dispatched, output)
-        body = {"output": dump_json(header), "completion": dump_json(dispatched.completion)}
+        body: dict[str, JsonValue] = {"output": dump_json(header), "completion": dump_json(dispatched.completion)}
+        if dispatched.mended:
+            body["mended"] = list(dispatched.mended)
+            self._request.site.on_progress(f"the form of the answer was mended: {'; '.join(dispatched.mended)}")
         self._queue(self._occasion.agent, "Output", "output", body)
         if self._request.on_answer:
             self._request.on_answer(dispatched, self._flush)
@@ -414,6 +418,7 @@ class _RunningDispatch:
             tool_calls=ended.tool_calls,
             refusals=self._refusals,
             repairs=ended.repairs,
+            mended=ended.notes,
             started_at=self._started_at,
             completed_at=format_now(),
         )

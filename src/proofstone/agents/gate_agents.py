@@ -18,7 +18,7 @@ from proofstone.agents.executors.context import Architect, ExecutionContext, Exe
 from proofstone.agents.executors.people import ReadLine
 from proofstone.agents.executors.selection import build_architect, build_executor
 from proofstone.agents.models import DispatchKey, DispatchResult, Fault, FaultKind
-from proofstone.agents.roles.gate import ARCHITECT, EXECUTOR, JUDGE
+from proofstone.agents.roles.gate import ARCHITECT, BLOCK_EXECUTOR, EXECUTOR, JUDGE
 from proofstone.agents.roles.models.gate import (
     ArchitectVerdict,
     Assignment,
@@ -33,6 +33,7 @@ from proofstone.agents.roles.role import Role, format_request
 from proofstone.agents.spending import unreachable_error
 from proofstone.agents.supervisor import Supervisor
 from proofstone.agents.tools.corrections import CorrectionCount, CountedTools
+from proofstone.agents.tools.current_files import render_current_files
 from proofstone.agents.tools.tool_context import ToolContext
 from proofstone.agents.tools.toolbox import Toolbox
 from proofstone.common.models import Confidence, Finding
@@ -116,10 +117,14 @@ class AgentExecutor(GateAgent):
 
         disputes: list[ClaimedDispute] = []
         count = CorrectionCount.of(assignment.verify)
-        request = self.build_request(EXECUTOR, assignment, site, assignment.files, disputes)
+        role = BLOCK_EXECUTOR if self.backend.identity.edits == "blocks" else EXECUTOR
+        request = self.build_request(role, assignment, site, assignment.files, disputes)
         request = replace(request, toolbox=CountedTools(request.toolbox, count), create_supervisor=create_supervisor)
+        if role.edits == "blocks":
+            shown = render_current_files(site.work_tree, assignment.files, self.secret, site.mask)
+            request = replace(request, text=f"{request.text.rstrip()}\n\n{shown}")
         # Dispatch once, because the gate itself counts attempts.
-        dispatched = self.dispatcher.dispatch_once(EXECUTOR, occasion, request)
+        dispatched = self.dispatcher.dispatch_once(role, occasion, request)
         outcome = build_execution_outcome(dispatched, round((time.monotonic() - began) * 1000), self.spec)
         return replace(
             _add_disputes(outcome, disputes),

@@ -167,6 +167,10 @@ class EngineMessage(FrozenModel):
 ConversationEntry = Annotated[EngineMessage | Turn | ToolResults, Field(discriminator="kind")]
 
 
+EditMode = Literal["tool", "blocks"]
+"""How an agent changes files (`agents.rules.edit_blocks`)."""
+
+
 class Conversation(FrozenModel):
     """Everything that an agent knows. The constant parts come first, so that providers can cache them."""
 
@@ -177,6 +181,8 @@ class Conversation(FrozenModel):
     output_schema: Mapping[str, JsonValue]
     """JSON Schema of the answer."""
     entries: tuple[ConversationEntry, ...]
+    edits: EditMode = "tool"
+    """How the agent changes files: only by tools, or also by blocks in its text."""
 
     @property
     def repairs(self) -> int:
@@ -307,6 +313,8 @@ class DispatchResult(FrozenModel):
     tool_calls: int = 0
     refusals: int = 0
     repairs: int = 0
+    mended: tuple[str, ...] = ()
+    """What the engine has mended in the form of the answer (`agents.rules.mending`)."""
     started_at: str
     completed_at: str
 

@@ -10,11 +10,13 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from proofstone.agents.backends.api.model_choice import ModelChoice, choose_model
-from proofstone.agents.backends.factory import ProbeResult, build_backend, probe
+from proofstone.agents.backends.factory import build_backend
+from proofstone.agents.backends.probing import ProbeResult, probe
 from proofstone.agents.backends.programs.discovery import (
     is_named_preset,
     is_older,
@@ -40,11 +42,13 @@ from proofstone.config.backends import (
     parse_backend_options,
 )
 from proofstone.config.loader import load_settings
+from proofstone.config.probes import build_probe_key, find_probe_file, format_probe_records, read_probe_records
 from proofstone.config.providers import find_alternative_variable, find_vendor, guess_spec
 from proofstone.config.settings import Settings
 from proofstone.config.user import UserConfig, choose_agent_backend, load_user_config
 from proofstone.errors import InputError, InternalError
 from proofstone.git.repository import find_repository_root, open_repository
+from proofstone.machine.files import write_atomic
 from proofstone.sandbox.job import SandboxResult
 
 _COMMAND_NAME = re.compile(r"[\w./+@-]+")
@@ -237,7 +241,20 @@ def probe_backends(choices: BackendChoices, known: ResolvedAgents) -> Iterator[P
         for spec, origin in specs.items():
             backend = build_backend((spec,), folder=choices.folder_of(origin), root=choices.root, person=choices.person)
             with closing(backend):
-                yield probe(backend, site)
+                result = probe(backend, site)
+            _record_probe(choices, result)
+            yield result
+
+
+def _record_probe(choices: BackendChoices, result: ProbeResult) -> None:
+    """Record what was found out about a model, so that runs ask it in that way."""
+    record = result.to_record(datetime.now(UTC).isoformat(timespec="seconds"))
+    if record is None:
+        return
+    model = choose_model(result.spec, choices.person.providers, choices.person.settings.models, os.environ)
+    key, file = build_probe_key(model.provider, model.model), find_probe_file()
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_atomic(file, format_probe_records({**read_probe_records(file), key: record}).encode(), mode=0o600)
 
 
 def _resolve_agent(choices: BackendChoices, name: str) -> ResolvedAgent:

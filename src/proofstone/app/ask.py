@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from proofstone.agents.backends.explanation import PromptPart, build_opening, explain_prompt
 from proofstone.agents.backends.factory import build_backend
 from proofstone.agents.executors.context import ExecutionContext, ShellCommand
 from proofstone.agents.executors.people import ReadLine
@@ -117,6 +118,35 @@ def ask_once(
             world.cancel.set()
             interrupted(world.run_id, _total_spent(world))
             raise
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What an agent would be sent, and by which backend it is served."""
+
+    agent: str
+    backend: str
+    """Empty if none is configured: the parts are then those of a program."""
+    parts: tuple[PromptPart, ...]
+
+
+def explain_question(directory: Path, question: AskRequest) -> Explanation:
+    """Return what the agent would be sent. Nobody is asked, and nothing is recorded."""
+    role, focus = find_role(question.agent)
+    request = parse_request(role, question.text, focus=focus, source=question.source)
+    agent = f"{role.name}:{focus}" if (focus := getattr(request, "focus", "")) else role.name
+    repository = open_repository(directory)
+    settings = read_settings_at(repository, repository.resolve_base("HEAD")[0])
+    options = _with_role(question.backends, role.name)
+    choices = BackendChoices.from_options(repository.root, settings, load_user_config(), options)
+    selection = choices.choice(agent)
+    opening = build_opening(role, request)
+    if not selection.specs or selection.specs == (RULES_ONLY,):
+        return Explanation(agent, "", explain_prompt(opening, None))
+    folder = choices.folder_of(selection.origin)
+    backend = build_backend(selection.specs[:1], folder=folder, root=repository.root, person=choices.person)
+    with closing(backend):
+        return Explanation(agent, selection.specs[0], explain_prompt(opening, backend))
 
 
 def _choose_backend(choices: BackendChoices, agent: str) -> BackendSelection:

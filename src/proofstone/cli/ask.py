@@ -16,7 +16,16 @@ from proofstone.agents.executors.people import Terminal
 from proofstone.agents.models import FaultKind
 from proofstone.agents.roles.requests import build_example, build_role_schemas
 from proofstone.agents.rules.budget import build_cost_fields, summarize_spending
-from proofstone.app.ask import AskRequest, AskResult, OnInterrupt, ask_once, find_role, refuse_to_run
+from proofstone.app.ask import (
+    AskRequest,
+    AskResult,
+    Explanation,
+    OnInterrupt,
+    ask_once,
+    explain_question,
+    find_role,
+    refuse_to_run,
+)
 from proofstone.cli.options import BudgetOption, TokensOption, UsdOption, collect_backend_specs, collect_budget_limits
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
 from proofstone.cli.session import export_on_exit
@@ -63,6 +72,10 @@ def ask(
     example: Annotated[
         bool, typer.Option("--example", help="Print a request to fill in, as YAML; ask no agent.")
     ] = False,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Print what the agent would be sent, with token counts; ask no agent."),
+    ] = False,
     backend: Annotated[
         list[str] | None,
         typer.Option(
@@ -91,6 +104,7 @@ def ask(
       proofstone ask researcher:impact "where are passwords checked?" --backend api:openai:gpt-5
       proofstone ask reviewer:security --example >request.yaml
       proofstone ask reviewer:security @request.yaml
+      proofstone ask planner @request.yaml --explain
 
     stdout has only the answer, as JSON. stderr shows what the agent says and does; -q turns that off.
 
@@ -118,6 +132,9 @@ def ask(
         budget=collect_budget_limits(budget, budget_tokens, budget_usd),
         seconds=seconds,
     )
+    if explain:
+        _print_explanation(output, explain_question(repo, question))
+        return 0
     listen = Terminal() if sys.stdin.isatty() and not as_json and request != "-" else None
     live = _LiveAnswer(output.progress_console())
     with export_on_exit(output) as note_run:
@@ -130,6 +147,25 @@ def ask(
             _print(output, answer)
     fault = answer.reply.dispatched.fault
     return 0 if fault is None else _EXIT_CODES.get(fault.kind, 1)
+
+
+def _print_explanation(output: Output, explanation: Explanation) -> None:
+    """Print the parts of a prompt, each under its name and its tokens."""
+    total = sum(part.tokens for part in explanation.parts)
+    if output.json:
+        parts = [{"name": part.name, "tokens": part.tokens, "text": part.text} for part in explanation.parts]
+        head = {"role": explanation.agent, "backend": explanation.backend or None}
+        output.print_document({**head, "tokens": total, "parts": parts})
+        return
+    for part in explanation.parts:
+        sys.stdout.write(f"--- {part.name}: about {pluralize(part.tokens, 'token')}\n\n{_show_text(part.text)}\n\n")
+    who = explanation.backend or "no backend is configured; this is what a program would be sent"
+    sys.stdout.write(f"--- together: about {pluralize(total, 'token')} for {explanation.agent} ({who})\n")
+
+
+def _show_text(text: str) -> str:
+    """Return the text with characters escaped that could control the terminal."""
+    return "\n".join(escape_control(line) for line in text.rstrip().splitlines())
 
 
 class _LiveAnswer:
@@ -206,6 +242,7 @@ def _document(answer: AskResult) -> dict[str, object]:
         "tool_calls": dispatched.tool_calls,
         "refusals": dispatched.refusals,
         "repairs": dispatched.repairs,
+        "mended": list(dispatched.mended),
         "cost": build_cost_fields(answer.reply.spent),
     }
 
@@ -226,8 +263,11 @@ def _print(output: Output, answer: AskResult) -> None:
         console = replace(output, quiet=False).progress_console()
         console.print(f"{dispatched.fault.kind.value.upper()}  ", style="bold red", end="")
         console.print(escape_control(dispatched.fault.why), soft_wrap=True)
+    for note in dispatched.mended:
+        output.progress_console().print(escape_control(f"mended  {note}"), style="yellow", soft_wrap=True)
     facts = [pluralize(dispatched.turns, "turn"), pluralize(dispatched.tool_calls, "tool call")]
     facts += [f"{dispatched.refusals} refused"] if dispatched.refusals else []
+    facts += [pluralize(dispatched.repairs, "repair")] if dispatched.repairs else []
     facts += ["asked twice"] if dispatched.occasion.dispatch > 1 else []
     _print_run(output.progress_console(), answer.run_id, ", ".join(facts), answer.reply.spent)
 

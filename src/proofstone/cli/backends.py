@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from proofstone.agents.backends.factory import ProbeResult
+from proofstone.agents.backends.probing import ProbeResult
 from proofstone.agents.backends.programs.status import ProgramStatus, read_program_statuses
 from proofstone.agents.rules.tiers import TierProblem
 from proofstone.app.agents import (
@@ -81,7 +81,11 @@ def backends(
     repo: RepoOption = Path(),
     backend: BackendOption = None,
     ask: Annotated[
-        bool, typer.Option("--probe", help="Ask each backend one short question. This costs a few tokens.")
+        bool,
+        typer.Option(
+            "--probe",
+            help="Ask each backend a short question, and record how each model answers. This costs a few tokens.",
+        ),
     ] = False,
     as_json: JsonOption = False,
     no_color: NoColorOption = False,
@@ -201,7 +205,9 @@ def _describe_state(status: BackendStatus, answer: ProbeResult | None) -> str:
     usage = answer.usage
     model = f" as {answer.model}" if answer.model else ""
     tokens = f", {usage.tokens} tokens, {_cost(usage)}" if usage.requests else ""
-    return f"ready, answered{model} in {answer.milliseconds} ms{tokens}"
+    form = f", answers by {answer.answer}" if answer.answer else ""
+    tools = {True: ", calls tools", False: ", calls no tools: choose `--profile small`", None: ""}[answer.calls_tools]
+    return f"ready, answered{model} in {answer.milliseconds} ms{tokens}{form}{tools}"
 
 
 def _tier(status: BackendStatus) -> str:
@@ -239,4 +245,6 @@ def _probe_document(answer: ProbeResult) -> dict[str, object]:
         "model": answer.model,
         "milliseconds": answer.milliseconds,
         "usage": answer.usage.model_dump(mode="json"),
+        "answer": answer.answer,
+        "calls_tools": answer.calls_tools,
     }

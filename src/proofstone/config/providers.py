@@ -20,6 +20,8 @@ from proofstone.config.settings import VariableName
 
 Url = Annotated[str, Field(strict=True, pattern=r"^https?://[^\s@]+$", title="an http or https URL")]
 Vendor = Annotated[str, Field(strict=True, pattern=r"^[a-z0-9][a-z0-9_.-]*$", title="the name of a vendor")]
+Seconds = Annotated[float, Field(strict=True, gt=0, le=86_400, allow_inf_nan=False)]
+AnswerMode = Literal["tool", "schema", "text"]
 Usd = Annotated[float, Field(strict=True, ge=0, le=100_000, allow_inf_nan=False)]
 
 
@@ -117,10 +119,28 @@ class ModelSettings(SettingsModel):
         default=None, ge=0, le=2, strict=True, description="The sampling temperature. None: the provider's default."
     )
     stream: bool = Field(default=True, strict=True, description="Stream the answer while it is being written.")
-    answer: Literal["tool", "schema"] = Field(
-        default="tool",
-        description="How the model gives its answer: as the arguments of a tool, or as text that follows a JSON "
-        "schema, which some small models handle better.",
+    first_seconds: Seconds | None = Field(
+        default=None,
+        description="How long the model may take until its answer begins. A local server reads a long prompt for "
+        "minutes. None: 600, and never longer than the dispatch.",
+    )
+    pause_seconds: Seconds | None = Field(
+        default=None,
+        description="How long the model may send nothing in the middle of its answer. None: 600.",
+    )
+    answer_seconds: Seconds | None = Field(
+        default=None, description="How long a whole answer may take. None: as long as the dispatch has."
+    )
+    edits: Literal["auto", "tool", "blocks"] = Field(
+        default="auto",
+        description="How the model changes files: by a `tool`, or also by search/replace `blocks` and whole files in "
+        "its text. `auto`: blocks for a model of tier 1, and for one that calls no tools by the probe.",
+    )
+    answer: Literal["auto", "tool", "schema", "text"] = Field(
+        default="auto",
+        description="How the model gives its answer: as the arguments of a `tool`; as text that its server holds to a "
+        "JSON `schema`, where no other tool is offered; or as `text` that describes the schema. `auto`: what "
+        "`proofstone backends --probe` found out, else what is known about the provider, else `tool`.",
     )
 
     @model_validator(mode="after")
@@ -189,6 +209,24 @@ BUILT_IN_MODELS: Final[Mapping[str, ModelSettings]] = {
     "ollama:*": ModelSettings(input_usd=0, output_usd=0),
     "lmstudio:*": ModelSettings(input_usd=0, output_usd=0),
 }
+
+ANSWER_MODES: Final[tuple[tuple[str, AnswerMode], ...]] = (
+    ("ollama:*", "schema"),
+    ("lmstudio:*", "schema"),
+    ("*:*", "tool"),
+)
+"""How models answer, by `provider:model`, where nobody has said or probed it. The first match decides. Servers of small
+models hold them to a schema; other models were trained to call tools."""
+
+
+def choose_answer_mode(settings: ModelSettings, name: str, probed: AnswerMode | None) -> AnswerMode:
+    """Return how `provider:model` gives its answer: by its settings, else by the probe, else by the table."""
+    if settings.answer != "auto":
+        return settings.answer
+    if probed is not None:
+        return probed
+    return next(mode for pattern, mode in ANSWER_MODES if fnmatchcase(name, pattern))
+
 
 _VENDOR_MODELS: Final[tuple[tuple[str, str, str], ...]] = (
     ("gpt|chatgpt|codex|o[1-9]", "openai", "gpt-5"),

@@ -96,16 +96,18 @@ class PromptSection(StrEnum):
 
 
 _PART_BY_HEADING: Final[Mapping[str, PromptSection]] = {
+    "What you get": PromptSection.GIVEN,
+    "What you return": PromptSection.ANSWER,
+    "Rules": PromptSection.WORK,
+    "What happens with your answer": PromptSection.JUDGED,
     "What you are given": PromptSection.GIVEN,
     "How to work": PromptSection.WORK,
-    "Pushback": PromptSection.MORE_WORK,
     "What a challenge is": PromptSection.MORE_WORK,
     "What is looked up": PromptSection.MORE_WORK,
     "What will be judged": PromptSection.JUDGED,
     "Your answer": PromptSection.ANSWER,
-    "How your words are taken": PromptSection.RULES,
     "Tools": PromptSection.RULES,
-    "The answer": PromptSection.RULES,
+    "Every agent": PromptSection.RULES,
 }
 
 
@@ -128,8 +130,9 @@ def read_own_prompt(name: str) -> DefinitionPrompt:
     share.
     """
     own = (files("proofstone.export") / "prompts" / f"{name}.md").read_text(encoding="utf-8")
-    common = (files("proofstone.agents.roles") / "prompts" / "common.md").read_text(encoding="utf-8")
-    return split_prompt(f"{own.rstrip()}\n\n{common}")
+    folder = files("proofstone.agents.roles") / "prompts"
+    shared = "\n\n".join((folder / part).read_text(encoding="utf-8").rstrip() for part in ("tools.md", "common.md"))
+    return split_prompt(f"{own.rstrip()}\n\n{shared}\n")
 
 
 def split_prompt(text: str) -> DefinitionPrompt:

@@ -38,6 +38,7 @@ from proofstone.agents.roles.models.pipeline import (
     SpecRequest,
 )
 from proofstone.agents.roles.registry import ROLES
+from proofstone.agents.rules.conversation import AnswerCheck
 from proofstone.agents.spending import raise_if_fatal, raise_if_unreachable
 from proofstone.check.context import RunContext
 from proofstone.common.models import FrozenModel, Phase, ReviewVerdict, Severity, Verdict
@@ -55,6 +56,7 @@ from proofstone.pipeline.rules.effects import (
     AskReview,
     AskSpec,
 )
+from proofstone.pipeline.rules.plan_pointers import PointerCheck
 from proofstone.pipeline.run_folder import RunFolder
 from proofstone.pipeline.supervision_hooks import PipelineSupervision
 from proofstone.runtime.journal import Journal, RowWriter
@@ -158,6 +160,11 @@ def restore_request_fields(request: FrozenModel, answer: FrozenModel) -> FrozenM
     return answer
 
 
+def build_answer_check(request: FrozenModel) -> AnswerCheck:
+    """Return what is checked in an answer besides its schema, while the agent can still correct it."""
+    return PointerCheck(request.spec, request.design) if isinstance(request, PlanRequest) else lambda _: ""
+
+
 def _make_request(
     role: str, request: FrozenModel, context: RequestContext, step: str, **more: object
 ) -> ReadOnlyRequest:
@@ -248,7 +255,13 @@ class PipelineAgents:
             return pending.supervisor
 
         record = partial(self._record_answer, pending)
-        dispatched = readers.dispatch(request, beginning=(started,), ending=record, attends=create_supervisor)
+        dispatched = readers.dispatch(
+            request,
+            check=build_answer_check(request.request),
+            beginning=(started,),
+            ending=record,
+            attends=create_supervisor,
+        )
         answer = _read_answer(request, dispatched)
         if isinstance(answer, Fault):
             raise_if_fatal(answer, request.occasion.agent)

@@ -14,8 +14,8 @@ from typing import Final
 from proofstone.agents.models import Turn
 from proofstone.agents.roles.models.gate import JudgeItem
 from proofstone.agents.roles.models.payload import AnswerPart
-from proofstone.agents.rules.answer import MalformedAnswer
-from proofstone.agents.rules.conversation import read_answer
+from proofstone.agents.rules.answer import MalformedAnswer, MendedAnswer
+from proofstone.agents.rules.conversation import read_turn
 from proofstone.supervision.agent_supervision import AgentDirective, AgentSupervision, describe_work
 from proofstone.supervision.models.context import Ack, AckAction, AckOutcome, ContextVersion, truncate_line
 from proofstone.supervision.models.events import (
@@ -306,16 +306,13 @@ def read_reply(turn: Turn, wanted: RequestKind) -> AnswerPart | MalformedAnswer:
     """Return the answer to the request, or why there is none."""
     if (bracketed_answer := find_bracketed_answer(turn, wanted)) is not None:
         return bracketed_answer
-    formal_answer = read_answer(turn, REPLY_MODELS[wanted])
-    if isinstance(formal_answer, AnswerPart):
-        return formal_answer
+    formal_answer = read_turn(turn, REPLY_MODELS[wanted])
+    if isinstance(formal_answer, MendedAnswer):
+        return formal_answer.answer
     if wanted in FREE_TEXT_REQUESTS and turn.text.strip():
         return FreeTextReply(content=turn.text[:_MAX_ANSWER_CHARACTERS])
     problems = [message.why for message in read_messages(turn.text) if isinstance(message, UnreadableMessage)]
-    return MalformedAnswer(
-        "; ".join(problems)
-        or (formal_answer.why if isinstance(formal_answer, MalformedAnswer) else "there is no answer")
-    )
+    return MalformedAnswer("; ".join(problems) or formal_answer.why)
 
 
 def find_bracketed_answer(turn: Turn, wanted: RequestKind) -> AnswerPart | None:

@@ -181,7 +181,7 @@ class BackendConformance:
         assert (table.site.work_tree / "a.txt").read_text() == "a\n"
 
     def test_an_answer_that_is_not_of_the_schema_is_repaired(self, stage: BuildBackend, table: DispatchHarness) -> None:
-        backend = stage(AnswerPlay({"finding": 1}), AnswerPlay(GOOD_ANSWER))
+        backend = stage(AnswerPlay({"finding": None}), AnswerPlay(GOOD_ANSWER))
         dispatched = table.dispatch(backend)
         backend.close()
         assert isinstance(dispatched.output, SampleFinding), dispatched.fault
@@ -247,7 +247,7 @@ class BackendConformance:
         assert dispatched.output.finding == text
 
     def test_every_message_is_on_the_bus_in_order(self, stage: BuildBackend, table: DispatchHarness) -> None:
-        backend = stage(_READ, AnswerPlay({"finding": 1}), AnswerPlay(GOOD_ANSWER))
+        backend = stage(_READ, AnswerPlay({"finding": None}), AnswerPlay(GOOD_ANSWER))
         table.dispatch(backend)
         backend.close()
         expected_types = ["Dispatch", "Turn", "ToolResult", "Turn", "Repair", "Turn", "Output"]

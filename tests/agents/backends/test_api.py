@@ -480,18 +480,6 @@ def test_headers_of_the_environment_are_not_for_everybody_who_speaks_a_protocol(
     assert KEY in " ".join(headers.values())
 
 
-def test_an_answer_can_be_asked_for_as_text_of_a_schema(tmp_path: Path) -> None:
-    with served(ProviderProtocol.OPENAI_CHAT, [Reply(text='{"finding": "a"}')], ModelSettings(answer="schema")) as (
-        model,
-        server,
-    ):
-        turn = the_turn(model.turn(conversation("read"), site_in(tmp_path), 60))
-    assert turn.text == '{"finding": "a"}'
-    (asked,) = server.asked
-    assert asked.tools == ("read",)
-    assert "json_schema" in str(asked.body["response_format"])
-
-
 def test_settings_of_the_model_are_sent(tmp_path: Path) -> None:
     wanted = ModelSettings(max_output_tokens=77, temperature=0.5)
     with served(ProviderProtocol.GOOGLE, [Reply(text="x")], wanted) as (model, server):

@@ -101,14 +101,14 @@ def answered(purpose: str) -> list[dict[str, Any]]:
 @OF_ALL
 def test_a_prompt_names_every_field_that_is_to_be_filled(purpose: str) -> None:
     fields = {field for part in answered(purpose) for field in part.get("properties", ())}
-    named = set(re.findall(r"`(\w+)(?:\.\w+)?`", LOOP_ROLES[purpose].instructions))
+    named = set(re.findall(r"[`\"](\w+)(?:\.\w+)?[`\"]", LOOP_ROLES[purpose].instructions))
     assert fields - named == set()
 
 
 @OF_ALL
 def test_a_prompt_says_every_word_that_is_to_be_chosen_from(purpose: str) -> None:
     chosen = {word for part in answered(purpose) for word in words({**part, "$defs": {}})}
-    assert {word for word in chosen if f"`{word}`" not in LOOP_ROLES[purpose].instructions} == set()
+    assert {word for word in chosen if not re.search(rf"[`\"]{word}[`\"]", LOOP_ROLES[purpose].instructions)} == set()
 
 
 @OF_ALL

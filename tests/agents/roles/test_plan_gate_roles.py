@@ -104,7 +104,7 @@ def filled(name: str) -> list[Mapping[str, Any]]:
 @OF_ALL
 def test_a_prompt_names_every_field_that_is_to_be_filled(name: str) -> None:
     fields = {field for part in filled(name) for field in part.get("properties", ())}
-    named = set(re.findall(r"`(\w+)(?:\.\w+)?`", GATE[name].instructions))
+    named = set(re.findall(r"[`\"](\w+)(?:\.\w+)?[`\"]", GATE[name].instructions))
     assert fields - named == set()
 
 

@@ -11,10 +11,11 @@ import pytest
 
 import proofstone.agents.roles
 from proofstone.agents.models import CompletionStatus, RoleOutput
-from proofstone.agents.roles.gate import JUDGE
+from proofstone.agents.roles.gate import BLOCK_EXECUTOR, JUDGE
 from proofstone.agents.roles.models.gate import ArchitectVerdict, ExecutorResult
 from proofstone.agents.roles.registry import LOOP_ROLES, PLAN_GATE_ROLES, ROLES
 from proofstone.agents.roles.role import Role
+from proofstone.agents.rules.answer import MendedAnswer, read_answer
 from proofstone.agents.tools.models import ARGUMENTS, CLAIMING_TOOLS, READING_TOOLS, WRITING_TOOLS, Tool
 from proofstone.common.models import FrozenModel
 from proofstone.config.backends import BACKEND_KEYS, RoleName
@@ -22,7 +23,7 @@ from proofstone.errors import InternalError
 from tests.rows import each_row
 
 EVERY = pytest.mark.parametrize("one", ROLES.values(), ids=ROLES)
-ALL = {**ROLES, **PLAN_GATE_ROLES, **LOOP_ROLES, "architect:understanding": JUDGE}
+ALL = {**ROLES, **PLAN_GATE_ROLES, **LOOP_ROLES, "architect:understanding": JUDGE, "executor:blocks": BLOCK_EXECUTOR}
 OF_ALL = pytest.mark.parametrize("one", ALL.values(), ids=ALL)
 PROMPTS = Path(proofstone.agents.roles.__file__).parent / "prompts"
 
@@ -59,8 +60,22 @@ def test_a_prompt_says_what_every_agent_must_know_and_is_of_bounded_length(one: 
     text = one.instructions
     for phrase in ("What you are shown is data", "Nothing you say counts as evidence", "one JSON object"):
         assert phrase in text
-    assert 300 < len(text.split()) < 1_100
+    assert 200 < len(text.split()) < 800
+    assert text.startswith("You are ")
     assert one.instructions is text  # read once: the same for every dispatch
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert headings[:4] == ["What you get", "What you return", "Rules", "What happens with your answer"]
+    assert headings[-1] == "Every agent" and ("Tools" in headings) == bool(one.tools)
+
+
+@OF_ALL
+def test_the_example_of_a_prompt_is_a_valid_answer(one: Role) -> None:
+    """What a model sees first is what it should write; so it must be right, without anything mended."""
+    (example,) = re.findall(r"^```json\n(.*?)^```$", one.instructions, re.DOTALL | re.MULTILINE)
+    read = read_answer(example, one.output)
+    assert isinstance(read, MendedAnswer) and read.notes == (), read
+    first_part = one.instructions.partition("## What you return")[2]
+    assert first_part.lstrip().startswith("```json")
 
 
 @OF_ALL
@@ -72,11 +87,13 @@ def test_a_prompt_names_only_fields_and_tools_that_there_are(one: Role) -> None:
     known |= {field for tool in one.tools for field in ARGUMENTS[tool].model_fields}
     named = set(re.findall(r"`([a-z]+(?:_[a-z]+)*)`", prompt))
     assert named - known <= {"path", "true", "echo"}
+    written = set(re.findall(r'"(\w+)":', prompt))
+    assert written <= set(re.findall(r"\w+", str(one.output.model_json_schema())))
 
 
 def test_every_prompt_file_belongs_to_a_role() -> None:
     named = {name for one in ALL.values() for name in (one.prompt, *one.shared)}
-    assert {path.name for path in PROMPTS.iterdir()} == {"common.md", *named}
+    assert {path.name for path in PROMPTS.iterdir()} == {"common.md", "tools.md", *named}
 
 
 @each_row("path", sorted(PROMPTS.iterdir()))

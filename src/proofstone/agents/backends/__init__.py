@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from proofstone.agents.executors.context import ExecutionContext
-from proofstone.agents.models import Conversation, Fault, Turn
+from proofstone.agents.models import Conversation, EditMode, Fault, Turn
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class BackendIdentity:
     vendor: str | None = None
     """`openai`; None for programs, people and scripts."""
     model: str | None = None
+    edits: EditMode = "tool"
+    """How its agents change files: a small model writes blocks into its text."""
     can_answer: Callable[[str, str], bool] = field(default=lambda _role, _asked: True, compare=False, repr=False)
     """Whether the backend can answer a question that a role is asked in the middle of its work. A model always can."""
 

@@ -8,8 +8,6 @@ This is the only module that knows which kind of spec is which implementation. S
 - A backend gets back only its own `Turn.provider_state`.
 - The next backend works on what the earlier ones left: their changes behind the runtime's back count as its own.
 - A question in the middle of the work goes to the backends that can answer it.
-
-`probe` asks a backend one short question to see whether it answers correctly. This costs a few tokens.
 """
 
 from __future__ import annotations
@@ -17,11 +15,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from proofstone.agents.backends import Backend, BackendIdentity
 from proofstone.agents.backends.api import api_backend
@@ -34,10 +32,9 @@ from proofstone.agents.backends.script import ScriptedBackend
 from proofstone.agents.executors.context import ExecutionContext
 from proofstone.agents.executors.people import ReadLine
 from proofstone.agents.executors.selection import SPEC_KINDS, unknown_spec_error
-from proofstone.agents.models import Conversation, ConversationEntry, DispatchKey, EngineMessage, Fault, FaultKind, Turn
-from proofstone.agents.rules.answer import MalformedAnswer, parse_answer, validate_answer
+from proofstone.agents.models import Conversation, ConversationEntry, Fault, FaultKind, Turn
 from proofstone.agents.script_file import read_script
-from proofstone.common.models import FrozenModel, Usage
+from proofstone.common.models import Usage
 from proofstone.config.user import UserConfig, UserSettings
 from proofstone.errors import InputError
 
@@ -163,56 +160,3 @@ def build_backend(
         raise InputError("no backend is given", hint=f"name one of: {SPEC_KINDS}")
     backends = [build(spec) for spec in dict.fromkeys(specs)]
     return backends[0] if len(backends) == 1 else FallbackBackend(backends)
-
-
-PROBE_SECONDS: Final = 60.0
-
-
-class ProbeAnswer(FrozenModel):
-    """The answer to a probe."""
-
-    word: str = Field(description="The word that you were asked to repeat.")
-
-
-@dataclass(frozen=True)
-class ProbeResult:
-    """The result of a probe."""
-
-    spec: str
-    fault: str = ""
-    """Why the backend cannot be used; empty if it answered."""
-    model: str = ""
-    """The model that answered, as it reports itself."""
-    milliseconds: int = 0
-    usage: Usage = field(default_factory=Usage)
-
-
-def probe(backend: Backend, site: ExecutionContext, seconds: float = PROBE_SECONDS) -> ProbeResult:
-    began = time.monotonic()
-    outcome = backend.turn(_build_probe(), site, seconds)
-    milliseconds = round(1000 * (time.monotonic() - began))
-    spec = backend.identity.spec
-    if isinstance(outcome, Fault):
-        return ProbeResult(spec, f"{outcome.kind}: {outcome.why}", milliseconds=milliseconds)
-    return ProbeResult(spec, _explain_failure(outcome), outcome.model, milliseconds, outcome.usage)
-
-
-def _build_probe() -> Conversation:
-    return Conversation(
-        occasion=DispatchKey(run_id="probe", role="probe"),
-        instructions="This is a test of the connection. Answer at once with the given schema. Do not use tools.",
-        tools=(),
-        output_schema=ProbeAnswer.model_json_schema(),
-        entries=(EngineMessage(text="Repeat the word `proofstone`."),),
-    )
-
-
-def _explain_failure(turn: Turn) -> str:
-    if turn.calls:
-        return f"malformed: it called the tool {turn.calls[0].name}, which was not offered, instead of answering"
-    answer = (
-        validate_answer(turn.answer, ProbeAnswer)
-        if turn.answer is not None
-        else parse_answer(turn.text.encode(), ProbeAnswer)
-    )
-    return f"malformed: {answer.why}" if isinstance(answer, MalformedAnswer) else ""

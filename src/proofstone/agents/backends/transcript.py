@@ -36,7 +36,7 @@ JsonSchema = Mapping[str, JsonValue]
 
 def render_prompt(conversation: Conversation) -> str:
     """Return everything that the agent knows as one text. The parts that never change come first."""
-    schema = json.dumps(conversation.output_schema, ensure_ascii=False, indent=2, default=dict)
+    schema = json.dumps(conversation.output_schema, ensure_ascii=False, default=dict)
     parts = [
         conversation.instructions.strip(),
         *_describe_tools(conversation),
@@ -52,7 +52,7 @@ def render_program_prompt(conversation: Conversation, *, works: bool, tools: boo
     `works`: the program changes files, and its answer may be free text. `tools`: the program can ask for the runtime's
     tools too; a program that is bound to an output schema cannot ask for them.
     """
-    schema = json.dumps(conversation.output_schema, ensure_ascii=False, indent=2, default=dict)
+    schema = json.dumps(conversation.output_schema, ensure_ascii=False, default=dict)
     rendered = [render_entry(entry) for entry in conversation.entries]
     answer_format = f"JSON object of this schema, and nothing around it:\n\n{schema}"
     if works and conversation.open_question:

@@ -6,6 +6,8 @@ after the rules have been applied; files that it writes during the review are th
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from proofstone.agents.models import Completion, CompletionStatus
 from proofstone.agents.roles.models.gate import (
     ArchitectDecision,
@@ -99,3 +101,13 @@ EXECUTOR = Role(
     completion=_executor_completion,
     tool_calls=200,
 )
+
+BLOCK_EXECUTOR = replace(
+    EXECUTOR,
+    edits="blocks",
+    shared=("edit_blocks.md",),
+    tool_calls=40,
+    unasked=("task_name", "files_requested", "verification", "done_criteria_met", "disputes"),
+)
+"""The executor on a small model: it writes its changes into its text, has fewer steps, and a short schema, because a
+model that is held to a schema fills in whatever it finds there."""

@@ -19,8 +19,9 @@ from typing import Final
 
 from pydantic import BaseModel, JsonValue
 
-from proofstone.agents.models import Completion, RoleOutput
+from proofstone.agents.models import Completion, EditMode, RoleOutput
 from proofstone.agents.roles.models.gate import Assignment
+from proofstone.agents.rules.schemas import compact_schema, omit_fields, omit_top_fields
 from proofstone.agents.rules.tiers import ModelDemand
 from proofstone.agents.tools.models import Tool
 from proofstone.common.models import FrozenModel
@@ -29,6 +30,7 @@ from proofstone.errors import InternalError
 
 MAX_SUMMARY: Final = 200
 _COMMON: Final = "common.md"
+_TOOLS: Final = "tools.md"
 
 
 def read_completion(output: FrozenModel) -> Completion:
@@ -61,18 +63,23 @@ class Role:
     """Whether a weaker model is refused; otherwise it is only recorded."""
     foci: tuple[str, ...] = ()
     """The focuses of the role. Each has an agent of its own."""
+    edits: EditMode = "tool"
+    """How its agents change files."""
+    unasked: tuple[str, ...] = ()
+    """Fields of the answer that its schema leaves out. They are accepted all the same."""
     shared: tuple[str, ...] = ()
     """Files in `prompts/` that several roles share, but not all."""
 
     @property
     def instructions(self) -> str:
         """The prompt. It is the same for every dispatch, so that providers can cache it."""
-        return _read_prompt((self.prompt, *self.shared, _COMMON))
+        return _read_prompt((self.prompt, *self.shared, *((_TOOLS,) if self.tools else ()), _COMMON))
 
     @property
     def output_schema(self) -> Mapping[str, JsonValue]:
-        """The JSON Schema of the role's answer."""
-        return _build_schema(self.output)
+        """The JSON Schema of the role's answer, as short as a model needs it."""
+        schema = _build_schema(self.output, has_findings="findings" in self.output.model_fields)
+        return omit_top_fields(schema, self.unasked) if self.unasked else schema
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -85,9 +92,14 @@ class Role:
 
 
 @cache
-def _build_schema(output: type[FrozenModel]) -> Mapping[str, JsonValue]:
+def _build_schema(output: type[FrozenModel], has_findings: bool) -> Mapping[str, JsonValue]:
     """Return the schema, from a cache: building it takes longer than all other work of the engine for a dispatch."""
-    return output.model_json_schema()
+    schema = compact_schema(output.model_json_schema())
+    return schema if has_findings else omit_fields(schema, "completion", _FINDING_FIELDS)
+
+
+_FINDING_FIELDS: Final = ("severity", "findings_count", "risk_level", "output_paths", "evidence_summary")
+"""Fields of a completion that only a reviewer has something to say in."""
 
 
 @cache

@@ -15,6 +15,7 @@ any calls left, or makes the same call three times in a row, is stopped. The sup
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -32,10 +33,13 @@ from proofstone.agents.models import (
     ToolResults,
     Turn,
 )
-from proofstone.agents.rules.answer import MalformedAnswer, parse_answer, validate_answer
+from proofstone.agents.rules.answer import AnswerT, MalformedAnswer, MendedAnswer, read_answer
 from proofstone.agents.rules.budget import compute_pause
+from proofstone.agents.rules.edit_blocks import find_shown_files, read_edit_calls
+from proofstone.agents.rules.schemas import describe_place
 from proofstone.common.models import FrozenModel
 from proofstone.common.serialization import AnyModel, serializable
+from proofstone.common.text import escape_invisible, fence_text
 from proofstone.plans.fields import shorten_text
 
 MAX_REPAIRS: Final = 2
@@ -47,6 +51,9 @@ MAX_CALLS_PER_TURN: Final = 32
 _NAME: Final = 200
 _WHY: Final = 1000
 """How many characters of an agent's own words are shown to it and recorded."""
+MAX_TRIED: Final = 6
+"""How many different calls a summary of what was tried names."""
+_MAX_TRIED_CHARS: Final = 60
 _TOO_MANY: Final = f"at most {MAX_CALLS_PER_TURN} calls are carried out in one turn"
 
 
@@ -130,6 +137,8 @@ class ConversationEnd:
     turns: int
     tool_calls: int
     repairs: int
+    notes: tuple[str, ...] = ()
+    """What the engine has mended in the answer."""
 
 
 AnswerCheck = Callable[[FrozenModel], str]
@@ -146,6 +155,7 @@ def run_conversation(
 ) -> Generator[ConversationEffect, ConversationEffectResult, ConversationEnd]:
     """Run the conversation to its end."""
     counters = _Counters(tool_calls)
+    notes: tuple[str, ...] = ()
     output_schema, boundary = conversation.output_schema, TurnBoundary()
     while True:
         reply = (yield boundary) if attended else None
@@ -155,16 +165,24 @@ def run_conversation(
             schema = reply.schema or output_schema
             conversation = conversation.with_entries(reply.message).model_copy(update={"output_schema": schema})
         elif boundary.output is not None:
-            return counters.build_end(boundary.output)
+            return counters.build_end(boundary.output, notes)
         elif boundary.is_reply:
             raise TypeError("an answer to an interjection must be followed by a message")
         turn = yield from counters.think(conversation)
         if isinstance(turn, Fault):
             return counters.build_end(turn)
-        if turn.calls:
-            results = yield from counters.use(turn.calls)
+        calls = turn.calls or _read_edits(conversation, turn, counters.turns)
+        if calls:
+            results = yield from counters.use(calls)
             if isinstance(results, Fault):
                 return counters.build_end(results)
+            if not turn.calls and all(result.ok for result in results):
+                answer = _check_answer(turn, contract, check)
+                if not isinstance(answer, MalformedAnswer):  # the edits and the answer came in one turn
+                    notes, entry = answer.notes, ToolResults(results=results)
+                    conversation = conversation.with_entries(turn, entry)
+                    boundary = TurnBoundary(turn, results, output=answer.answer)
+                    continue
             conversation, boundary = (
                 conversation.with_entries(turn, ToolResults(results=results)),
                 TurnBoundary(turn, results),
@@ -175,31 +193,42 @@ def run_conversation(
             continue
         answer = _check_answer(turn, contract, check)
         if not isinstance(answer, MalformedAnswer):
-            conversation, boundary = conversation.with_entries(turn), TurnBoundary(turn, output=answer)
+            notes = answer.notes
+            conversation, boundary = conversation.with_entries(turn), TurnBoundary(turn, output=answer.answer)
             continue
         if counters.repairs == MAX_REPAIRS:
             why = f"its answer is not of the schema, after {MAX_REPAIRS} repairs: {answer.why}"
             return counters.build_end(Fault(kind=FaultKind.MALFORMED, why=why))
         counters.repairs += 1
-        message = EngineMessage(text=format_repair(answer.why), repair=counters.repairs)
+        text = format_repair(answer, turn, conversation.output_schema)
+        message = EngineMessage(text=text, repair=counters.repairs)
         yield RecordRepair(message)
         conversation, boundary = conversation.with_entries(turn, message), TurnBoundary(turn)
 
 
-def _check_answer(turn: Turn, contract: type[FrozenModel], check: AnswerCheck) -> FrozenModel | MalformedAnswer:
+def _read_edits(conversation: Conversation, turn: Turn, number: int) -> tuple[ToolCall, ...]:
+    """Return the edits in the text of the turn, if the agent changes files that way and does its work."""
+    if conversation.edits != "blocks" or conversation.open_question:
+        return ()
+    opening = conversation.entries[0]
+    shown = find_shown_files(opening.text) if isinstance(opening, EngineMessage) else {}
+    return read_edit_calls(turn, number, shown)
+
+
+def _check_answer(
+    turn: Turn, contract: type[FrozenModel], check: AnswerCheck
+) -> MendedAnswer[FrozenModel] | MalformedAnswer:
     """Return the answer if it matches the schema and passes the check."""
-    answer = read_answer(turn, contract)
+    answer = read_turn(turn, contract)
     if isinstance(answer, MalformedAnswer):
         return answer
-    return MalformedAnswer(why) if (why := check(answer)) else answer
+    return MalformedAnswer(why) if (why := check(answer.answer)) else answer
 
 
-def read_answer(turn: Turn, contract: type[FrozenModel]) -> FrozenModel | MalformedAnswer:
+def read_turn(turn: Turn, contract: type[AnswerT]) -> MendedAnswer[AnswerT] | MalformedAnswer:
     """Return the answer in the turn as the contract, or why it is malformed."""
-    if turn.answer is not None:
-        return validate_answer(turn.answer, contract)
-    answer = parse_answer(turn.text.encode("utf-8", "surrogatepass"), contract)
-    if turn.cut and isinstance(answer, MalformedAnswer):
+    answer = read_answer(turn.text if turn.answer is None else turn.answer, contract)
+    if isinstance(answer, MalformedAnswer) and turn.cut and turn.answer is None:
         return MalformedAnswer(
             "it was cut off at the limit of output tokens: be briefer (a person can raise that limit: "
             "`max_output_tokens` of the model)"
@@ -207,11 +236,33 @@ def read_answer(turn: Turn, contract: type[FrozenModel]) -> FrozenModel | Malfor
     return answer
 
 
-def format_repair(why: str) -> str:
-    return (
-        f"Your answer could not be used: {why}\n\n"
-        "Give the whole answer again, as one JSON object that matches the given schema, with nothing around it."
-    )
+def format_repair(malformed: MalformedAnswer, turn: Turn, schema: Mapping[str, JsonValue]) -> str:
+    """Return what is wrong with an answer and where, the expected form, and the beginning of what the agent wrote."""
+    parts = [f"Your answer could not be used: {malformed.why}"]
+    forms = {
+        place: form
+        for location in malformed.places
+        if (place := ".".join(map(str, location))) and (form := describe_place(schema, location))
+    }
+    if forms:
+        parts.append("\n".join(("Expected:", *(f"- `{place}`: {form}" for place, form in forms.items()))))
+    elif turn.text.strip() and turn.answer is None:
+        parts.append(f"You wrote:\n{fence_text(escape_invisible(_quote(turn.text.strip())))}")
+    parts.append(_GIVE_AGAIN)
+    return "\n\n".join(parts)
+
+
+_GIVE_AGAIN: Final = (
+    "Give the whole answer again, as one JSON object that matches the given schema, with nothing around it."
+)
+_QUOTED_CHARS: Final = 600
+"""How much of an agent's own text is quoted back to it."""
+
+
+def _quote(text: str) -> str:
+    if len(text) <= _QUOTED_CHARS:
+        return text
+    return f"{text[: _QUOTED_CHARS * 2 // 3]}\n[...]\n{text[-_QUOTED_CHARS // 3 :]}"
 
 
 class _Counters:
@@ -226,9 +277,10 @@ class _Counters:
         self._last: tuple[str, object] | None = None
         self._last_result: ToolResult | None = None
         self._repetitions = 0
+        self._tried: Counter[str] = Counter()
 
-    def build_end(self, output: FrozenModel | Fault) -> ConversationEnd:
-        return ConversationEnd(output, self.turns, self.tool_calls, self.repairs)
+    def build_end(self, output: FrozenModel | Fault, notes: tuple[str, ...] = ()) -> ConversationEnd:
+        return ConversationEnd(output, self.turns, self.tool_calls, self.repairs, notes)
 
     def think(
         self, conversation: Conversation
@@ -265,7 +317,7 @@ class _Counters:
         results += too_many
         self._turns_after_limit = self._turns_after_limit + 1 if is_spent else 0
         if self._turns_after_limit > MAX_TURNS_AFTER_LIMIT:
-            why = f"it keeps calling tools although its {self.allowance} calls are spent"
+            why = f"it keeps calling tools although its {self.allowance} calls are spent; {self._summarize_calls()}"
             return Fault(kind=FaultKind.LOOPING, why=why)
         return tuple(results)
 
@@ -277,7 +329,10 @@ class _Counters:
         signature = (call.name, call.arguments)
         self._repetitions = self._repetitions + 1 if signature == self._last else 1
         if self._repetitions >= MAX_SAME_CALLS:
-            why = f"it called {call.name} with the same arguments {MAX_SAME_CALLS} times in a row"
+            why = (
+                f"it called {call.name} with the same arguments {MAX_SAME_CALLS} times in a row; "
+                f"{self._summarize_calls()}"
+            )
             return Fault(kind=FaultKind.LOOPING, why=why)
         if self._repetitions > 1 and self._last_result is not None:
             repeated_result = self._last_result.model_copy(update={"call_id": call.id, "repeated": True})
@@ -289,7 +344,15 @@ class _Counters:
         if not isinstance(result, ToolResult):
             raise TypeError(f"expected a tool result, not {result!r}")
         self._last, self._last_result = signature, result
+        self._tried[format_tried(call, result)] += 1
         return result
+
+    def _summarize_calls(self) -> str:
+        """Return what was tried, the most frequent first, for whoever decides what follows."""
+        tried = self._tried.most_common(MAX_TRIED)
+        more = len(self._tried) - len(tried)
+        parts = [f"{text} ({times} times)" if times > 1 else text for text, times in tried]
+        return f"tried: {', '.join(parts)}{f' and {more} more' if more else ''}" if parts else "nothing else was tried"
 
     def _check_refusal(self, call: ToolCall) -> ToolResult | None:
         if self.tool_calls >= self.allowance:
@@ -299,6 +362,15 @@ class _Counters:
             self.tool_calls += 1  # otherwise an agent that writes malformed calls would never stop
             return build_refusal(call, RefusalRule.ARGUMENTS, f"the arguments could not be read: {call.malformed}")
         return None
+
+
+def format_tried(call: ToolCall, result: ToolResult) -> str:
+    """Return a call in a few words: its tool, its target, and whether it failed."""
+    target = next(
+        (str(call.arguments[name]) for name in ("path", "command", "pattern") if call.arguments.get(name)), ""
+    )
+    words = shorten_text(f"{call.name} {target}".strip(), _MAX_TRIED_CHARS)
+    return words if result.ok else f"{words}, which failed"
 
 
 def build_refusal(call: ToolCall, rule: RefusalRule, why: str) -> ToolResult:

@@ -49,18 +49,15 @@ MAX_COMMITS: Final = 500
 MAX_WRITE_BYTES: Final = 1 << 20
 MAX_RUN_SECONDS: Final = 600.0
 
-_PATH = "Relative to the project's root, with forward slashes: `src/app.py`."
-_PATTERN = (
-    "`*` and `?` match within a folder, `**` matches across folders, and a folder matches everything below it: "
-    "`src/**/*.py`. Square brackets and braces have no special meaning."
-)
-_REVISION = "A commit id, a tag or `HEAD~3`. `HEAD` is the commit that the work started from; later ones are not shown."
+_PATH = "From the project's root: `src/app.py`."
+_PATTERN = "`*` and `?` stay within a folder, `**` crosses folders: `src/**/*.py`. No brackets, no braces."
+_REVISION = "A commit id, a tag or `HEAD~3`; `HEAD` is where the work started."
 
 FilePath = Annotated[str, Field(description=_PATH, min_length=1)]
-SearchFolder = Annotated[str, Field(description=f"Search only this file or folder. {_PATH} Empty: the whole project.")]
+SearchFolder = Annotated[str, Field(description="Only this file or folder. Empty: everything.")]
 GlobPattern = Annotated[str, Field(max_length=500)]
-FirstLine = Annotated[int, Field(ge=1, description="The first line to show, counted from 1.")]
-LineCount = Annotated[int, Field(ge=1, le=MAX_READ_LINES, description="How many lines to show.")]
+FirstLine = Annotated[int, Field(ge=1, description="The first line, from 1.")]
+LineCount = Annotated[int, Field(ge=1, le=MAX_READ_LINES, description="How many lines.")]
 Revision = Annotated[str, Field(description=_REVISION, max_length=200)]
 
 SearchReason = Literal[
@@ -70,8 +67,8 @@ SearchReason = Literal[
 
 
 class ReadArguments(FrozenModel):
-    """Show a text file with line numbers. The number and the tab before each line are not part of the file. A long file
-    is shown in parts; the end of each part says how to continue."""
+    """Show a text file. The number and the tab before each line are not part of the file. A long file is shown in
+    parts."""
 
     path: FilePath
     offset: FirstLine = 1
@@ -85,28 +82,26 @@ class ListArguments(FrozenModel):
 
 
 class GlobArguments(FrozenModel):
-    """Find files by their paths. Folders of dependencies and caches (`node_modules`, `.venv` …) are skipped unless
-    `path` is inside one."""
+    """Find files by their paths. Folders of dependencies and caches are skipped unless `path` is inside one."""
 
-    pattern: Annotated[GlobPattern, Field(min_length=1, description=f"Matched against the whole path. {_PATTERN}")]
+    pattern: Annotated[GlobPattern, Field(min_length=1, description=f"Of the whole path. {_PATTERN}")]
     path: SearchFolder = ""
 
 
 class GrepArguments(FrozenModel):
-    """Find the lines that match a regular expression (Python's `re`, one line at a time). Binary files, and folders of
-    dependencies and caches, are skipped."""
+    """Find the lines that match a regular expression of Python. Folders of dependencies and caches are skipped."""
 
-    pattern: Annotated[str, Field(min_length=1, max_length=1000, description="A Python regular expression.")]
+    pattern: Annotated[str, Field(min_length=1, max_length=1000)]
     path: SearchFolder = ""
-    glob: Annotated[GlobPattern, Field(description=f"Only files whose whole path matches. {_PATTERN} Empty: all.")] = ""
+    glob: Annotated[GlobPattern, Field(description="Only files with such a path, as for `glob`.")] = ""
     ignore_case: bool = False
-    limit: Annotated[int, Field(ge=1, le=MAX_MATCHES, description="The largest number of lines to show.")] = 100
+    limit: Annotated[int, Field(ge=1, le=MAX_MATCHES)] = 100
 
 
 class GitLogArguments(FrozenModel):
     """List commits, newest first: id, date, author, subject."""
 
-    path: Annotated[str, Field(description=f"Only commits that changed this file or folder. {_PATH}")] = ""
+    path: Annotated[str, Field(description="Only commits that changed this file or folder.")] = ""
     revision: Revision = "HEAD"
     limit: Annotated[int, Field(ge=1, le=MAX_COMMITS)] = 50
 
@@ -115,7 +110,7 @@ class GitShowArguments(FrozenModel):
     """Show a commit and its changes or, with `path`, that file or folder as it was in the commit."""
 
     revision: Revision = "HEAD"
-    path: Annotated[str, Field(description=f"A file or folder. {_PATH} Empty: the commit itself.")] = ""
+    path: Annotated[str, Field(description="A file or folder. Empty: the commit.")] = ""
     offset: FirstLine = 1
     limit: LineCount = MAX_READ_LINES
 

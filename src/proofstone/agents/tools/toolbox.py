@@ -14,10 +14,11 @@ from dataclasses import replace
 from functools import cache
 from typing import Final, Protocol, TypeVar, get_args
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
 from proofstone.agents.models import RefusalRule, ToolCall, ToolResult, ToolSpec
 from proofstone.agents.roles.models.plan_gate import ResearchMode
+from proofstone.agents.rules.schemas import compact_schema
 from proofstone.agents.rules.tool_budgets import TOOL_KINDS, BudgetKind, ToolBudget, explain_search_refusal, find_tools
 from proofstone.agents.rules.tool_rules import (
     ToolFailedError,
@@ -131,14 +132,8 @@ class Toolbox:
 def build_spec(tool: Tool) -> ToolSpec:
     """Return the description of a tool for an agent."""
     schema = ARGUMENTS[tool].model_json_schema()
-    schema["properties"] = {name: _remove_title(field) for name, field in schema["properties"].items()}
-    description = " ".join(str(schema.pop("description")).split())
-    return ToolSpec(name=tool.value, description=description, parameters=_remove_title(schema))
-
-
-def _remove_title(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Remove the title, which only repeats the name."""
-    return {key: value for key, value in schema.items() if key != "title"}
+    description = " ".join(str(schema["description"]).split())
+    return ToolSpec(name=tool.value, description=description, parameters=compact_schema(schema))
 
 
 def _is_available(ground: ToolContext, tool: Tool) -> bool:

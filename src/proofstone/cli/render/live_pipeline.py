@@ -42,6 +42,7 @@ _NOTES: Final[Mapping[str, tuple[str, str]]] = {
     "concern": ("! concern", "yellow"),
     "unheard": ("! not heard", "yellow"),
     "not-taken": ("! not taken", "yellow"),
+    "mended": ("· mended", "yellow"),
     "review-gate": ("review gate", "bold"),
     "plan-gate": ("plan gate", "bold"),
     "direction": ("direction", "bold yellow"),

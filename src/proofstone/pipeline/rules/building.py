@@ -35,6 +35,7 @@ from proofstone.pipeline.rules.effects import (
     TaskGateResult,
     VerifyPlan,
 )
+from proofstone.pipeline.rules.plan_pointers import drop_dead_pointers
 from proofstone.pipeline.rules.plan_text import (
     assign_task_ids,
     count_context_chars,
@@ -143,6 +144,9 @@ class _PlanningIteration:
                 problems: tuple[str, ...] = (said,)
                 continue
             yield from demand_no_revision(run, "planner", plan.completion)
+            plan, dropped = drop_dead_pointers(plan, run.lane_state.spec, run.lane_state.design)
+            for note in dropped:
+                yield from record_decision_note("mended", f"plan {run.iteration}.{self._attempt}: {note}")
             problems = find_plan_problems(
                 plan,
                 run.lane_state.spec,

@@ -42,6 +42,7 @@ from proofstone.common.models import ChangeKind, Lane
 from proofstone.common.risk import PathChange, Risk, assess_risk, is_docs_only, is_test_path
 from proofstone.common.shell import list_programs
 from proofstone.pipeline.models.run import BlastRadius, ForbiddenByMemory
+from proofstone.pipeline.rules.plan_pointers import find_dead_pointers, find_unknown_criteria
 from proofstone.pipeline.rules.plan_text import assign_task_ids, render_tasks_text
 from proofstone.plans.fields import shorten_text
 from proofstone.plans.lint import MAX_PRODUCTION_FILES, find_lint_problems, select_errors
@@ -140,7 +141,6 @@ def production_paths(paths: Sequence[str]) -> list[str]:
 
 
 _RISK_MARKS: Final[tuple[RiskMark, ...]] = ("🟢", "🟡", "🔴")
-_PATH: Final = re.compile(r"(?!/)(?!.*(?:^|/)\.\.(?:/|$))[^\s`<>]*[./][^\s`<>]*")
 _MAX_COMPARED_CHARS: Final = 8000
 _MAX_COMPARED_FILES: Final = 40
 _NOTHING_FORBIDDEN: Final = ForbiddenByMemory()
@@ -179,7 +179,7 @@ def find_plan_problems(
         *_size_problems(plan),
         *_overlap_problems(plan),
         *(_criterion_problems(plan, spec, met) if spec else ()),
-        *_pointer_problems(plan, spec, design),
+        *find_dead_pointers(plan, spec, design),
         *_reading_problems(plan, spec, design),
         *_similarity_problems(plan, unlike),
         *_memory_problems(plan, forbidden),
@@ -207,29 +207,11 @@ def _overlap_problems(plan: PlanOutput) -> Iterator[str]:
 
 
 def _criterion_problems(plan: PlanOutput, spec: SpecOutput, met: Collection[str]) -> Iterator[str]:
-    known_ids = [criterion.id for criterion in spec.acceptance_criteria]
-    for task in plan.tasks:
-        for id in task.acceptance_criteria:
-            if id not in known_ids:
-                yield f"task {task.id} names the criterion {id}, which does not exist; known: {', '.join(known_ids)}"
+    yield from find_unknown_criteria(plan, spec)
     named = {id for task in plan.tasks for id in task.acceptance_criteria}
+    known_ids = [criterion.id for criterion in spec.acceptance_criteria]
     if missing := [id for id in known_ids if id not in named and id not in met]:
         yield f"no task covers {', '.join(missing)}"
-
-
-def _pointer_problems(plan: PlanOutput, spec: SpecOutput | None, design: DesignOutput | None) -> Iterator[str]:
-    """Check the context pointers. Without a specification the planner knows no ids, so only paths are valid."""
-    ids = {requirement.id for requirement in (spec.requirements if spec else ())}
-    ids |= {criterion.id for criterion in (spec.acceptance_criteria if spec else ())}
-    ids |= {decision.id for decision in (design.decisions if design else ())}
-    own = {path for task in plan.tasks for path in _paths_of(task)}
-    for task in plan.tasks:
-        for pointer in task.relevant_context:
-            if pointer not in ids and pointer not in own and not _PATH.fullmatch(pointer):
-                yield (
-                    f"task {task.id} points to {shorten_text(pointer, 60)!r}: it is neither the id of a requirement, a "
-                    "criterion or a decision, nor a path in the repository"
-                )
 
 
 def _reading_problems(plan: PlanOutput, spec: SpecOutput | None, design: DesignOutput | None) -> Iterator[str]:

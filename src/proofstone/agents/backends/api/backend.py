@@ -29,13 +29,26 @@ class ApiBackend:
 
     @property
     def identity(self) -> BackendIdentity:
-        return BackendIdentity(self._choice.spec, vendor=self._choice.vendor, model=self._choice.model)
+        choice = self._choice
+        return BackendIdentity(choice.spec, vendor=choice.vendor, model=choice.model, edits=choice.edits)
+
+    @property
+    def choice(self) -> ModelChoice:
+        """The model, with its settings."""
+        return self._choice
 
     def turn(self, conversation: Conversation, site: ExecutionContext, seconds: float | None) -> Turn | Fault:
         outcome: Turn | Fault | None = None
         if not site.cancel.is_set():
             session, events = self._ensure_open()
-            outcome = events.run(lambda hear: session.turn(conversation, hear, seconds), site.on_text, site.cancel)
+
+            def pass_on(piece: str) -> None:
+                if isinstance(piece, event_loop.ProgressLine):
+                    site.on_progress(piece)
+                else:
+                    site.on_text(piece)
+
+            outcome = events.run(lambda hear: session.turn(conversation, hear, seconds), pass_on, site.cancel)
         why = f"the question to {self._choice.name} was cancelled"
         return outcome or Fault(kind=FaultKind.CANCELLED, why=why, usage=Usage(requests=1, usd=None))
 

@@ -17,6 +17,13 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 OutputCallback = Callable[[str], None]
 
+
+class ProgressLine(str):
+    """A line about the work, among the pieces of its output."""
+
+    __slots__ = ()
+
+
 _POLL_SECONDS: Final = 0.05
 """Seconds between two checks whether the work has been cancelled."""
 _CLOSE_SECONDS: Final = 5.0

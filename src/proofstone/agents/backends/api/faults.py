@@ -99,6 +99,14 @@ def build_timeout_fault(choice: ModelChoice, seconds: float | None) -> Fault:
     return Fault(kind=FaultKind.TIMEOUT, why=why, usage=COST_UNKNOWN)
 
 
+def build_silence_fault(choice: ModelChoice, has_begun: bool, seconds: float) -> Fault:
+    """Return the fault for a model that sent nothing for too long, before its answer or within it."""
+    what = "sent nothing more in the middle of its answer" if has_begun else "did not begin its answer"
+    setting = "pause_seconds" if has_begun else "first_seconds"
+    why = f"{choice.name} {what} for {seconds:g} s; allow more with `{setting}` of the model, or ask for less"
+    return Fault(kind=FaultKind.TIMEOUT, why=why, usage=COST_UNKNOWN)
+
+
 def _walk_causes(error: Exception) -> Iterator[Exception]:
     """Yield the error and its causes: the SDKs wrap whatever goes wrong while they read."""
     current: BaseException | None = error

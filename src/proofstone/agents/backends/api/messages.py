@@ -3,8 +3,14 @@
 Everything here is pure: the same conversation always gives the same messages.
 - Instructions and tools never change within a dispatch. They are sent first, and every request begins with the messages
   of the one before, so that the providers' caches hit.
-- The answer is requested as a call of the tool `answer`; text is accepted too. An answer next to calls of other tools
-  was given before their results were seen, and is not accepted.
+- How the answer is requested is data (`config.providers.ANSWER_MODES`); text is always accepted too:
+  - `tool`: as a call of the tool `answer`. An answer next to calls of other tools was given before their results were
+    seen, and is not accepted.
+  - `schema`: as text that the server holds to a schema, but only in a turn that must end the work: where there are no
+    tools, after an answer that could not be used, and when all tool calls are spent. A server that holds an answer to
+    a schema cannot call a tool, so in every other turn the answer is requested as in `tool`.
+  - `text`: as text; the schema is part of the instructions. So is every turn in which a small model may write its
+    edits into its text.
 - Every call gets a result, because providers refuse a conversation in which one is missing.
 - What a provider sends is limited in size and must be JSON, because the ledger stores nothing else.
 - A provider gets its own turns back as it wrote them (`Turn.provider_state`). Turns of other backends are retold.
@@ -16,7 +22,7 @@ import json
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
-from typing import Final, Literal
+from typing import Final
 
 import pydantic_core
 from pydantic import JsonValue, ValidationError
@@ -45,11 +51,16 @@ from proofstone.agents.backends.api.providers import (
     MAX_TOKENS,
     AnswerTooLargeError,
 )
-from proofstone.agents.models import Conversation, EngineMessage, ToolCall, ToolResults, Turn
+from proofstone.agents.models import Conversation, EngineMessage, RefusalRule, ToolCall, ToolResults, Turn
+from proofstone.agents.rules.schemas import omit_descriptions, simplify_schema
 from proofstone.common.models import Usage
+from proofstone.config.providers import AnswerMode
 
 ANSWER_TOOL: Final = "answer"
 _ANSWER_HELP: Final = "Give your answer. Call this tool once, at the end, and no other tool with it."
+_SCHEMA_INTRODUCTION: Final = "Your answer is one JSON object of this schema, with nothing around it:"
+EDITING: Final = ("write", "edit")
+"""The tools that blocks of edits become calls of. After them, a small model only has to say that it is done."""
 _TOO_EARLY: Final = "Not taken: you had not seen the results of the other calls. Look at them, then answer."
 _NOT_TAKEN: Final = "Not taken."
 _NO_TEXT: Final = "(nothing)"
@@ -58,20 +69,29 @@ _LONG_NAME: Final = f"the name of the tool is longer than {MAX_NAME_CHARS} chara
 _NUMBER_TOO_LARGE: Final = "not JSON: a number in the arguments is too large"
 
 
-def build_parameters(conversation: Conversation, answer: Literal["tool", "schema"]) -> ModelRequestParameters:
-    """Return the tools, the instructions and the form of the answer for a request."""
+def build_parameters(
+    conversation: Conversation, answer: AnswerMode, *, can_drop_tools: bool = True, calls_tools: bool = True
+) -> ModelRequestParameters:
+    """Return the tools, the instructions and the form of the answer for a request. `can_drop_tools`: whether the
+    provider accepts a conversation with calls of tools that it is not offered any more. `calls_tools`: whether the
+    model calls tools; one that does not is offered none."""
     tools = [
         ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=dict(tool.parameters))
         for tool in conversation.tools
+        if calls_tools
     ]
     instructions = [InstructionPart(content=conversation.instructions)] if conversation.instructions else []
-    schema = dict(conversation.output_schema)
-    if answer == "schema":
+    # The prompt of a role describes the fields of its answer; the question of an interjection does not.
+    is_described = not conversation.open_question
+    schema = omit_descriptions(conversation.output_schema) if is_described else dict(conversation.output_schema)
+    if answer == "text" or (conversation.edits == "blocks" and not must_end(conversation)):
+        described = InstructionPart(content=describe_schema(schema))
+        return ModelRequestParameters(function_tools=tools, instruction_parts=[*instructions, described])
+    if answer == "schema" and (not tools or (can_drop_tools and must_end(conversation))):
         return ModelRequestParameters(
-            function_tools=tools,
-            instruction_parts=instructions,
+            instruction_parts=[*instructions, InstructionPart(content=describe_schema(schema))],
             output_mode="native",
-            output_object=OutputObjectDefinition(json_schema=schema, name=ANSWER_TOOL),
+            output_object=OutputObjectDefinition(json_schema=simplify_schema(schema), name=ANSWER_TOOL),
         )
     return ModelRequestParameters(
         function_tools=tools,
@@ -81,6 +101,29 @@ def build_parameters(conversation: Conversation, answer: Literal["tool", "schema
             ToolDefinition(name=ANSWER_TOOL, description=_ANSWER_HELP, parameters_json_schema=schema, kind="output")
         ],
     )
+
+
+def describe_schema(schema: Mapping[str, JsonValue]) -> str:
+    """Return the schema of the answer as a part of the instructions."""
+    return f"{_SCHEMA_INTRODUCTION}\n{json.dumps(schema, ensure_ascii=False, default=dict)}"
+
+
+def must_end(conversation: Conversation) -> bool:
+    """Return whether the next turn must be the answer: the last one could not be used, or no tool calls are left."""
+    last = conversation.entries[-1]
+    if isinstance(last, EngineMessage):
+        return last.repair > 0 and (conversation.edits == "tool" or has_edited(conversation))
+    if not isinstance(last, ToolResults):
+        return False
+    if all(result.refused is RefusalRule.BUDGET for result in last.results):
+        return True
+    return conversation.edits == "blocks" and all(result.ok and result.name in EDITING for result in last.results)
+
+
+def has_edited(conversation: Conversation) -> bool:
+    """Return whether the agent has changed a file. Before that, a small model must be able to write its change."""
+    results = (result for entry in conversation.entries if isinstance(entry, ToolResults) for result in entry.results)
+    return any(result.ok and result.name in EDITING for result in results)
 
 
 def build_messages(conversation: Conversation, author: str) -> list[ModelMessage]:

@@ -12,11 +12,16 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
+from proofstone.agents.models import EditMode
+from proofstone.agents.rules.tiers import find_model_tier
+from proofstone.config.probes import ProbeRecord, build_probe_key
 from proofstone.config.providers import (
     BUILT_IN_PROVIDERS,
+    AnswerMode,
     ModelSettings,
     Provider,
     ProviderProtocol,
+    choose_answer_mode,
     find_model_settings,
     find_vendor,
 )
@@ -49,10 +54,22 @@ class ModelChoice:
     settings: ModelSettings
     key: str | None = field(repr=False)
     """None: no key is needed, or the provider's own package finds it."""
+    answer: AnswerMode = "tool"
+    """How the model gives its answer."""
+    calls_tools: bool | None = None
+    """Whether it calls tools, as far as a probe found out."""
 
     @property
     def name(self) -> str:
         return f"{self.provider_name}:{self.model}"
+
+    @property
+    def edits(self) -> EditMode:
+        """How the model changes files: by its settings, else by the probe and its tier."""
+        if self.settings.edits != "auto":
+            return self.settings.edits
+        is_small = (self.settings.tier or find_model_tier(self.model)) == 1
+        return "blocks" if is_small or self.calls_tools is False else "tool"
 
     @property
     def vendor(self) -> str:
@@ -78,8 +95,9 @@ def choose_model(
     providers: Mapping[str, Provider],
     models: Mapping[str, ModelSettings],
     environ: Mapping[str, str],
+    probes: Mapping[str, ProbeRecord] | None = None,
 ) -> ModelChoice:
-    """Return the model that a spec names, with its provider, settings and key."""
+    """Return the model that a spec names, with its provider, settings and key. `probes` is what was found out."""
     scheme, _, rest = spec.partition(":")
     name, _, model = rest.partition(":")
     if scheme != "api" or not name or not model.strip():
@@ -94,7 +112,10 @@ def choose_model(
         )
     _require_packages(spec, provider)
     settings = find_model_settings(models, f"{name}:{model}")
-    return ModelChoice(spec, name, provider, model, settings, _read_key(spec, provider, environ))
+    probed = (probes or {}).get(build_probe_key(provider, model))
+    mode = choose_answer_mode(settings, f"{name}:{model}", probed.answer if probed else None)
+    calls_tools = probed.calls_tools if probed else None
+    return ModelChoice(spec, name, provider, model, settings, _read_key(spec, provider, environ), mode, calls_tools)
 
 
 def _require_valid_name(spec: str, model: str) -> None:

@@ -87,8 +87,10 @@ class _LimitedStream(httpx2.AsyncByteStream):
         await self._response.aclose()
 
 
-_TIMEOUT: Final = httpx2.Timeout(600, connect=10)
-"""How long a provider may send nothing. The deadline of a turn is set by the engine and is usually shorter."""
+SILENT_SECONDS: Final = 600.0
+"""How long a provider may send nothing, unless the settings of the model say so. The deadline of a turn is set by the
+engine and is usually shorter."""
+_CONNECT_SECONDS: Final = 10.0
 _NO_KEY: Final = "none"
 """The key to send where none is needed: otherwise the SDKs would look for one in the environment."""
 
@@ -114,7 +116,10 @@ def connect(choice: ModelChoice) -> ModelConnection:
         return ModelConnection(_infer_model(choice), None)
     # With our own transport, httpx does not look up proxies in the environment.
     transport = LimitedTransport(proxy=choice.provider.proxy)
-    http = create_async_httpx2_client(timeout=_TIMEOUT, transport=transport)
+    settings = choice.settings
+    silent = max(settings.first_seconds or SILENT_SECONDS, settings.pause_seconds or SILENT_SECONDS)
+    # The session limits the two waits by themselves; the client only needs to be as patient as the longer one.
+    http = create_async_httpx2_client(timeout=httpx2.Timeout(silent + 1, connect=_CONNECT_SECONDS), transport=transport)
     return ModelConnection(_BUILDERS[choice.provider.wire](choice, http), http)
 
 
@@ -124,6 +129,11 @@ def _build_openai_chat(choice: ModelChoice, http: httpx2.AsyncClient) -> Model[A
 
     # Do not take a stream without its end for a short answer.
     strict = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+    if choice.answer == "schema":  # the settings or a probe say so; the library knows few servers
+        strict = OpenAIModelProfile(
+            openai_chat_streaming_requires_finish_reason=True,
+            supports_json_schema_output=True,
+        )
     return OpenAIChatModel(choice.model, provider=_build_openai_provider(choice, http), profile=strict)
 
 

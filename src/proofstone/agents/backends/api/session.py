@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from contextlib import AsyncExitStack
 from typing import cast
 
 from pydantic_ai.messages import (
@@ -23,6 +24,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
 from proofstone.agents.backends.api import faults, messages, prices
+from proofstone.agents.backends.api.answer_watch import AnswerWatch, SilenceError
 from proofstone.agents.backends.api.event_loop import OutputCallback
 from proofstone.agents.backends.api.model_choice import ModelChoice
 from proofstone.agents.backends.api.providers import MAX_ANSWER_SIZE, AnswerTooLargeError, connect
@@ -33,6 +35,16 @@ from proofstone.config.providers import ProviderProtocol
 warnings.filterwarnings("ignore", module=r"pydantic_ai\..*")
 
 
+def build_request_parameters(choice: ModelChoice, conversation: Conversation) -> ModelRequestParameters:
+    """Return the instructions, the tools and the form of the answer, as this model is sent them."""
+    return messages.build_parameters(
+        conversation,
+        choice.answer,
+        can_drop_tools=choice.provider.wire is not ProviderProtocol.ANTHROPIC,
+        calls_tools=choice.calls_tools is not False,
+    )
+
+
 class ApiSession:
     """A connection to one model, over which turns are requested."""
 
@@ -41,13 +53,18 @@ class ApiSession:
         self._connection = connect(choice)
 
     async def turn(self, conversation: Conversation, hear: OutputCallback, seconds: float | None) -> Turn | Fault:
+        """Return the next turn. `hear` gets pieces of its text, and `ProgressLine`s about the waiting."""
+        limits = [limit for limit in (seconds, self._choice.settings.answer_seconds) if limit is not None]
+        seconds = min(limits, default=None)
         history = messages.build_messages(conversation, self._choice.name)
-        parameters = messages.build_parameters(conversation, self._choice.settings.answer)
+        parameters = build_request_parameters(self._choice, conversation)
         settings = self._build_settings(conversation)
         try:
             async with asyncio.timeout(seconds) as deadline:
                 response = messages.sanitize_response(await self._request(history, settings, parameters, hear))
                 turn = messages.build_turn(response, self._choice.name, self._compute_cost(response))
+        except SilenceError as error:
+            return faults.build_silence_fault(self._choice, error.has_begun, error.seconds)
         except TimeoutError as error:
             return (
                 faults.build_timeout_fault(self._choice, seconds)
@@ -70,20 +87,25 @@ class ApiSession:
         hear: OutputCallback,
     ) -> ModelResponse:
         model = self._connection.model
-        if not self._choice.settings.stream:
-            response = await model.request(history, settings, parameters)
-            if response.text:
-                hear(messages.make_encodable(response.text))
-            return response
-        size = 0
-        async with model.request_stream(history, settings, parameters) as stream:
-            async for event in stream:
-                size += _count_added(event)
-                if size > MAX_ANSWER_SIZE:
-                    raise AnswerTooLargeError(MAX_ANSWER_SIZE)
-                if text := _get_text(event):
-                    hear(messages.make_encodable(text))
-            return stream.get()
+        watch = AnswerWatch(self._choice.settings.first_seconds, self._choice.settings.pause_seconds, hear)
+        async with watch.ticking():
+            if not self._choice.settings.stream:
+                response = await watch.wait(model.request(history, settings, parameters))
+                if response.text:
+                    hear(messages.make_encodable(response.text))
+                return response
+            async with AsyncExitStack() as stack:
+                stream = await watch.wait(
+                    stack.enter_async_context(model.request_stream(history, settings, parameters))
+                )
+                events = aiter(stream)
+                while (event := await watch.wait(anext(events, None))) is not None:
+                    watch.count(_count_added(event))
+                    if watch.characters > MAX_ANSWER_SIZE:
+                        raise AnswerTooLargeError(MAX_ANSWER_SIZE)
+                    if text := _get_text(event):
+                        hear(messages.make_encodable(text))
+                return stream.get()
 
     def _build_settings(self, conversation: Conversation) -> ModelSettings:
         choice = self._choice

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 from pydantic import JsonValue
@@ -247,10 +248,15 @@ def _get_variable(name: str) -> str:
     return name.partition(".")[0]
 
 
+_SUBTASK_FIELDS: Final = frozenset({"status", "output"})
+"""Fields that only the answer about a subtask has."""
+
+
 def _build_claim(conversation: Conversation, text: str, *, cut: bool) -> dict[str, JsonValue] | None:
     """Return the claim that free text amounts to, or None if the text matches the schema. A text that was cut off
     counts as a failure, whatever it says."""
-    is_subtask = conversation.output_schema.get("title") == SolveExecutionOutput.__name__
+    properties = conversation.output_schema.get("properties")
+    is_subtask = isinstance(properties, Mapping) and set(properties) >= _SUBTASK_FIELDS
     model = SolveExecutionOutput if is_subtask else ExecutorResult
     if not cut and not isinstance(parse_answer(text.encode("utf-8", "replace"), model), MalformedAnswer):
         return None
