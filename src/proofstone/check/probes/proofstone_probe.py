@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import sysconfig
+import types
 
 MESSAGE_LIMIT = 2000
 
@@ -115,11 +116,11 @@ def replaced_functions(names, root):
         if name.partition(".")[0] not in names or not isinstance(getattr(module, "__file__", None), str):
             continue
         for label, function in _functions(module):
-            code = getattr(function, "__code__", None)
-            owner = str(getattr(function, "__module__", "")).partition(".")[0]
-            if code is None or owner == name.partition(".")[0] or len(found) >= _MAX_REPLACED:
+            if type(function) is not types.FunctionType or len(found) >= _MAX_REPLACED:
+                continue  # asking other objects for attributes may run code of the project
+            if str(function.__module__).partition(".")[0] == name.partition(".")[0]:
                 continue
-            file = code.co_filename
+            file = function.__code__.co_filename
             if file != module.__file__ and file.startswith(inside) and "/site-packages/" not in file:
                 found.append([name, label, file])
     return found
@@ -129,6 +130,7 @@ def _functions(module):
     for label, value in list(vars(module).items()):
         if isinstance(value, type) and getattr(value, "__module__", None) == module.__name__:
             for method, function in list(vars(value).items()):
-                yield label + "." + method, getattr(function, "__func__", function)
+                is_wrapped = type(function) in (classmethod, staticmethod)
+                yield label + "." + method, function.__func__ if is_wrapped else function
         else:
             yield label, value
