@@ -37,10 +37,11 @@ def test_loosened_checks_and_unreadable_files_need_a_persons_word_and_their_twin
 
 
 def test_objects_that_answer_every_question_oddly_do_not_stop_the_run(workshop: Workshop) -> None:
-    """Module-level objects such as lazy proxies raise when they are asked for attributes, and types have descriptors."""
+    """Lazy proxies raise when they are asked for attributes, and the attributes of types are descriptors."""
     shop = (
         "import types\n\n\nclass Lazy:\n    def __getattr__(self, name):\n        raise RuntimeError('not now')\n\n\n"
-        "FUNCTION, LAZY = types.FunctionType, Lazy()\n\n\nclass Shop:\n    lazy = LAZY\n\n\ndef total():\n    return {}\n"
+        "FUNCTION, LAZY = types.FunctionType, Lazy()\n\n\nclass Shop:\n    lazy = LAZY\n\n\n"
+        "def total():\n    return {}\n"
     )
     test = "from shop import total\n\n\ndef test_total():\n    assert total() == 3\n"
     root = workshop.repo({"conftest.py": "", "shop.py": shop.format(2), "tests/test_shop.py": test})
