@@ -81,6 +81,7 @@ def test_a_person_at_a_terminal_is_asked_and_the_answer_is_shown_everywhere(work
     assert done.returncode == 0 and f"edited-expectation: {WHY}" in done.stderr
 
 
+@pytest.mark.ci
 def test_an_approver_counts_for_a_check_and_for_a_commit_only_if_the_settings_say_so(
     workshop: Workshop, root: Path
 ) -> None:
@@ -110,6 +111,7 @@ def test_an_approver_counts_for_a_check_and_for_a_commit_only_if_the_settings_sa
     assert done.returncode == 0 and "Ada Lovelace" in done.stderr
 
 
+@pytest.mark.ci
 def test_a_setting_of_the_base_accepts_and_one_of_the_change_does_not(workshop: Workshop, root: Path) -> None:
     accept = f'[check.accept]\nedited-expectation = "{WHY}"\n'
     workshop.write(root, {"proofstone.toml": accept})
@@ -149,6 +151,7 @@ sed -i 's/, 3)/, 4)/' tests/test_cart.py"""
 FEE = task("Fee", files="shop/cart.py, tests/test_cart.py", verify="python3 -m unittest tests.test_cart")
 
 
+@pytest.mark.ci
 def test_a_task_that_only_a_person_could_let_pass_asks_one(tmp_path: Path) -> None:
     stage = Stage.set_up(tmp_path, plan(FEE))
     gated = stage.gate(agent(t1=GUTTED))
@@ -180,6 +183,7 @@ def test_a_task_that_only_a_person_could_let_pass_asks_one(tmp_path: Path) -> No
     assert [ending["accepted"] for ending in bundle["tasks"]] == [[acceptance]]
 
 
+@pytest.mark.ci
 def test_what_a_committed_plan_declares_is_a_setting_of_the_base(tmp_path: Path) -> None:
     declared = task(
         "Fee",

@@ -60,6 +60,7 @@ def test_what_an_agent_has_committed_is_part_of_its_change(workshop: Workshop) -
     assert f"against {start[:12]} ({BEGAN})" in workshop.proofstone(root, "status", run.report.run_id).stdout
 
 
+@pytest.mark.ci
 def test_an_agent_without_a_recorded_start_cannot_commit_its_way_out(workshop: Workshop) -> None:
     root = workshop.repo(PLAIN)
     workshop.write(root, {"calc.py": BROKEN})
@@ -117,6 +118,7 @@ def test_nothing_to_check_proves_nothing(workshop: Workshop) -> None:
     assert "there is no passing evidence" in refused.stderr
 
 
+@pytest.mark.ci
 def test_what_a_test_run_leaves_behind_is_no_part_of_the_change(workshop: Workshop) -> None:
     root = workshop.repo(PLAIN)
     workshop.write(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from proofstone.common.models import Confidence, Outcome
 from tests.gate.stage import Stage, agent, work
 from tests.needs import needs
@@ -46,6 +48,7 @@ def test_a_check_that_the_project_has_and_that_cannot_run_is_named_with_its_reme
     assert "fail → pass" in workshop.proofstone(root, "check", "--base", "HEAD", "-v").stdout
 
 
+@pytest.mark.ci
 def test_a_check_without_test_ids_that_is_repaired_is_a_test_that_fails_without_the_change(workshop: Workshop) -> None:
     """Seen before: `fail` became `pass` in the table, and `no test failed without the change` was the reason."""
     root = workshop.repo(

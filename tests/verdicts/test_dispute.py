@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.gate.stage import Stage as GateStage
 from tests.gate.stage import agent
 from tests.pipeline.stage import Stage, claim, planner
@@ -64,6 +66,7 @@ def test_an_agent_disputes_and_a_person_decides(workshop: Workshop, root: Path) 
     assert "accept by" in workshop.proofstone(root, "dispute", "--list").stdout
 
 
+@pytest.mark.ci
 def test_a_rejected_dispute_leaves_the_verdict_and_one_after_a_pass_stops_the_commit(
     workshop: Workshop, root: Path
 ) -> None:

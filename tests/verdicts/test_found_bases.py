@@ -60,6 +60,7 @@ def test_the_upstream_then_the_remotes_default_branch_then_head(workshop: Worksh
     )
 
 
+@pytest.mark.ci
 def test_a_remote_without_a_default_branch_a_shallow_clone_and_a_detached_head(workshop: Workshop) -> None:
     root = clone(workshop, "--depth=1")
     first = workshop.git(root, "rev-parse", "HEAD")
@@ -70,6 +71,7 @@ def test_a_remote_without_a_default_branch_a_shallow_clone_and_a_detached_head(w
     assert (found.commit, found.reason) == (first, "the merge base with origin/main, the remote's default branch")
 
 
+@pytest.mark.ci
 def test_on_main_an_old_master_is_nobodys_base(workshop: Workshop) -> None:
     root = workshop.repo({"a.md": "one\n"})
     workshop.git(root, "branch", "master")
@@ -95,6 +97,7 @@ def test_the_setting_is_read_where_the_base_would_be_without_it(workshop: Worksh
     assert base_of(workshop, root).commit == found.commit, "a change cannot move its own base"
 
 
+@pytest.mark.ci
 def test_a_session_keeps_its_start_and_an_amended_start_is_part_of_the_change(workshop: Workshop) -> None:
     root = workshop.repo({"a.md": "one\n"})
     first = workshop.git(root, "rev-parse", "HEAD")

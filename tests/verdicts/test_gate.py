@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.gate.stage import GateResult, Stage, agent, work
 from tests.staging import FILES, plan, task
 from tests.supervision.stage import CLAIM, UNDERSTANDS, WORK, analysis, executor, judge, says
@@ -66,6 +68,7 @@ def test_what_nobody_judged_is_unjudged_and_is_asked_once(tmp_path: Path) -> Non
     assert twice.returncode == 2 and "no criterion waits" in twice.stderr
 
 
+@pytest.mark.ci
 def test_a_criterion_that_a_person_rejects_fails_the_run(tmp_path: Path) -> None:
     site = Stage.set_up(tmp_path, plan(task("One", done=PROSE)))
     assert site.gate(agent(t1=work("one"))).exit == 3
@@ -86,6 +89,7 @@ def test_a_command_that_a_criterion_names_is_run_and_fails_the_task(tmp_path: Pa
     assert site.git("branch", "--list", "proofstone/*") == ""
 
 
+@pytest.mark.ci
 def test_scans_and_commands_that_pass_on_the_base_are_no_signals(tmp_path: Path) -> None:
     """Without tests: `which python3` is no second signal, and scans for readiness are no third for a large task."""
     bare = {path: text for path, text in FILES.items() if not path.startswith("tests/")}
@@ -110,6 +114,7 @@ def test_scans_and_commands_that_pass_on_the_base_are_no_signals(tmp_path: Path)
     assert first.startswith("1 of the 2 required") and second.startswith("2 of the 3 required")
 
 
+@pytest.mark.ci
 def test_a_tree_that_failed_and_passes_now_is_flaky_in_every_attempt(tmp_path: Path) -> None:
     """The verify command depends on a file outside the tree, which changes after the first attempt has failed."""
     files = {**FILES, ".gitignore": "local.txt\n"}
@@ -139,6 +144,7 @@ STRAYS = ("shop/auth.py", ".github/workflows/ci.yml")
 LEAVE_STRAYS = "mkdir -p .github/workflows; for f in {}; do echo 'x = 1' > $f; done".format(" ".join(STRAYS))
 
 
+@pytest.mark.ci
 def test_a_significant_deviation_is_not_amended_into_the_plan(tmp_path: Path) -> None:
     """The agent confesses undeclared CI and auth changes and hands them over: refused. Then it asks, and a person is
     asked in turn.
@@ -238,6 +244,7 @@ def _wait_for_work_tree(workshop: Workshop, task_id: str) -> Path:
     raise AssertionError("the first task never began")
 
 
+@pytest.mark.ci
 def test_a_person_who_names_a_file_allows_the_task_to_change_it(tmp_path: Path) -> None:
     """The executor is blocked for want of a 🔴 file. The person names it, and it is shown as added by them."""
     asks = """if [ "$PROOFSTONE_ATTEMPT" = 1 ]; then

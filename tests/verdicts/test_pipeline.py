@@ -66,6 +66,7 @@ def test_needs_revision_is_asked_for_once_and_then_a_person_decides(stage: Stage
     assert any(f"the {role} says NEEDS_REVISION" in one for one in went_on.report.gaps)
 
 
+@pytest.mark.ci
 def test_one_revision_settles_it(stage: Stage) -> None:
     came = stage.run(saying("NEEDS_REVISION", specifier(round=1)))
     assert (came.outcome, came.report.gaps) == ("passed", ()), came.report.reason
@@ -88,6 +89,7 @@ def test_an_open_critical_of_the_design_stops_the_commit(stage: Stage) -> None:
     assert len(criteria) == 6 and all(HOLE in one for one in criteria)
 
 
+@pytest.mark.ci
 def test_a_critical_of_the_design_that_is_resolved_is_committed(stage: Stage) -> None:
     sees = reviewer("security", "code")
     sees["output"] = {**sees["output"], "resolved": [HOLE]}
@@ -112,6 +114,7 @@ def test_what_was_overridden_or_nobody_looked_at_is_in_bundle_and_confidence(sta
     assert all(one["rows"] for one in bundle["gaps"])
 
 
+@pytest.mark.ci
 def test_an_agent_that_runs_out_of_tool_calls_is_a_gap(stage: Stage) -> None:
     """A reviewer looks at one file again and again, until its calls are spent, and then approves."""
     looks = [{"tool": {"read": {"path": "shop/cart.py", "start": 1 + number % 2}}} for number in range(41)]
@@ -158,6 +161,7 @@ def test_the_audit_reads_the_parts_and_shows_what_was_caught(stage: Stage) -> No
     assert "**Caught**: the attempt was refused." in Path(came.report.bundle).read_text()
 
 
+@pytest.mark.ci
 def test_a_fix_has_its_prose_judged_by_the_reviewer(stage: Stage) -> None:
     """The short lane has no architect: what no check shows is a criterion of its reviewer, and named as judged so."""
     prose = planner(task("count", done=["The parser refuses an empty file"], relevant_context=[]))
@@ -169,6 +173,7 @@ def test_a_fix_has_its_prose_judged_by_the_reviewer(stage: Stage) -> None:
     assert "The parser refuses an empty file" in asked["request"]["text"]
 
 
+@pytest.mark.ci
 def test_a_requirement_is_judged_by_the_reviewers_before_the_commit(stage: Stage) -> None:
     """It comes before the plan. The planner does not plan it, and one reviewer sees that: it is not committed."""
     first = stage.run(

@@ -59,6 +59,7 @@ def test_a_module_that_a_conftest_misses_is_the_one_finding(workshop: Workshop) 
     assert "✗ tests:pytest" in detailed.stderr
 
 
+@pytest.mark.ci
 def test_the_same_error_in_many_files_is_one_finding_and_broken_syntax_too(workshop: Workshop) -> None:
     root = workshop.repo(PROJECT)
     workshop.write(root, {"calc.py": f"import not_installed\n{CALC}"})
@@ -78,6 +79,7 @@ def test_the_same_error_in_many_files_is_one_finding_and_broken_syntax_too(works
     assert "30 tests that ran on the base did not run because of it" in finding.detail
 
 
+@pytest.mark.ci
 def test_what_failed_before_is_said_and_every_regression_is_listed(workshop: Workshop) -> None:
     root = workshop.repo(PROJECT)
     workshop.write(root, {"calc.py": WRONG, "now": ""})

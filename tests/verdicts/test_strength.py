@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.needs import needs
 from tests.workshop import CheckRun, Workshop, assert_passed
 
@@ -43,6 +45,7 @@ def test_the_tests_of_a_change_must_notice_mistakes_in_it(workshop: Workshop) ->
     assert any("no test notices a mistake in price, which is new" in str(reason) for reason in empty.report.reasons)
 
 
+@pytest.mark.ci
 def test_what_is_not_noticed_is_named_in_every_report(workshop: Workshop) -> None:
     root = workshop.repo(FILES)
     workshop.write(root, {"calc.py": PRICE, "tests/test_calc.py": WEAK})
@@ -63,6 +66,7 @@ def test_what_is_not_noticed_is_named_in_every_report(workshop: Workshop) -> Non
     assert "not noticed: calc.py:6 in price: boundary\n      - if units >= 10:\n      + if units > 10:" in text.stdout
 
 
+@pytest.mark.ci
 def test_the_threshold_is_a_setting_of_the_base(workshop: Workshop) -> None:
     root = workshop.repo({**FILES, "proofstone.toml": "[check]\nstrength_threshold = 90\n"})
     lowered = "[check]\nstrength_threshold = 10\n"

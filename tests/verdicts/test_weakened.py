@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.needs import needs
 from tests.workshop import CheckRun, Workshop, assert_passed
 
@@ -45,6 +47,7 @@ def test_a_weakened_test_needs_a_persons_word(workshop: Workshop) -> None:
     assert [acceptance.rule for acceptance in accepted.report.accepted] == ["weakened-test"]
 
 
+@pytest.mark.ci
 def test_it_counts_beside_a_change_of_the_source_and_not_twice(workshop: Workshop) -> None:
     """`test_half` is weakened although its old version passes; `test_add` was edited because its old version fails."""
     root = workshop.repo(FILES)
@@ -56,6 +59,7 @@ def test_it_counts_beside_a_change_of_the_source_and_not_twice(workshop: Worksho
     assert run.report.edited == ("tests/test_calc.py::test_add",)
 
 
+@pytest.mark.ci
 def test_honest_edits_of_tests_pass(workshop: Workshop) -> None:
     """A renamed variable, a split test, stricter assertions, a comparison of floats."""
     root = workshop.repo(FILES)
