@@ -52,18 +52,25 @@ CHANGES = {
 }
 
 
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    wheel, _ = build(tmp_path_factory.mktemp("build"))
+    return Installation.of(wheel, Path(sys.executable), tmp_path_factory.mktemp("environment") / "python")
+
+
 @pytest.mark.parametrize(("name", "files"), [("python", PYTHON), ("node", NODE)], ids=["python", "node"])
-def test_from_a_clone_to_the_first_verdict(name: str, files: Mapping[str, str], tmp_path: Path) -> None:
-    installation = Installation.of(build(tmp_path / "build")[0], Path(sys.executable), tmp_path / "environment")
+def test_from_a_clone_to_the_first_verdict(
+    name: str, files: Mapping[str, str], installation: Installation, tmp_path: Path
+) -> None:
     pip = {variable: value for variable, value in os.environ.items() if variable.startswith(("PIP_", "npm_config_"))}
-    workshop = Workshop.apart(tmp_path / "person")
+    workshop = Workshop.apart(tmp_path)
     environment = {**pip, "PATH": "/usr/local/bin:/usr/bin:/bin"}
     origin = workshop.repo(files, "origin")
     if name == "node":
         done = workshop.run(origin, "npm", "install", "--package-lock-only", "--no-audit")
         assert done.returncode == 0, done.stderr
         workshop.commit(origin)
-    root = tmp_path / "person" / "clone"
+    root = tmp_path / "clone"
     workshop.git(origin, "clone", "--quiet", str(origin), str(root))
 
     questions = ("write proofstone.toml?", "write .gitignore?", "install the git hooks?", "grant it")
