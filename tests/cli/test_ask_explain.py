@@ -48,3 +48,25 @@ def test_without_a_backend_it_is_the_text_for_a_program(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("--- prompt: about ") and "no backend is configured" in done.stdout
     assert "make it faster" in done.stdout
+
+
+def test_a_profile_changes_what_is_sent(tmp_path: Path) -> None:
+    workshop = Workshop.apart(tmp_path)
+    root = workshop.repo({"shop.py": "x = 1\n"})
+    config = tmp_path / "mine.toml"
+    config.write_text('[providers.mine]\nwire = "openai-chat"\nurl = "http://127.0.0.1:1/v1"\n')
+    asked = ("ask", "planner", "make it faster", "--backend", "api:mine:m", "--explain")
+
+    def names(*more: str) -> tuple[list[str], int]:
+        done = workshop.proofstone(root, *asked, "--json", *more, env={"PROOFSTONE_CONFIG": str(config)})
+        assert done.returncode == 0, done.stderr
+        explained = json.loads(done.stdout)
+        return [part["name"] for part in explained["parts"]], explained["tokens"]
+
+    (standard, most), (small, fewest) = names(), names("--profile", "small")
+    assert "8 tools" in standard and "4 tools" in small and fewest < most
+    config.write_text(f'{config.read_text()}[profile]\nmodels = "small"\n')
+    assert names() == (small, fewest)
+    assert names("--profile", "frontier") == (standard, most)
+    wrong = workshop.proofstone(root, *asked, "--profile", "huge")
+    assert wrong.returncode == 2

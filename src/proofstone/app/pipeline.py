@@ -46,6 +46,7 @@ from proofstone.check.context import NullProgress, RunContext
 from proofstone.common.globs import matches
 from proofstone.common.models import SHORT_LANES, Budget, BudgetUsage, Lane, Severity
 from proofstone.common.text import pluralize, slugify
+from proofstone.config.user import load_user_config
 from proofstone.errors import InputError, RepositoryError
 from proofstone.gate.models import GateReport, RunOutcome
 from proofstone.gate.preflight import can_sign
@@ -276,6 +277,8 @@ def _build_setup(
 ) -> PipelineRunConfig:
     repository, gate = world.repository, world.settings.gate
     lane, why = choose_lane(request.files) if request.lane is None else (request.lane, "the person says so")
+    if request.lane is None and not request.files and (profiled := load_user_config().profile.lane):
+        lane, why = profiled, "no files are named, and the profile begins with the short way"
     # All of them in every lane: a change may leave a short lane, and then needs every agent.
     team = select_team(world, request.backends, (*PIPELINE_AGENTS, *_PLAN_GATE_ROLES), "")
     if team is None:

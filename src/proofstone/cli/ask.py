@@ -26,7 +26,15 @@ from proofstone.app.ask import (
     find_role,
     refuse_to_run,
 )
-from proofstone.cli.options import BudgetOption, TokensOption, UsdOption, collect_backend_specs, collect_budget_limits
+from proofstone.cli.options import (
+    BudgetOption,
+    ProfileOption,
+    TokensOption,
+    UsdOption,
+    collect_backend_specs,
+    collect_budget_limits,
+    use_profile,
+)
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption
 from proofstone.cli.session import export_on_exit
 from proofstone.cli.task_commands import require_text
@@ -76,6 +84,7 @@ def ask(
         bool,
         typer.Option("--explain", help="Print what the agent would be sent, with token counts; ask no agent."),
     ] = False,
+    profile: ProfileOption = None,
     backend: Annotated[
         list[str] | None,
         typer.Option(
@@ -111,6 +120,7 @@ def ask(
     Exit code: 0 a valid answer; 1 no valid answer; 2 bad input, or the provider denies access; 4 the budget is
     exhausted; 130 interrupted.
     """
+    use_profile(profile)
     role, focus = find_role(require_text("ROLE", agent))
     output = Output(json=as_json, quiet=quiet, no_color=no_color)
     if schema:

@@ -10,7 +10,14 @@ import typer
 
 from proofstone.app.gate import build_gate_run
 from proofstone.cli.gate_session import GateMode, GateSession, MinutesOption, ModeOption, NoWaitOption, check_minutes
-from proofstone.cli.options import BudgetOption, TokensOption, UsdOption, collect_budget_limits
+from proofstone.cli.options import (
+    BudgetOption,
+    ProfileOption,
+    TokensOption,
+    UsdOption,
+    collect_budget_limits,
+    use_profile,
+)
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, VerboseOption
 from proofstone.cli.task_commands import require_text
 from proofstone.gate.request import GateRequest
@@ -64,6 +71,7 @@ def gate(
             show_default=False,
         ),
     ] = None,
+    profile: ProfileOption = None,
     hooks: Annotated[
         HookPolicy | None,
         typer.Option(
@@ -131,6 +139,7 @@ def gate(
     Exit code: 0 every task passed; 1 failed or halted; 2 bad input; 3 waiting for a person; 4 budget exhausted;
     130 interrupted. `proofstone resume last` continues, even after a crash.
     """
+    use_profile(profile)
     request = GateRequest(
         executor=_text("--executor", executor),
         architect=_text("--architect", architect),

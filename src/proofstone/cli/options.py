@@ -3,6 +3,7 @@ input."""
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Annotated, BinaryIO, Final
 import typer
 
 from proofstone.cli.task_commands import require_text
+from proofstone.config.profiles import PROFILE_VARIABLE, ProfileName
 from proofstone.errors import InputError
 
 BackendOption = Annotated[
@@ -35,6 +37,23 @@ ResumeOption = Annotated[
 ShowOption = Annotated[
     str | None,
     typer.Option("--show", metavar="RUN", help="Show the result of a run; ask no agent.", show_default=False),
+]
+
+
+def use_profile(profile: ProfileName | None) -> None:
+    """Choose the profile for everything that this command does."""
+    if profile is not None:
+        os.environ[PROFILE_VARIABLE] = profile.value
+
+
+ProfileOption = Annotated[
+    ProfileName | None,
+    typer.Option(
+        "--profile",
+        help="What suits the models of this command: how they answer and change files, which tools they get, and the "
+        "lane; overrides `profile.models`.",
+        show_default=False,
+    ),
 ]
 BudgetOption = Annotated[
     list[str] | None,

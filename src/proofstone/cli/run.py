@@ -17,12 +17,14 @@ from proofstone.cli.approval_questions import ApprovalQuestions
 from proofstone.cli.gate_session import GATE_EXIT_CODES, MinutesOption, check_minutes
 from proofstone.cli.options import (
     BudgetOption,
+    ProfileOption,
     TokensOption,
     UsdOption,
     collect_backend_specs,
     collect_budget_limits,
     read_goal,
     refuse_unquoted_words,
+    use_profile,
 )
 from proofstone.cli.output import JsonOption, NoColorOption, Output, QuietOption, RepoOption, VerboseOption
 from proofstone.cli.plan_questions import ask_plan_questions
@@ -92,6 +94,7 @@ def run(
             show_default=False,
         ),
     ] = None,
+    profile: ProfileOption = None,
     branch: Annotated[
         str | None,
         typer.Option(
@@ -186,6 +189,7 @@ def run(
     exhausted; 130 interrupted. Nothing is lost: `proofstone status RUN` shows the questions, `proofstone approve RUN
     GATE OPTION` answers them, and `proofstone resume RUN` continues, even after a crash.
     """
+    use_profile(profile)
     refuse_unquoted_words("run", request, context.args, _METAVAR)
     _require_one_request(request, request_file)
     if stash and allow_dirty:

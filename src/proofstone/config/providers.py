@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import InitErrorDetails
 
 from proofstone.config.backends import SettingsModel
+from proofstone.config.profiles import PROFILES, Profile, ProfileName
 from proofstone.config.settings import VariableName
 
 Url = Annotated[str, Field(strict=True, pattern=r"^https?://[^\s@]+$", title="an http or https URL")]
@@ -210,6 +211,7 @@ BUILT_IN_MODELS: Final[Mapping[str, ModelSettings]] = {
     "lmstudio:*": ModelSettings(input_usd=0, output_usd=0),
 }
 
+STANDARD_PROFILE: Final = PROFILES[ProfileName.STANDARD]
 ANSWER_MODES: Final[tuple[tuple[str, AnswerMode], ...]] = (
     ("ollama:*", "schema"),
     ("lmstudio:*", "schema"),
@@ -219,12 +221,16 @@ ANSWER_MODES: Final[tuple[tuple[str, AnswerMode], ...]] = (
 models hold them to a schema; other models were trained to call tools."""
 
 
-def choose_answer_mode(settings: ModelSettings, name: str, probed: AnswerMode | None) -> AnswerMode:
-    """Return how `provider:model` gives its answer: by its settings, else by the probe, else by the table."""
+def choose_answer_mode(
+    settings: ModelSettings, name: str, probed: AnswerMode | None, profile: Profile = STANDARD_PROFILE
+) -> AnswerMode:
+    """Return how `provider:model` gives its answer: by its settings, the probe, the profile, or the table."""
     if settings.answer != "auto":
         return settings.answer
     if probed is not None:
         return probed
+    if profile.answer is not None:
+        return profile.answer
     return next(mode for pattern, mode in ANSWER_MODES if fnmatchcase(name, pattern))
 
 

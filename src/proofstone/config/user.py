@@ -27,6 +27,7 @@ from proofstone.config.backends import (
     choose_backend,
 )
 from proofstone.config.loader import load_model
+from proofstone.config.profiles import Profile, ProfileName, choose_profile
 from proofstone.config.providers import BUILT_IN_PROVIDERS, ModelSettings, Provider, find_model_settings
 from proofstone.config.services import TelemetrySettings, WebSettings
 from proofstone.config.settings import AbsolutePath, Settings, VariableName, VariableValue
@@ -121,9 +122,20 @@ class TrustSettings(SettingsModel):
     )
 
 
+class ProfileSettings(SettingsModel):
+    """What suits your models. It decides what neither a model's own settings nor a probe decide."""
+
+    models: Literal["small", "standard", "frontier"] = Field(
+        default="standard",
+        description="How answers are given and files changed, which tools are offered, and the lane of a request "
+        "without files; `--profile` overrides it.",
+    )
+
+
 class UserSettings(SettingsModel):
     """All settings of one user."""
 
+    profile: ProfileSettings = ProfileSettings()
     backends: BackendSettings = BackendSettings()
     budget: BudgetSettings = BudgetSettings()
     trust: TrustSettings = TrustSettings()
@@ -150,6 +162,11 @@ class UserConfig:
     def providers(self) -> Mapping[str, Provider]:
         """All providers: the user's own entries replace built-in ones."""
         return {**BUILT_IN_PROVIDERS, **self.settings.providers}
+
+    @property
+    def profile(self) -> Profile:
+        """The profile of this process."""
+        return choose_profile(ProfileName(self.settings.profile.models))
 
     def find_model_settings(self, name: str) -> ModelSettings:
         """Return the settings of `provider:model`."""

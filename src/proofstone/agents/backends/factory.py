@@ -35,6 +35,7 @@ from proofstone.agents.executors.selection import SPEC_KINDS, unknown_spec_error
 from proofstone.agents.models import Conversation, ConversationEntry, Fault, FaultKind, Turn
 from proofstone.agents.script_file import read_script
 from proofstone.common.models import Usage
+from proofstone.config.providers import STANDARD_PROFILE
 from proofstone.config.user import UserConfig, UserSettings
 from proofstone.errors import InputError
 
@@ -143,7 +144,8 @@ def build_backend(
     def build(spec: str) -> Backend:
         kind, _, rest = spec.partition(":")
         if kind == "api":
-            return api_backend(spec, person.providers if person else None, settings.models)
+            profile = person.profile if person else STANDARD_PROFILE
+            return api_backend(spec, person.providers if person else None, settings.models, profile=profile)
         if kind == "cli" and rest.strip():
             return CliBackend(locate_cli(spec, settings.programs, root or folder))
         if kind == "acp" and rest.strip():

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from proofstone.agents.backends.api.backend import ApiBackend
 from proofstone.agents.backends.api.model_choice import choose_model
 from proofstone.config.probes import ProbeRecord, read_probe_records
-from proofstone.config.providers import ModelSettings, Provider
+from proofstone.config.profiles import Profile
+from proofstone.config.providers import STANDARD_PROFILE, ModelSettings, Provider
 
 __all__ = ["ApiBackend", "api_backend"]
 
@@ -22,6 +23,7 @@ def api_backend(
     models: Mapping[str, ModelSettings] | None = None,
     environ: Mapping[str, str] | None = None,
     probes: Mapping[str, ProbeRecord] | None = None,
+    profile: Profile = STANDARD_PROFILE,
 ) -> ApiBackend:
     """Build the backend of `api:<provider>:<model>`. The user's providers and models are added to the built-in ones.
     `probes` is what was found out about models; by default, what is on record.
@@ -30,4 +32,4 @@ def api_backend(
     """
     known = read_probe_records() if probes is None else probes
     variables = os.environ if environ is None else environ
-    return ApiBackend(choose_model(spec, providers or {}, models or {}, variables, known))
+    return ApiBackend(choose_model(spec, providers or {}, models or {}, variables, known, profile))

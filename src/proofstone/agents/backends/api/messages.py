@@ -70,15 +70,15 @@ _NUMBER_TOO_LARGE: Final = "not JSON: a number in the arguments is too large"
 
 
 def build_parameters(
-    conversation: Conversation, answer: AnswerMode, *, can_drop_tools: bool = True, calls_tools: bool = True
+    conversation: Conversation, answer: AnswerMode, *, can_drop_tools: bool = True, hidden: Container[str] | None = ()
 ) -> ModelRequestParameters:
     """Return the tools, the instructions and the form of the answer for a request. `can_drop_tools`: whether the
-    provider accepts a conversation with calls of tools that it is not offered any more. `calls_tools`: whether the
-    model calls tools; one that does not is offered none."""
+    provider accepts a conversation with calls of tools that it is not offered any more. `hidden`: tools that
+    the model is not offered; None: all of them."""
     tools = [
         ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=dict(tool.parameters))
         for tool in conversation.tools
-        if calls_tools
+        if hidden is not None and tool.name not in hidden
     ]
     instructions = [InstructionPart(content=conversation.instructions)] if conversation.instructions else []
     # The prompt of a role describes the fields of its answer; the question of an interjection does not.

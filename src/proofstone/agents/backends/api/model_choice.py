@@ -15,8 +15,10 @@ from urllib.parse import urlsplit
 from proofstone.agents.models import EditMode
 from proofstone.agents.rules.tiers import find_model_tier
 from proofstone.config.probes import ProbeRecord, build_probe_key
+from proofstone.config.profiles import Profile
 from proofstone.config.providers import (
     BUILT_IN_PROVIDERS,
+    STANDARD_PROFILE,
     AnswerMode,
     ModelSettings,
     Provider,
@@ -58,6 +60,7 @@ class ModelChoice:
     """How the model gives its answer."""
     calls_tools: bool | None = None
     """Whether it calls tools, as far as a probe found out."""
+    profile: Profile = STANDARD_PROFILE
 
     @property
     def name(self) -> str:
@@ -68,6 +71,8 @@ class ModelChoice:
         """How the model changes files: by its settings, else by the probe and its tier."""
         if self.settings.edits != "auto":
             return self.settings.edits
+        if self.profile.edits is not None:
+            return self.profile.edits
         is_small = (self.settings.tier or find_model_tier(self.model)) == 1
         return "blocks" if is_small or self.calls_tools is False else "tool"
 
@@ -96,6 +101,7 @@ def choose_model(
     models: Mapping[str, ModelSettings],
     environ: Mapping[str, str],
     probes: Mapping[str, ProbeRecord] | None = None,
+    profile: Profile = STANDARD_PROFILE,
 ) -> ModelChoice:
     """Return the model that a spec names, with its provider, settings and key. `probes` is what was found out."""
     scheme, _, rest = spec.partition(":")
@@ -113,9 +119,10 @@ def choose_model(
     _require_packages(spec, provider)
     settings = find_model_settings(models, f"{name}:{model}")
     probed = (probes or {}).get(build_probe_key(provider, model))
-    mode = choose_answer_mode(settings, f"{name}:{model}", probed.answer if probed else None)
+    mode = choose_answer_mode(settings, f"{name}:{model}", probed.answer if probed else None, profile)
     calls_tools = probed.calls_tools if probed else None
-    return ModelChoice(spec, name, provider, model, settings, _read_key(spec, provider, environ), mode, calls_tools)
+    key = _read_key(spec, provider, environ)
+    return ModelChoice(spec, name, provider, model, settings, key, mode, calls_tools, profile)
 
 
 def _require_valid_name(spec: str, model: str) -> None:

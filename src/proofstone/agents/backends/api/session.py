@@ -41,7 +41,7 @@ def build_request_parameters(choice: ModelChoice, conversation: Conversation) ->
         conversation,
         choice.answer,
         can_drop_tools=choice.provider.wire is not ProviderProtocol.ANTHROPIC,
-        calls_tools=choice.calls_tools is not False,
+        hidden=None if choice.calls_tools is False else choice.profile.hidden_tools,
     )
 
 
