@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.site import Site
+from tests.gate.stage import Stage
 
 pytestmark = [
     pytest.mark.agents,
@@ -71,7 +71,7 @@ def address() -> Iterator[str]:
 
 
 def test_a_one_line_fix_gets_through_the_gate(address: str, tmp_path: Path) -> None:
-    site = Site.made(tmp_path, PLAN, FILES, "")
+    stage = Stage.set_up(tmp_path, PLAN, FILES, "")
     config = tmp_path / "mine.toml"
     config.write_text(
         f'[providers.here]\nwire = "openai-chat"\nurl = "{address}/v1"\n'
@@ -79,15 +79,15 @@ def test_a_one_line_fix_gets_through_the_gate(address: str, tmp_path: Path) -> N
     )
     env = {"PROOFSTONE_CONFIG": str(config)}
     backend = "api:here:smollm2"
-    probe = site.workshop.proofstone(
-        site.root, "backends", "executor", "--probe", "--json", "--backend", f"executor={backend}", env=env
+    probe = stage.workshop.proofstone(
+        stage.root, "backends", "executor", "--probe", "--json", "--backend", f"executor={backend}", env=env
     )
     assert probe.returncode == 0, probe.stdout
     (found,) = json.loads(probe.stdout)["probes"]
     assert found["answer"] == "schema"
-    done = site.workshop.proofstone(
-        site.root, "gate", "PLAN.md", "--executor", backend, "--architect", "rules", "--json", "--quiet", env=env
+    done = stage.workshop.proofstone(
+        stage.root, "gate", "PLAN.md", "--executor", backend, "--architect", "rules", "--json", "--quiet", env=env
     )
     report = json.loads(done.stdout)
     assert report["outcome"] == "passed", (report, done.stderr)
-    assert "return a + b" in site.git("show", f"{site.branch}:calc.py")
+    assert "return a + b" in stage.git("show", f"{stage.branch}:calc.py")
