@@ -11,6 +11,7 @@ from pathlib import Path
 
 from proofstone.check.cache import ResultCache
 from proofstone.check.call_repetition import CallRepetition, find_changed_functions
+from proofstone.check.call_repetition_javascript import JavaScriptCallRepetition
 from proofstone.check.context import CheckRequest, RunContext, TreeUnderCheck
 from proofstone.check.derived_runs import (
     WHOLE_SUITE_MS,
@@ -325,6 +326,7 @@ class AllChecks:
         examined = LayerResult()
         if judgement.verdict is Verdict.PASS and keys is not None and not self.subject.snapshot.change.is_empty:
             examined = self.layers.examine(spec, before, renamed_base, after, judgement.comparison, keys, must_fail_run)
+            self.subject.notes += examined.notes
         return self._judge(excuses, examined, after, before, renamed_base, keys)
 
     def judge_again(self, outcome: CheckOutcome) -> CheckOutcome:
@@ -469,6 +471,7 @@ class AllChecks:
             sensitivity=sensitivity,
             strength=StrengthLayer(self.derived_runs, sensitivity.source_files, self.subject.read, level),
             call_repetition=self.call_repetition,
+            javascript_calls=JavaScriptCallRepetition(self.derived_runs, {}, files, self._sabotage_seconds),
             suppression_check=SuppressionCheck(self.derived_runs, self.subject.files_by_content, base_specs),
             needs_must_fail=self._needs_must_fail,
             recorder=self.recorder,

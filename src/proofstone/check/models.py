@@ -232,6 +232,8 @@ class LayerResult(FrozenModel):
     """Mistakes in the changed lines, and whether the tests noticed them."""
     untried: int = 0
     """Mutants that were not tried."""
+    notes: tuple[str, ...] = ()
+    """What was not examined, where that is no reason against the confidence."""
 
 
 def merge_layer_results(results: Iterable[LayerResult]) -> LayerResult:
@@ -246,6 +248,7 @@ def merge_layer_results(results: Iterable[LayerResult]) -> LayerResult:
         not_measured=tuple(dict.fromkeys(reason for part in parts for reason in part.not_measured)),
         mutants=tuple(mutant for part in parts for mutant in part.mutants),
         untried=sum(part.untried for part in parts),
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
     )
 
 

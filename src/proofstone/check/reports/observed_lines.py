@@ -39,7 +39,7 @@ from proofstone.check.reports.source import (
 )
 
 REQUEST_FILE: Final = "observe.json"
-_RUNNERS: Final = ("pytest", "unittest")
+_RUNNERS: Final = ("pytest", "unittest", "node")
 _REPEATERS: Final = ("replay", "control")
 _MAX_CALLS: Final = 2_000
 _MAX_VALUE_CHARS: Final = 100_000

@@ -29,7 +29,9 @@ from proofstone.check.rules.special_casing import TestExample, flatten, is_trivi
 from proofstone.common.models import Finding, Severity
 
 RULE: Final = "answers-differ-outside-tests"
-_MISSING_FILE: Final = frozenset(("FileNotFoundError", "NotADirectoryError", "PermissionError"))
+_MISSING_FILE: Final = frozenset(
+    ("FileNotFoundError", "NotADirectoryError", "PermissionError", "ENOENT", "ENOTDIR", "EACCES")
+)
 _MAX_TEXT: Final = 120
 
 Answers = Mapping[int, frozenset[str]]
