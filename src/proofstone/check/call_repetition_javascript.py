@@ -9,7 +9,7 @@ Below the runner they are repeated in a test of the project's own kind that is p
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from posixpath import dirname
 
 from proofstone.check.call_repetition import CallRepetition
@@ -38,6 +38,8 @@ class JavaScriptCallRepetition(CallRepetition):
 
     control: ControlTest | None = None
     """The test below which calls are repeated, once the tests that load the changed files are known."""
+    made: dict[tuple[RepeatRequest, bool, bool], Answers | None] = field(default_factory=dict)
+    """The answers of calls that were repeated already."""
 
     def request(self, spec: CheckSpec) -> ObservationRequest | None:
         """Return None: the run of the tests on the change itself observes nothing."""
@@ -76,7 +78,7 @@ class JavaScriptCallRepetition(CallRepetition):
             return LayerResult()
         modules = sorted({call.path for call in run.observations.calls})
         control = build_control_test(spec.report, self.derived_runs.read(paths), modules)
-        return replace(self, control=control)._examine_calls(spec, run.observations)
+        return replace(self, control=control, made={})._examine_calls(spec, run.observations)
 
     def _wrap_functions(self) -> tuple[Mapping[str, bytes], Mapping[str, tuple[str, ...]]]:
         """Return the changed files with their changed functions wrapped, and the names of these."""
@@ -91,6 +93,13 @@ class JavaScriptCallRepetition(CallRepetition):
         return contents, functions
 
     def _examine_calls(self, spec: CheckSpec, observed: Observations) -> LayerResult:
+        if self._repeat(spec, observed) == {}:
+            names = ", ".join(sorted({call.path for call in observed.calls}))
+            note = (
+                f"{spec.name}: calls were not repeated outside of the tests: a plain Node process cannot load {names}, nor "
+                "with TypeScript, esbuild, Babel or Rolldown of the project"
+            )
+            return LayerResult(notes=(note,))
         nearby = self._examine_nearby_calls(spec, observed)
         if any(problem.startswith("page: ") for problem in observed.unavailable):
             note = (
@@ -104,6 +113,12 @@ class JavaScriptCallRepetition(CallRepetition):
         self, spec: CheckSpec, repeat: RepeatRequest, *, control: bool = False, of_base: bool = False
     ) -> Answers | None:
         """Make the calls and return their answers; None if the process ended before it had made all."""
+        key = (repeat, control, of_base)
+        if key not in self.made:
+            self.made[key] = self._make_calls(spec, repeat, control=control, of_base=of_base)
+        return self.made[key]
+
+    def _make_calls(self, spec: CheckSpec, repeat: RepeatRequest, *, control: bool, of_base: bool) -> Answers | None:
         snapshot = self.derived_runs.snapshot
         if not control:
             plain = spec.model_copy(update={"report": ReportFormat.EXIT_CODE, "needs": ()})

@@ -1,7 +1,8 @@
 // Loads a module of the project in a plain process, as its tests load it.
 //
 // Node itself is asked first. What it cannot load (TypeScript in an older Node, JSX, imports without the ending of the
-// file) is turned into CommonJS by the compiler that the project itself has installed: TypeScript, esbuild or Babel.
+// file) is turned into CommonJS by the compiler that the project itself has installed: TypeScript, esbuild, Babel, or
+// Rolldown, which Vite brings along.
 // Works from Node 18.
 'use strict';
 
@@ -12,30 +13,51 @@ const { pathToFileURL } = require('node:url');
 
 const ENDINGS = ['.ts', '.tsx', '.mts', '.cts', '.jsx'];
 const INSTEAD = { '.js': ['.ts', '.tsx', '.jsx'], '.mjs': ['.mts'], '.cjs': ['.cts'], '.jsx': ['.tsx'] };
-let installed = false;
+let current = null;
 
 async function load(root, path) {
   const file = join(root, path);
   try {
     return await import(pathToFileURL(file).href);
   } catch (error) {
-    const compile = findCompiler(file);
-    if (compile === null) throw error;
-    install(root, compile);
-    return Module.createRequire(file)(file);
+    for (const make of [withTypeScript, withEsbuild, withBabel]) {
+      try {
+        install(root, make(Module.createRequire(file), file));
+        return Module.createRequire(file)(file);
+      } catch {
+        // It is not installed, has another interface, or does not know this language.
+      }
+    }
+    return bundle(file, error);
   }
 }
 
-function findCompiler(file) {
-  const require = Module.createRequire(file);
-  for (const make of [withTypeScript, withEsbuild, withBabel]) {
+// The module as one file with everything that it imports by relative paths.
+async function bundle(file, error) {
+  const place = findRolldown(file);
+  if (place === null) throw error;
+  const { rolldown } = await import(pathToFileURL(place).href);
+  const external = (id) => !id.startsWith('.') && !id.startsWith('/');
+  const build = await rolldown({ input: file, platform: 'node', external, logLevel: 'silent' });
+  const { output } = await build.generate({ format: 'cjs', exports: 'named' });
+  const module = new Module(file);
+  module.filename = file;
+  module.paths = Module._nodeModulePaths(dirname(file));
+  module._compile(output[0].code, file);
+  return module.exports;
+}
+
+function findRolldown(file) {
+  let from = file;
+  for (const name of ['vitest', 'vite', 'rolldown']) {
     try {
-      return make(require, file);
+      from = join(Module.createRequire(from).resolve(`${name}/package.json`), '../package.json');
     } catch {
-      // It is not installed, or has another interface.
+      // Another one may bring the next along.
     }
   }
-  return null;
+  const entry = join(dirname(from), 'dist/index.mjs');
+  return from.endsWith('rolldown/package.json') && existsSync(entry) ? entry : null;
 }
 
 function withTypeScript(require) {
@@ -69,16 +91,17 @@ function withBabel(require, file) {
 }
 
 function install(root, compile) {
-  if (installed) return;
-  installed = true;
+  const isInstalled = current !== null;
+  current = compile;
+  if (isInstalled) return;
   const usual = Module._extensions['.js'];
   for (const ending of ENDINGS) {
-    Module._extensions[ending] = (module, file) => module._compile(compile(readFileSync(file, 'utf8'), file), file);
+    Module._extensions[ending] = (module, file) => module._compile(current(readFileSync(file, 'utf8'), file), file);
   }
   for (const ending of ['.js', '.mjs']) {
     Module._extensions[ending] = (module, file) => {
       if (file.startsWith(root) && !file.includes('/node_modules/')) {
-        module._compile(compile(readFileSync(file, 'utf8'), file), file);
+        module._compile(current(readFileSync(file, 'utf8'), file), file);
       } else {
         usual(module, file);
       }
@@ -89,11 +112,10 @@ function install(root, compile) {
     try {
       return resolve.call(this, request, parent, ...others);
     } catch (error) {
-      const base = parent?.filename && /^\.{1,2}\//.test(request) ? join(dirname(parent.filename), request) : null;
+      if (!parent?.filename || !/^\.{1,2}\//.test(request)) throw error;
       const ending = extname(request);
-      const found = (INSTEAD[ending] ?? []).map((other) => base + other)
-        .map((name) => (base === null ? '' : name.replace(ending, '')));
-      const file = found.find((name) => name && existsSync(name));
+      const stem = join(dirname(parent.filename), request.slice(0, request.length - ending.length));
+      const file = (INSTEAD[ending] ?? []).map((other) => stem + other).find((name) => existsSync(name));
       if (file === undefined) throw error;
       return file;
     }

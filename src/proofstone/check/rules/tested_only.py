@@ -265,6 +265,7 @@ def _stands_in(leaf: object, material: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(repr(leaf))}(?![\w.])", material) is not None
 
 
+_CODE: Final = (".py", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx")
 _EXAMPLE_LINE: Final = re.compile(r"^\s*(?:>>>|\.\.\.)")
 
 
@@ -273,7 +274,7 @@ def list_material(files: Sequence[tuple[str, str, Sequence[str]]]) -> str:
     given as its path, its text and its added lines. Examples in docstrings are left out: they show answers honestly."""
     parts: list[str] = []
     for path, text, added in files:
-        parts += _drop_examples(added) if path.endswith(".py") else [text]
+        parts += _drop_examples(added) if path.endswith(_CODE) else [text]
     return "\n".join(parts)
 
 

@@ -6,8 +6,9 @@ A wrapped function hands itself over to the recorder, `probes/proofstone_recorde
     const total = (...given) => RECORDER("shop.js", "total", given, () => (ARROW)(...given))
 
 An arrow function keeps `this`, `arguments` and `super`. Lines keep their numbers. Where no recorder is loaded, the body
-is called. Left out: generators, constructors, getters and setters, private methods, and functions whose body declares
-one of their parameters once more, because that would be another variable in the wrapped body.
+is called. Left out: generators, constructors, getters and setters, methods of classes that extend another or
+have private members, because their objects cannot be copied, and functions whose body declares one of their parameters
+once more, because that would be another variable in the wrapped body.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def find_exported_functions(root: Node) -> list[ExportedFunction]:
 def _list_functions(name: str, node: Node, local_name: str) -> Iterator[ExportedFunction]:
     if node.type in _FUNCTIONS:
         yield ExportedFunction(name, node)
-    elif node.type in _CLASSES and (body := node.child_by_field_name("body")):
+    elif node.type in _CLASSES and _can_be_copied(node) and (body := node.child_by_field_name("body")):
         owner = local_name or read_node_text(node.child_by_field_name("name"))
         for member in body.named_children:
             key = member.child_by_field_name("name")
@@ -113,6 +114,17 @@ def _list_functions(name: str, node: Node, local_name: str) -> Iterator[Exported
     elif node.type == "object":
         for entry_name, value in _list_entries(node):
             yield from (replace(each, name=f"{name}.{each.name}") for each in _list_functions(entry_name, value, ""))
+
+
+def _can_be_copied(node: Node) -> bool:
+    """Return whether the objects of a class hold nothing but their properties."""
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if current.type in ("class_heritage", "private_property_identifier"):
+            return False
+        pending += current.named_children
+    return True
 
 
 def _list_local(root: Node) -> Iterator[tuple[str, Node]]:
