@@ -21,6 +21,7 @@ from proofstone.check.derived_runs import (
     number_unstable_cases,
 )
 from proofstone.check.diagnostics import list_failures
+from proofstone.check.disguised_tests import DisguisedTests
 from proofstone.check.execution import CheckRunner, build_unverifiable_result, select_changed_files
 from proofstone.check.held_out import hide_held_out_output, read_held_out_files, write_layer
 from proofstone.check.layers import LayerExaminer
@@ -471,6 +472,7 @@ class AllChecks:
             sensitivity=sensitivity,
             strength=StrengthLayer(self.derived_runs, sensitivity.source_files, self.subject.read, level),
             call_repetition=self.call_repetition,
+            disguised_tests=DisguisedTests(self.reruns, self._sabotage_seconds),
             javascript_calls=JavaScriptCallRepetition(self.derived_runs, {}, files, self._sabotage_seconds),
             suppression_check=SuppressionCheck(self.derived_runs, self.subject.files_by_content, base_specs),
             needs_must_fail=self._needs_must_fail,

@@ -13,6 +13,7 @@ from proofstone.check.cache import ResultCache
 from proofstone.check.call_repetition import CallRepetition
 from proofstone.check.call_repetition_javascript import JavaScriptCallRepetition
 from proofstone.check.derived_runs import NotMeasuredError
+from proofstone.check.disguised_tests import DisguisedTests
 from proofstone.check.models import CheckResult, CheckSpec, LayerResult, merge_layer_results
 from proofstone.check.mutation_runs import StrengthLayer
 from proofstone.check.old_tests import OldTests
@@ -37,6 +38,7 @@ class LayerExaminer:
     suppression_check: SuppressionCheck
     call_repetition: CallRepetition
     javascript_calls: JavaScriptCallRepetition
+    disguised_tests: DisguisedTests
     needs_must_fail: Callable[[CheckSpec], bool]
     """Returns whether tests that must fail are planted for a check, and whether its tests meet mutants."""
     recorder: CheckRecorder
@@ -85,10 +87,13 @@ class LayerExaminer:
             return LayerResult()
         if self.expectations_only:
             return _catch_not_measured(lambda: self.old_tests.examine(spec, before, after))
-        with ThreadPoolExecutor(6) as pool:
+        with ThreadPoolExecutor(7) as pool:
             futures = [
                 pool.submit(_catch_not_measured, lambda: self.call_repetition.examine(spec, after, comparison)),
                 pool.submit(_catch_not_measured, lambda: self.javascript_calls.examine(spec, after, comparison)),
+                pool.submit(
+                    _catch_not_measured, lambda: self.disguised_tests.examine(spec, before, after, comparison)
+                ),
                 pool.submit(_catch_not_measured, lambda: self.old_tests.examine(spec, before, after)),
                 pool.submit(
                     _catch_not_measured, lambda: self.sensitivity.examine(spec, renamed_base, after, comparison)
