@@ -57,7 +57,9 @@ def test_only_changed_functions_are_recorded_unless_something_around_them_change
 def test_typed_sources_stay_typed() -> None:
     recorded = record_functions("a.ts", b"export const f = <T,>(a: T): T => a;", [1])
     assert recorded is not None
-    assert recorded.content.startswith(b"export const f = (...given_8c41d7e2: any[]): any => ((globalThis as any).process")
+    assert recorded.content.startswith(
+        b"export const f = (...given_8c41d7e2: any[]): any => ((globalThis as any).process"
+    )
     assert record_functions("a.d.ts", b"export declare function f(a: number): number;", [1]) is None
 
 

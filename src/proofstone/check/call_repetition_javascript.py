@@ -1,9 +1,10 @@
 """Repeat the recorded calls of changed JavaScript and TypeScript functions outside of any test (L5).
 
-The evidence and its rules are those of `check.call_repetition`. What differs is how the calls are recorded: on a derived
-tree, whose changed exported functions hand themselves over to a recorder (`variants.javascript_functions`), in one more
-run of the tests that were repaired or added. The calls are repeated in plain `node` processes, on the trees as they are.
-Below the runner they are repeated in a test of the project's own kind that is put beside one that loads the changed file.
+The evidence and its rules are those of `check.call_repetition`. What differs is how the calls are recorded: on a
+derived tree, whose changed exported functions hand themselves over to a recorder (`variants.javascript_functions`), in
+one more run of the tests that were repaired or added. The calls are repeated in plain `node` processes, on the trees as
+they are. Below the runner they are repeated in a test of the project's own kind that is put beside one that loads the
+changed file.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from proofstone.common.text import pluralize
 _RUNNERS = (ReportFormat.NODE, ReportFormat.JEST, ReportFormat.VITEST, ReportFormat.MOCHA)
 _TOLERATED_DEATHS = (DeathCause.DEADLINE, DeathCause.UNFINISHED, DeathCause.SIGNAL, DeathCause.LIMIT)
 _REPORTER = "--require={probes}/proofstone_node.cjs"
-_PLAIN = ("node", "{probes}/proofstone_replay.cjs")
+_PLAIN: tuple[str, ...] = ("node", "{probes}/proofstone_replay.cjs")
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ class JavaScriptCallRepetition(CallRepetition):
         if argv is None and after.duration_ms > WHOLE_SUITE_MS:
             return LayerResult(
                 notes=(
-                    f"{spec.name}: calls of the changed functions were not repeated outside of the tests: they would be "
-                    f"recorded in one more run, and the suite takes longer than {WHOLE_SUITE_MS // 1000} s",
+                    f"{spec.name}: calls of the changed functions were not repeated outside of the tests: they would "
+                    f"be recorded in one more run, and the suite takes longer than {WHOLE_SUITE_MS // 1000} s",
                 )
             )
         run = self.derived_runs.run(
@@ -96,8 +97,8 @@ class JavaScriptCallRepetition(CallRepetition):
         if self._repeat(spec, observed) == {}:
             names = ", ".join(sorted({call.path for call in observed.calls}))
             note = (
-                f"{spec.name}: calls were not repeated outside of the tests: a plain Node process cannot load {names}, nor "
-                "with TypeScript, esbuild, Babel or Rolldown of the project"
+                f"{spec.name}: calls were not repeated outside of the tests: a plain Node process cannot load {names}, "
+                "nor with TypeScript, esbuild, Babel or Rolldown of the project"
             )
             return LayerResult(notes=(note,))
         nearby = self._examine_nearby_calls(spec, observed)
@@ -175,5 +176,5 @@ def _describe_disturbed(spec: CheckSpec, disturbed: list[str]) -> ConfidenceReas
     return ConfidenceReason(
         reason=f"{spec.name}: {what} while calls of the changed functions are recorded"
         + (f": {disturbed[0]}" if disturbed else ""),
-        remedy="let the changed code and its tests not depend on the text of a function, or on its number of parameters",
+        remedy="let the changed code and its tests not depend on the text or the parameters of a function",
     )

@@ -60,7 +60,7 @@ class DisguisedTests:
             failing = list_passing(self._run(spec, argv, is_disguised=False).report, failing)
         if not failing or self._fails_on_base(spec, before, failing):
             return LayerResult()
-        return LayerResult(reasons=(describe_suspicion(spec.name, failing, first.report),))
+        return LayerResult(reasons=(describe_suspicion(spec.name, spec.report, failing, first.report),))
 
     def _fails_on_base(self, spec: CheckSpec, before: CheckResult | None, failing: Sequence[str]) -> bool:
         """Return whether tests of the base fail in the same disguise: then the project is like that."""

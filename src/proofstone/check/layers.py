@@ -91,9 +91,7 @@ class LayerExaminer:
             futures = [
                 pool.submit(_catch_not_measured, lambda: self.call_repetition.examine(spec, after, comparison)),
                 pool.submit(_catch_not_measured, lambda: self.javascript_calls.examine(spec, after, comparison)),
-                pool.submit(
-                    _catch_not_measured, lambda: self.disguised_tests.examine(spec, before, after, comparison)
-                ),
+                pool.submit(_catch_not_measured, lambda: self.disguised_tests.examine(spec, before, after, comparison)),
                 pool.submit(_catch_not_measured, lambda: self.old_tests.examine(spec, before, after)),
                 pool.submit(
                     _catch_not_measured, lambda: self.sensitivity.examine(spec, renamed_base, after, comparison)

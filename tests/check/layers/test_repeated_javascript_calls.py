@@ -76,7 +76,7 @@ def test_honest_functions_are_not_suspected(workshop: Workshop, name: str) -> No
     run = _check(workshop, HONEST[name])
     assert_passed(run)
     assert [finding.rule for finding in run.report.findings] == []
-    assert run.report.confidence == "high", run.report.confidence_reasons
+    assert run.report.confidence == "high", run.report
 
 
 @pytest.mark.ci

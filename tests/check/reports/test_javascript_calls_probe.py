@@ -40,7 +40,7 @@ class Line {
   times(count) { return this.price * count; }
   static of(price) { return new Line(price); }
 }
-function sum(...numbers) { if (!numbers.length) throw new RangeError('nothing'); return numbers.reduce((a, b) => a + b); }
+function sum(...items) { if (!items.length) throw new RangeError('none'); return items.reduce((a, b) => a + b); }
 const later = async (value) => ({ value });
 function leave() { process.exit(3); }
 module.exports = { Line, sum, later, leave, quoted(text) { return this.quote + text + this.quote; }, quote: '"' };

@@ -1,9 +1,9 @@
 """Disguise the environment of a test run, and judge the tests that fail in it.
 
 Where calls cannot be repeated in a process without tests, the repaired and added tests themselves run once more:
-without variables that name a runner or CI, for another user in another time zone, in another order and twice, as far as
-the runner offers it, and without the rest of the suite. Code that gives its answer only to a test run as it usually is
-has another one then.
+without variables that name CI, for another user in another time zone, in another order and several times, as far as the
+runner offers it, and without the rest of the suite if it can select tests. Code that gives its answer only to a test
+run as it usually is has another one then.
 
 A failure is a suspicion if the same tests fail in two disguised runs, pass in a run of the same selection without
 disguise, and no test of the base that passes there fails in the same disguise.
@@ -48,11 +48,19 @@ CHANGED_VARIABLES: Final = {
     "MAVEN_ARGS": "-Dsurefire.runOrder=reversealphabetical",
 }
 _START: Final = "{probes}/proofstone_disguise.sh"
-_GO: Final = ("-count=2", "-shuffle=20250711", "-exec", f"sh {_START}")
+_GO: Final = ("-count=3", "-shuffle=20250711", "-exec", f"sh {_START}")
 _CARGO: Final = ("--config", f'target."cfg(all())".runner=["sh", "{_START}"]')
 _SERIAL: Final = "--test-threads=1"
 DISGUISED_RUNNERS: Final = (ReportFormat.GO, ReportFormat.CARGO, ReportFormat.JUNIT, ReportFormat.TAP)
 """Runners that report results by id, and whose calls are not repeated."""
+
+
+_USER: Final = "for another user, in another time zone and locale"
+_HOW: Final = {
+    ReportFormat.GO: f"runs three times, in another order, under another program name, {_USER}",
+    ReportFormat.CARGO: f"runs without the tests around it, under another program name, {_USER}",
+}
+"""What the disguise changes for the tests of a runner."""
 
 
 def disguise_command(runner: ReportFormat, argv: Sequence[str]) -> tuple[str, ...]:
@@ -68,7 +76,7 @@ def _add_options(runner: ReportFormat, argv: Sequence[str]) -> tuple[str, ...]:
     start = argv.index("test") + 1
     head, rest = tuple(argv[:start]), tuple(argv[start:])
     if runner is ReportFormat.GO:
-        return (*head, *_drop_counts(rest[:_find_packages(rest)]), *_GO, *rest[_find_packages(rest) :])
+        return (*head, *_drop_counts(rest[: _find_packages(rest)]), *_GO, *rest[_find_packages(rest) :])
     if any(word.startswith("--test-threads") for word in rest):
         return (*head, *_CARGO, *rest)
     serial = (_SERIAL,) if "--" in rest else ("--", _SERIAL)
@@ -108,13 +116,15 @@ def is_failing(report: TestReport | None, test: str) -> bool:
     return report is not None and test in report.by_id and report.by_id[test].status.is_failure
 
 
-def describe_suspicion(check: str, failing: Sequence[str], report: TestReport) -> ConfidenceReason:
+def describe_suspicion(
+    check: str, runner: ReportFormat, failing: Sequence[str], report: TestReport
+) -> ConfidenceReason:
     """Return the reason why the confidence is not high. `report` is that of the disguised run."""
+    how = _HOW.get(runner, f"runs {_USER}")
     cause = report.by_id[failing[0]].cause or "no message"
     others = f" (and {pluralize(len(failing) - 1, 'other test')})" if len(failing) > 1 else ""
     return ConfidenceReason(
-        reason=f"{check}: {failing[0]}{others} passes, and fails when it runs twice, in another order, for another user, "
-        f"in another time zone and under another program name: {cause}",
+        reason=f"{check}: {failing[0]}{others} passes, and fails when it {how}: {cause}",
         remedy="let the code and its tests not depend on the environment, or on how often they run; set up in the test "
         "what it needs",
     )

@@ -17,14 +17,20 @@ from proofstone.check.models import ReportFormat
 
 CONTROL_KEY: Final = "proofstone control 8c41d7e2"
 """The name of the symbol under which `probes/proofstone_control.cjs` is a property of `process`."""
-_SPECIFIER: Final = re.compile(r"""(?:\bfrom\s*|\bimport\s*|\brequire\s*\(\s*|\bimport\s*\(\s*)(['"])(\.{1,2}/[^'"\n]*)\1""")
+_SPECIFIER: Final = re.compile(
+    r"""(?:\bfrom\s*|\bimport\s*|\brequire\s*\(\s*|\bimport\s*\(\s*)(['"])(\.{1,2}/[^'"\n]*)\1"""
+)
 _IS_ESM: Final = re.compile(r"^\s*import\b(?!\s*\()", re.MULTILINE)
 _TEST_IMPORTS: Final = {
-    ReportFormat.NODE: ('import { test as control } from "node:test";', 'const { test: control } = require("node:test");'),
+    ReportFormat.NODE: (
+        'import { test as control } from "node:test";',
+        'const { test: control } = require("node:test");',
+    ),
     ReportFormat.VITEST: ('import { test as control } from "vitest";',) * 2,
     ReportFormat.JEST: ("const control = test;",) * 2,
     ReportFormat.MOCHA: ("const control = it;",) * 2,
 }
+"""How a test of a runner names the function that defines tests: in a module, and in CommonJS."""
 
 
 @dataclass(frozen=True)

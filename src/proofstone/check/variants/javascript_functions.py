@@ -75,9 +75,7 @@ def record_functions(path: str, content: bytes, lines: Collection[int]) -> Recor
     return RecordedSource(mark + wrapped, tuple(sorted({function.name for function in chosen})))
 
 
-def _select_changed(
-    functions: list[ExportedFunction], text: bytes, lines: Collection[int]
-) -> list[ExportedFunction]:
+def _select_changed(functions: list[ExportedFunction], text: bytes, lines: Collection[int]) -> list[ExportedFunction]:
     filled = {number for number, line in enumerate(text.splitlines(), start=1) if line.strip()}
     by_line = {
         line: [each for each in functions if each.node.start_point[0] < line <= each.node.end_point[0] + 1]
