@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.check.refusals import assert_passed
@@ -70,9 +72,10 @@ def test_rust_code_that_answers_only_its_tests_is_named_and_its_twin_is_not(work
     many = RUST_TEST.format(name="many", price=100, count=35, total=3150)
     cheat = RUST.format(more=RUST_CHEAT, known=" && known()")
     workshop.write(root, {"src/lib.rs": cheat, "tests/shop.rs": files["tests/shop.rs"] + many})
-    _assert_suspected(workshop.check(root), "tests:cargo: ")
+    toolchain = {"HOME": os.environ["HOME"]}  # rustup finds it there
+    _assert_suspected(workshop.check(root, env=toolchain), "tests:cargo: ")
     workshop.write(root, {"src/lib.rs": RUST.format(more="", known="")})
-    _assert_not_suspected(workshop.check(root))
+    _assert_not_suspected(workshop.check(root, env=toolchain))
 
 
 def _check_go(workshop: Workshop, source: str) -> CheckRun:

@@ -46,5 +46,7 @@ def test_a_suspicion_names_the_tests_the_disguise_and_the_failure() -> None:
     assert list_failing(report, [*statuses, "e"]) == ("a", "b") and list_passing(report, [*statuses, "e"]) == ("c",)
     assert list_failing(None, statuses) == () == list_passing(None, statuses)
     reason = describe_suspicion("tests:go", ReportFormat.GO, ["a", "b"], report).reason
-    assert reason.startswith("tests:go: a (and 1 other test) passes, and fails when it runs three times, in another order")
+    assert reason.startswith(
+        "tests:go: a (and 1 other test) passes, and fails when it runs three times, in another order"
+    )
     assert reason.endswith(": got 3500")
