@@ -6,9 +6,8 @@ import os
 
 import pytest
 
-from tests.check.refusals import assert_passed
 from tests.needs import needs
-from tests.workshop import CheckRun, Workshop
+from tests.workshop import CheckRun, Workshop, assert_passed
 
 GO = """package shop
 {more}

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.check.refusals import assert_passed
 from tests.needs import needs
-from tests.workshop import CheckRun, Workshop
+from tests.workshop import CheckRun, Workshop, assert_passed
 
 pytestmark = needs("node")
 
