@@ -50,6 +50,9 @@ class ObservedCall(FrozenModel):
     """A list, in the order of `parameters`."""
     answer: str
     """`["value", VALUE]` or `["error", CLASS]`."""
+    is_attribute: bool = False
+    """Whether `module` and `name` are those of an attribute that holds a nested function of the file, such as the
+    wrapper of a decorator."""
 
 
 class RepeatRequest(FrozenModel):

@@ -221,3 +221,66 @@ def test_calls_are_recorded_with_arguments_and_answers(project: Project) -> None
         ("cart.Cart.fits(bytes.fromhex('78'))", '["value", ["bytes", "78"]]'),
     ], "an equality of its own is reduced, a temporary path and a generator are left out"
     assert '"prices", ["list", [1, 2]]' in project.observations.calls[0].arguments, "as it was before the call"
+
+
+RULES = """
+def known(answers):
+    def decorate(inner):
+        def answer(*args):
+            return answers[args] if args in answers else inner(*args)
+        return answer
+    return decorate
+
+def put_before(module, name):
+    inner = getattr(module, name)
+    setattr(module, name, lambda *args: inner(*args) if args != (7,) else [].pop())
+
+def listed(values):
+    return sorted(values, key=lambda value: -value)
+"""
+DECORATED = """
+import sys
+from rules import known, listed, put_before
+
+@known({(3,): 30})
+def triple(number): return number * 3
+
+@known({(4,): 44})
+def quadruple(number): return number * 4
+
+def half(number): return number // 2
+
+put_before(sys.modules[__name__], "half")
+"""
+DECORATED_TESTS = """
+import pytest
+import numbers_
+from rules import listed
+
+def test_numbers():
+    assert numbers_.triple(3) == 30 and numbers_.quadruple(4) == 44 and numbers_.quadruple(2) == 8
+    with pytest.raises(IndexError):
+        numbers_.half(7)
+    assert numbers_.half(9) == 4
+    assert listed([1, 2]) == [2, 1]
+"""
+
+
+def test_what_a_decorator_or_a_patch_puts_in_place_is_recorded_under_the_name_that_callers_use(
+    project: Project,
+) -> None:
+    project.file("rules.py", RULES)
+    project.file("numbers_.py", DECORATED)
+    project.file("tests/test_numbers.py", DECORATED_TESTS)
+    project.file("conftest.py", "")
+    project.observe = ObservationRequest(calls={"rules.py": ("known", "put_before", "listed")})
+    project.run(ReportFormat.PYTEST, PYTEST)
+    assert project.exit_code == 0, project.output
+    assert project.observations is not None and project.observations.unavailable == ()
+    calls = [(describe_call(call), call.answer) for call in project.observations.calls if call.is_attribute]
+    assert calls == [
+        ("numbers_.triple((3))", '["value", 30]'),
+        ("numbers_.quadruple((4))", '["value", 44]'),
+        ("numbers_.quadruple((2))", '["value", 8]'),
+        ("numbers_.half((9))", '["value", 4]'),
+    ], "a call that ends with an exception is left out where a lambda makes it, and the next one is recorded"

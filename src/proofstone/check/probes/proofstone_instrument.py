@@ -13,6 +13,7 @@ Runs on Python 3.8 or later.
 import ast
 import importlib.machinery
 import os
+import sys
 
 _SENTINEL = "proofstone recorder 7f3a90c1"
 _CALLS = "proofstone calls 51d0be27"
@@ -119,29 +120,81 @@ def _record_functions(body, prefix, names, path, calls):
         if isinstance(stmt, ast.ClassDef):
             _record_functions(stmt.body, prefix + stmt.name + ".", names, path, calls)
         elif isinstance(stmt, ast.FunctionDef) and prefix + stmt.name in names and not _is_compiled(stmt):
-            if not any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in ast.walk(stmt)):
+            nested = _NestedFunctions(prefix + stmt.name, path, calls)
+            stmt.body = [nested.visit(child) for child in stmt.body]
+            if not _is_generator(stmt):
                 _record_function(stmt, prefix + stmt.name, path, calls)
         elif isinstance(stmt, (ast.If, ast.Try)):
             _record_functions(stmt.body, prefix, names, path, calls)
 
 
-def _record_function(function, name, path, calls):
-    given = function.args
-    parameters = (
+def _is_generator(function):
+    """Return whether a function, without those in it, yields."""
+    pending = list(function.body) if isinstance(function.body, list) else [function.body]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            pending.extend(ast.iter_child_nodes(node))
+    return False
+
+
+class _NestedFunctions(ast.NodeTransformer):
+    """Records the functions and lambdas within a function, whose calls count if an attribute of a module holds them."""
+
+    def __init__(self, name, path, calls):
+        self._given = (name, path, calls)
+
+    def visit_FunctionDef(self, node):
+        self.generic_visit(node)
+        if not _is_generator(node) and not _is_compiled(node):
+            _record_function(node, *self._given, is_nested=True)
+        return node
+
+    def visit_Lambda(self, node):
+        self.generic_visit(node)
+        if _is_generator(node):
+            return node
+        name, path, calls = self._given
+        parameters = _list_parameters(node.args)
+        number = calls.add_function(path, name, parameters, True)
+        entered = _call(_CALLS, "enter", [ast.Constant(number), _load_all(parameters)], node).value
+        left = _call(_CALLS, "leave", [ast.Constant(number), node.body], node).value
+        both = ast.Tuple([entered, left], ast.Load())
+        node.body = ast.copy_location(ast.Subscript(both, _index(1), ast.Load()), node)
+        return node
+
+
+def _index(number):
+    """The index of a subscript, which had a node of its own until Python 3.9."""
+    constant = ast.Constant(number)
+    return constant if sys.version_info >= (3, 9) else ast.Index(constant)
+
+
+def _list_parameters(given):
+    return (
         [argument.arg for argument in [*given.posonlyargs, *given.args]],
         [given.vararg.arg] if given.vararg else [],
         [argument.arg for argument in given.kwonlyargs],
         [given.kwarg.arg] if given.kwarg else [],
     )
-    number = calls.add_function(path, name, parameters)
+
+
+def _load_all(parameters):
+    return ast.Tuple([ast.Name(entry, ast.Load()) for names in parameters for entry in names], ast.Load())
+
+
+def _record_function(function, name, path, calls, is_nested=False):
+    parameters = _list_parameters(function.args)
+    number = calls.add_function(path, name, parameters, is_nested)
     head = function.body[:1] if _is_docstring(function.body[0], 0) else []
     body = [_Returns(number).visit(stmt) for stmt in function.body[len(head) :]]
     at = function.body[-1]
-    values = ast.Tuple([ast.Name(entry, ast.Load()) for names in parameters for entry in names], ast.Load())
     body.append(_call(_CALLS, "leave", [ast.Constant(number), ast.Constant(None)], at))
     failed = [_call(_CALLS, "fail", [ast.Constant(number)], at), ast.Raise()]
     guarded = ast.Try(body, [ast.ExceptHandler(None, None, failed)], [], [])
-    entered = _call(_CALLS, "enter", [ast.Constant(number), values], function.body[0])
+    entered = _call(_CALLS, "enter", [ast.Constant(number), _load_all(parameters)], function.body[0])
     function.body = [*head, entered, ast.copy_location(guarded, function.body[-1])]
 
 

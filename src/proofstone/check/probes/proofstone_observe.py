@@ -11,6 +11,7 @@ change a test: it ends up in an `unavailable` line.
 import json
 import os
 import sys
+import types
 
 import proofstone_calls
 import proofstone_instrument
@@ -53,7 +54,7 @@ class Observer:
         self._tests = {None: 0}
         self._ended = False
         self.recorder = proofstone_instrument.HitRecorder()
-        self.calls = proofstone_calls.CallRecorder(self._is_own, bool(request.get("plain")))
+        self.calls = proofstone_calls.CallRecorder(self._is_own, bool(request.get("plain")), self._list_functions)
         self._coverage = self._absolute(request.get("coverage", {}))
         self._loaded = proofstone_instrument.install(
             self._coverage, self._absolute(request.get("calls", {})), self.recorder, self.calls
@@ -68,6 +69,21 @@ class Observer:
         """Return whether a class stands in a file of the project."""
         file = getattr(sys.modules.get(kind.__module__), "__file__", None)
         return isinstance(file, str) and self._place(os.path.abspath(file)) is not None
+
+    def _list_functions(self):
+        """Yield the functions that attributes of the project's modules, and of the classes in them, hold: the name of
+        the module, the name of the attribute, the function."""
+        for module_name, module in list(sys.modules.items()):
+            file = vars(module).get("__file__") if type(module) is types.ModuleType else None
+            if not isinstance(file, str) or self._place(os.path.abspath(file)) is None:
+                continue
+            for name, value in list(vars(module).items()):
+                if type(value) is types.FunctionType:
+                    yield module_name, name, value
+                elif issubclass(type(value), type) and value.__module__ == module_name:
+                    for inner, member in list(vars(value).items()):
+                        if type(member) is types.FunctionType:
+                            yield module_name, name + "." + inner, member
 
     def enter(self, test):
         """Note that this test, as [file, name], runs from now on; None for what belongs to no single test."""
@@ -184,6 +200,7 @@ class Observer:
 
     def _write_call(self, journal, call):
         path, name, parameters = self.calls.functions[call["function"]]
+        attribute = call["attribute"]
         journal.write(
             "call",
             path=os.path.relpath(os.path.realpath(path), self._root),
@@ -192,6 +209,7 @@ class Observer:
             parameters=parameters,
             arguments=call["arguments"],
             answer=call["answer"],
+            attribute=list(attribute) if attribute else None,
         )
 
     def _modules(self):

@@ -71,7 +71,7 @@ def replay(directory, request, runner, invoke=_invoke):
 def _repeat(call, invoke, seconds=0):
     """Return the answer of one call; None if it cannot be repeated, or was given up."""
     try:
-        function = _find(call["module"], call["name"])
+        function = _find(call["module"], call["name"], call.get("is_attribute", False))
         values = [proofstone_values.decode(value) for value in json.loads(call["arguments"])]
     except BaseException:  # the project's own modules are loaded here
         return None
@@ -99,13 +99,15 @@ def _repeat(call, invoke, seconds=0):
         return None
 
 
-def _find(module, name):
-    """The function itself, below its decorators."""
+def _find(module, name, is_attribute=False):
+    """The function itself, below its decorators; or what the attribute holds."""
     found = importlib.import_module(module)
     parts = name.split(".")
     for part in parts[:-1]:
         found = getattr(found, part)
     found = vars(found)[parts[-1]]
+    if is_attribute:
+        return found
     for _ in range(20):
         inner = getattr(found, "__func__", None) or getattr(found, "__wrapped__", None) or getattr(found, "fget", None)
         if inner is None:

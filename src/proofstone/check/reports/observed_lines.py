@@ -184,10 +184,13 @@ class _ObservationReader:
         arguments = as_sequence(line.get("arguments"))
         if len(parameters) != 4 or sum(map(len, parameters)) != len(arguments):
             raise UnreadableError(f"{where}: {len(arguments)} arguments do not fit the parameters")
+        attribute = [_as_id(part) for part in as_sequence(line.get("attribute"))[:2]]
+        is_attribute = len(attribute) == 2
         call = ObservedCall(
             path=path,
-            module=_as_id(line.get("module")),
-            name=name,
+            module=attribute[0] if is_attribute else _as_id(line.get("module")),
+            name=attribute[1] if is_attribute else name,
+            is_attribute=is_attribute,
             parameters=parameters,
             arguments=_as_json(arguments, where),
             answer=_as_json(line.get("answer"), where),
