@@ -123,3 +123,39 @@ def test_a_selection_runs_in_the_order_of_the_suite() -> None:
     assert order_as_run(suite, sorted(ids)) == list(ids)
     assert order_as_run(suite, ["new", "t/a.py", "t/b.py"]) == ["t/b.py", "t/a.py", "new"]
     assert order_as_run(suite, ["t/a.py::test_3", "t/b.py::test_1"]) == ["t/b.py::test_1", "t/a.py::test_3"]
+
+
+def ids(**statuses: TestStatus) -> TestReport:
+    results = tuple(TestResult(id=f"t.py::test_x[{case}]", status=status) for case, status in statuses.items())
+    return TestReport(runner="pytest", results=results, complete=True)
+
+
+def cases(*names: str, status: TestStatus = S.PASSED) -> TestReport:
+    return ids(**dict.fromkeys(names, status))
+
+
+@each_row(
+    ("before", "after", "vanished", "added"),
+    [
+        # A case in front of the others: all of them have another position now.
+        (cases("args0-one", "args1-two"), cases("args0-zero", "args1-one", "args2-two"), (), ("args0-zero",)),
+        (cases("args0", "args1"), cases("args0", "args1", "args2"), (), ("args2",)),
+        # A case that is gone is not made good by another one.
+        (cases("args0-one", "args1-two"), cases("args0-two"), ("args0-one",), ()),
+        (cases("args0-one"), cases("args0-two"), ("args0-one",), ("args0-two",)),
+        (cases("args0-one", "args1-one"), cases("args2-one"), ("args1-one",), ()),
+        # Plain values are no positions.
+        (cases("1-2"), cases("1-3"), ("1-2",), ("1-3",)),
+    ],
+)
+def test_a_case_that_only_has_another_position_is_neither_gone_nor_new(
+    before: TestReport, after: TestReport, vanished: tuple[str, ...], added: tuple[str, ...]
+) -> None:
+    found = compare_reports(before, after)
+    assert found.vanished == tuple(f"t.py::test_x[{case}]" for case in vanished)
+    assert found.added == tuple(f"t.py::test_x[{case}]" for case in added)
+
+
+def test_a_case_that_failed_at_its_old_position_is_repaired_at_its_new_one() -> None:
+    before, after = cases("args0-one", status=S.FAILED), cases("args1-one", "args0-zero")
+    assert compare_reports(before, after).fixed == ("t.py::test_x[args1-one]",)

@@ -82,7 +82,31 @@ def compare_reports(before: TestReport, after: TestReport) -> ResultComparison:
         has_vanished = test not in new and result.status.is_executed
         if has_vanished and not (result.status is TestStatus.ERROR and _is_container(test, new)):
             lists["vanished"].append(test)
+    for gone, test in _pair_renumbered(lists["vanished"], lists["added"]):
+        lists["vanished"].remove(gone)
+        lists["added"].remove(test)
+        if old[gone].status.is_failure:
+            lists["fixed"].append(test)
     return ResultComparison(**{name: tuple(sorted(ids)) for name, ids in lists.items()})
+
+
+_POSITION: Final = re.compile(r"(?<![A-Za-z0-9_])([A-Za-z_]\w*?)\d+(?=[-\]])")
+"""What pytest writes into an id for a value that has no short text: the name of the parameter and the position of the
+case. A case that is put in front of others changes their ids."""
+
+
+def _pair_renumbered(vanished: Sequence[str], added: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the cases of parametrised tests that only have another position than before, as old and new id."""
+    waiting: defaultdict[str, list[str]] = defaultdict(list)
+    for test in added:
+        if "[" in test:
+            waiting[_POSITION.sub(r"\1#", test)].append(test)
+    pairs = []
+    for gone in vanished:
+        matching = waiting.get(_POSITION.sub(r"\1#", gone)) if "[" in gone else None
+        if matching:
+            pairs.append((gone, matching.pop(0)))
+    return pairs
 
 
 def _classify(before: TestStatus | None, after: TestStatus) -> str | None:
