@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from proofstone import __version__
 from proofstone.app.hooks import install_hooks, uninstall_hooks
+from proofstone.app.project_tools import build_reader
 from proofstone.check.discovery import discover
 from proofstone.check.ecosystems.setup_commands import find_setup_commands
 from proofstone.config.loader import find_settings_file
@@ -85,7 +86,7 @@ def _gather_facts(repository: Repository) -> RepositoryFacts:
     root = repository.root
     records = repository.git.run_records("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     paths = [decode_path(record) for record in records]
-    read = _build_reader(root)
+    read = build_reader(root)
     discovery = discover(paths, read)
     steps = tuple(
         SetupStep(
@@ -112,20 +113,6 @@ def _gather_facts(repository: Repository) -> RepositoryFacts:
         agents=tuple(name for name in AGENT_PROGRAMS if shutil.which(name)),
         version=__version__,
     )
-
-
-def _build_reader(root: Path) -> Callable[[str], bytes | None]:
-    def read(path: str) -> bytes | None:
-        file = root / path
-        try:
-            if file.is_symlink() or not file.is_file():
-                return None
-            with file.open("rb") as stream:
-                return stream.read(_MAX_READ)
-        except OSError:
-            return None  # discovery treats what cannot be read as absent
-
-    return read
 
 
 def _find_services(repository: Repository, paths: Sequence[str]) -> tuple[CiService, ...]:

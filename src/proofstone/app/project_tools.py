@@ -39,7 +39,7 @@ def find_project_tools(directory: Path) -> list[ProjectTool]:
     repository = open_repository(root)
     records = repository.git.run_records("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     paths = [decode_path(record) for record in records]
-    specs = discover(paths, _build_reader(root)).specs
+    specs = discover(paths, build_reader(root)).specs
     folders = {"/".join(path.split("/")[:depth]) for path in paths for depth in range(1, path.count("/") + 1)}
     environment = CheckEnvironment(
         root=root,
@@ -51,7 +51,9 @@ def find_project_tools(directory: Path) -> list[ProjectTool]:
     return [_look_for(spec, environment) for spec in specs]
 
 
-def _build_reader(root: Path) -> Callable[[str], bytes | None]:
+def build_reader(root: Path) -> Callable[[str], bytes | None]:
+    """Return a function that reads the beginning of a file of the work tree; None if it cannot be read."""
+
     def read(path: str) -> bytes | None:
         file = root / path
         try:
