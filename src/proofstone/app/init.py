@@ -55,7 +55,6 @@ _LEFTOVERS: Final = {
 }
 """Patterns for .gitignore, and the ends of file names that show that they are needed."""
 _RECORD: Final = "proofstone-init.json"
-_MAX_READ: Final = 1 << 20
 
 
 @dataclass(frozen=True)
