@@ -284,7 +284,10 @@ class AllChecks:
 
     def _request_observations(self, spec: CheckSpec, tree: TreeUnderCheck) -> ObservationRequest | None:
         """Return what a run on the change, or on the base, is to observe."""
-        return self.call_repetition.request(spec) if tree.phase is Phase.AFTER else None
+        if tree.phase is not Phase.AFTER or self.subject.snapshot.change.is_empty:
+            return None
+        calls, coverage = self.call_repetition.request(spec), self.layers.sensitivity.request(spec)
+        return calls.merge(coverage) if calls and coverage else calls or coverage
 
     def _is_output_needed(self, spec: CheckSpec, tree: TreeUnderCheck) -> bool:
         dependents = [other for other in self.subject.specs if spec.name in other.needs]

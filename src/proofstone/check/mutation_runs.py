@@ -30,6 +30,7 @@ from proofstone.check.models import (
     TestReport,
 )
 from proofstone.check.rules.must_fail import group_by_path
+from proofstone.check.rules.reaching_tests import find_reaching_tests
 from proofstone.check.rules.strength import (
     MUTATED_LANGUAGES,
     StrengthBounds,
@@ -124,14 +125,19 @@ class StrengthLayer:
         self, spec: CheckSpec, after: CheckResult, report: TestReport
     ) -> tuple[Sequence[str] | None, bool]:
         """Return the command for the tests that may reach the change, and whether there are such tests. A short suite
-        runs as a whole."""
+        runs as a whole; of another, the tests that were seen to execute the changed lines, and those of files that
+        name a changed one: they may start a program that executes them."""
         if after.duration_ms <= WHOLE_SUITE_MS:
             return None, True
         files = group_by_path(report.results)
         changed = frozenset(file.path for file in self.files)
         contents = self.read([*files])
         near = [path for path, content in contents.items() if is_near_change(path, content, changed)]
-        tests = [result.id for path in sorted(near)[:_MAX_TEST_FILES] for result in files[path]]
+        reaching = find_reaching_tests(
+            after.observations, {file.path: [number for number, _ in file.added_lines] for file in self.files}
+        )
+        named = [result.id for path in sorted(near)[:_MAX_TEST_FILES] for result in files[path]]
+        tests = [*dict.fromkeys((*sorted(reaching), *named))]
         argv = self.derived_runs.select_tests(spec, report, tests)
         return argv, argv is not None
 

@@ -30,6 +30,7 @@ from proofstone.check.models import (
     TestReport,
     merge_layer_results,
 )
+from proofstone.check.observation import ObservationRequest
 from proofstone.check.reports.rerun import disable_bail
 from proofstone.check.rules.compare import ResultComparison, find_matching_tests
 from proofstone.check.rules.must_fail import (
@@ -48,6 +49,7 @@ from proofstone.check.rules.must_fail import (
 )
 from proofstone.check.rules.outcome import EvidenceLayer
 from proofstone.check.rules.protected import ProtectedRole
+from proofstone.check.rules.reaching_tests import find_reaching_tests, request_coverage
 from proofstone.check.setup import is_manifest
 from proofstone.check.variants.canary import add_canary
 from proofstone.check.variants.expectations import mutate_expectations
@@ -202,6 +204,7 @@ def _random_word() -> str:
 
 _MAX_TESTS = 200
 """Maximum number of tests to examine."""
+_OBSERVED_RUNNERS = (ReportFormat.PYTEST, ReportFormat.UNITTEST)
 _TOLERATED_DEATHS = (DeathCause.DEADLINE, DeathCause.UNFINISHED)
 """What sabotage itself may do to a program: it hangs, or its test runner stops early. That shows nothing, but the
 engine caused it, so it lowers the confidence and leaves the verdict."""
@@ -229,6 +232,14 @@ class SensitivityLayer:
             and not is_docs_only([file.path])
             and not is_manifest(file.path)
         ]
+
+    def request(self, spec: CheckSpec) -> ObservationRequest | None:
+        """Return what the run of the tests on the change must observe."""
+        is_observed = spec.report in _OBSERVED_RUNNERS and spec.shell is None
+        return request_coverage(self._list_changed_lines()) if is_observed else None
+
+    def _list_changed_lines(self) -> dict[str, list[int]]:
+        return {file.path: [number for number, _ in file.added_lines] for file in self.source_files}
 
     def examine(
         self, spec: CheckSpec, before: CheckResult | None, after: CheckResult, comparison: ResultComparison
@@ -307,11 +318,13 @@ class SensitivityLayer:
         return run, is_complete
 
     def _examine_coverage(self, spec: CheckSpec, after: CheckResult) -> LayerResult:
-        """Find out whether any test notices the change, although no test is new or repaired."""
-        if after.duration_ms > WHOLE_SUITE_MS:
+        """Find out whether any test notices the change, although no test is new or repaired. Tests that were seen to
+        execute the changed lines are enough; without any, the whole suite may have some."""
+        reaching = sorted(find_reaching_tests(after.observations, self._list_changed_lines()))[:_MAX_TESTS]
+        if not reaching and after.duration_ms > WHOLE_SUITE_MS:
             reason = f"{spec.name}: no test is new or repaired, and the suite is too slow to test its coverage"
             return LayerResult(uncovered=(_build_uncovered(reason),))
-        run, is_complete = self._run_sabotaged(spec, after, ())
+        run, is_complete = self._run_sabotaged(spec, after, reaching)
         tests = find_sensitive_tests(run.report, after.report) if run and run.report and after.report else ()
         if gap := _describe_sabotage_gap(spec, run):
             return LayerResult(sensitive=tests, uncovered=gap)
