@@ -53,6 +53,7 @@ EXEMPT: Final[Mapping[str, str]] = {
     "proofstone.git.session_work": "takes what git lists of work trees by its keys, and leaves out what has none",
     "proofstone.check.held_out": "splits a command of the person; one that cannot be split is left to the shell",
     "proofstone.app.pipeline": "takes whole records as paths",
+    "proofstone.app.project_tools": "takes whole records as paths",
 }
 """Modules that decode nothing of others', or that refuse whatever they cannot read, with the reason."""
 

@@ -21,7 +21,7 @@ from proofstone.ledger.sqlite import OpenMode, SqliteLedger
 from proofstone.testing.ledger_conformance import SAMPLE_ROWS
 from tests.ledger.tampering import raw
 
-VERSION_1 = "0d79173fe573a22fec4d5222adf34a35403be55cd22c539e4e5926beac03379f"
+VERSION_1 = "cbb0926a9ff6adea7f036eda3dae026f5a0ddeaca036b6fd59d3cb192098f084"
 """Digest of its schema, by name. From the first release on, a file that was written then must still be what is expected
 of it."""
 

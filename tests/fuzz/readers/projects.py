@@ -36,6 +36,7 @@ from proofstone.check.rules.scan_paths import find_conflict_markers, scan_path
 from proofstone.check.rules.scan_rules import find_suppressions, remove_suppressions
 from proofstone.check.rules.special_casing import find_examples, find_special_cases
 from proofstone.check.rules.strength import read_probe_results
+from proofstone.check.rules.tested_only import find_tested_only, plan_nearby_calls
 from proofstone.check.rules.weakened_tests import build_weakened_finding
 from proofstone.check.variants.canary import add_canary
 from proofstone.check.variants.expectations import mutate_expectations
@@ -167,6 +168,28 @@ _OBSERVED = (
         "arguments": [["list", [1]]],
         "answer": ["value", 3],
     },
+    *(
+        {
+            "event": "call",
+            "path": "shop.py",
+            "module": "shop",
+            "name": "total",
+            "parameters": [["price", "count"], [], [], []],
+            "arguments": [first, second],
+            "answer": ["value", answer],
+            "attribute": ["shop", "total"],
+        }
+        for first, second, answer in (
+            (250, ["float", "2.5"], ["list", [238, 225]]),
+            ("12.50", ["int", "90071992547409930"], 1250),
+            (
+                ["dict", [["a", ["text", "Decimal", "1.5"]]]],
+                ["object", "shop", "Cart", "object", None, [["n", 5]]],
+                "a-b",
+            ),
+        )
+    ),
+    {"event": "comparing", "name": "total", "kind": "shop.Total", "base": "int"},
     {"event": "answer", "number": 0, "answer": ["error", "ValueError"]},
     {"event": "unavailable", "what": "files", "why": "OSError: no"},
     {"event": "finish"},
@@ -188,6 +211,11 @@ def _observed(data: bytes) -> None:
     for call in observations.calls:
         describe_call(call).encode()
         describe_answer(call.answer).encode()
+    planned = plan_nearby_calls(observations.calls)
+    found = find_tested_only(
+        planned, answers, {number: frozenset((call.answer,)) for number, call in enumerate(planned.calls)}, "3"
+    )
+    assert all(each.path == "shop.py" and each.detail.encode() for each in found)
 
 
 def _report_seeds(format: ReportFormat) -> Callable[[], Sequence[bytes]]:
@@ -477,7 +505,12 @@ READERS: tuple[Reader, ...] = (
         "observations",
         _observed,
         lambda: [b"".join(json.dumps(line).encode() + b"\n" for line in _OBSERVED)],
-        ("proofstone.check.reports.observed_lines", "proofstone.check.rules.call_answers"),
+        (
+            "proofstone.check.reports.observed_lines",
+            "proofstone.check.rules.call_answers",
+            "proofstone.check.rules.nearby_arguments",
+            "proofstone.check.rules.tested_only",
+        ),
     ),
     Reader("report-sniffed", _sniff, _files("reports/*"), ("proofstone.check.reports.sniff",)),
     Reader("complaints", _complaints, lambda: _COMPLAINTS, ("proofstone.check.diagnostics",)),

@@ -203,7 +203,9 @@ def _error(answer: str) -> str | None:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"
+    """Return the text bounded, with half characters written out."""
+    whole = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return whole if len(whole) <= _MAX_TEXT else f"{whole[: _MAX_TEXT - 1]}…"
 
 
 _BRACKETS: Final = {"list": "[]", "tuple": "()", "set": "{}", "frozenset": "{}"}

@@ -1,12 +1,14 @@
 """Vary the arguments of a recorded call: the same call with one value changed a little, or by a lot.
 
 Values are JSON as `probes/proofstone_values.py` writes it. A variant differs from the recorded call in one place of one
-argument and keeps its type. What has no neighbours (members of enumerations, references, paths) stays as it is.
+argument and keeps its type. What has no neighbours (members of enumerations, references, paths) stays as it is. The
+process that wrote a value is not trusted: what cannot be read has no variants.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import chain, islice, zip_longest
@@ -53,9 +55,9 @@ def _vary(value: object, depth: int) -> Iterator[object]:
         case str():
             yield from _vary_text(value)
         case ["int", str(text)]:
-            yield from (["int", str(number)] for number in _vary_number(int(text)))
+            yield from (["int", str(number)] for number in _vary_number(_read_int(text)))
         case ["float", str(text)]:
-            yield from (["float", repr(number)] for number in _vary_float(float(text)))
+            yield from (["float", repr(number)] for number in _vary_float(_read_float(text)))
         case ["text", "Decimal", str(text)]:
             yield from (["text", "Decimal", varied] for varied in _vary_decimal(text))
         case [("list" | "tuple") as kind, list(items)] if depth < _MAX_DEPTH:
@@ -68,14 +70,30 @@ def _vary(value: object, depth: int) -> Iterator[object]:
             yield from (["object", *head, varied] for varied in _vary_pairs(pairs, depth))
 
 
-def _vary_number(number: int) -> Iterator[int]:
+def _read_int(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def _read_float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _vary_number(number: int | None) -> Iterator[int]:
+    if number is None:
+        return
     yield from (number + 1, number - 1)
     if abs(number) < _LARGE:
         yield from (number + 100, 2 * number + 3, number // 2)
 
 
-def _vary_float(number: float) -> Iterator[float]:
-    if number - number == 0:  # neither infinite nor undefined
+def _vary_float(number: float | None) -> Iterator[float]:
+    if number is not None and math.isfinite(number):
         yield from (number + 1.0, number * 2, number - 0.1, number + 0.25)
 
 

@@ -39,6 +39,8 @@ _MIN_POINTS: Final = 2
 _SPECIFIC_NUMBER: Final = 100
 _SIMILAR: Final = 0.5
 _MIN_LENGTH: Final = 4
+_MAX_COMPARED: Final = 400
+"""Characters of texts that are compared: comparing long ones takes seconds."""
 
 
 @dataclass(frozen=True)
@@ -216,10 +218,11 @@ def _is_specific_number(leaf: object) -> bool:
 
 
 def _resembles_argument(leaf: object, call: ObservedCall) -> bool:
-    if not isinstance(leaf, str) or len(leaf) < _MIN_LENGTH:
+    if not isinstance(leaf, str) or not _MIN_LENGTH <= len(leaf) <= _MAX_COMPARED:
         return False
     given = [text for value in json.loads(call.arguments) for text in _list_texts(value)]
-    return any(SequenceMatcher(None, leaf.lower(), text.lower()).ratio() >= _SIMILAR for text in given)
+    texts = [text.lower() for text in given if len(text) <= _MAX_COMPARED]
+    return any(SequenceMatcher(None, leaf.lower(), text).ratio() >= _SIMILAR for text in texts)
 
 
 def _list_texts(value: object) -> Iterator[str]:
