@@ -30,7 +30,7 @@ _FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.MULTILINE)
 _SKIPPED = "…"
 _VARIES = (
     (re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}"), "RUN"),
-    (re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b"), "HASH"),
+    (re.compile(r"\b[0-9a-f]{7,40}\b"), "HASH"),
     (re.compile(r"\d+(\.\d+)? (ms|s|min)\b"), "TIME"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?Z?)?"), "WHEN"),
     (re.compile(r"\b\d\d:\d\d:\d\d\b"), "WHEN"),
