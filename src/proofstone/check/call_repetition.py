@@ -118,6 +118,11 @@ class CallRepetition:
             tolerated=_TOLERATED_DEATHS,
             observe=ObservationRequest(calls=self.functions, plain=True),
         )
+        if result.report is None:
+            note = (
+                f"{spec.name}: the tests could not be run with plain answers in place of those that compare themselves"
+            )
+            return LayerResult(notes=(note,))
         findings = find_self_comparing(tests, after.report, result.report, observed.comparing, check=spec.name)
         return LayerResult(findings=tuple(findings))
 
@@ -129,7 +134,8 @@ class CallRepetition:
         after = self._repeat_calls(spec, request)
         before = self._repeat_calls(spec, request, of_base=True) if after else None
         if not after:
-            return LayerResult()
+            note = f"{spec.name}: calls with nearby arguments ended their process, so nothing is known about them"
+            return LayerResult(notes=(note,))
         products = [
             (file.path, file.new.decode("utf-8", "replace"), [text for _, text in file.added_lines])
             for file in self.files

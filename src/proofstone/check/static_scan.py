@@ -25,7 +25,7 @@ from proofstone.check.rules.loaded_code import find_unseen_code
 from proofstone.check.rules.loosened_checks import find_loosened_checks
 from proofstone.check.rules.opaque_files import find_opaque_file
 from proofstone.check.rules.outcome import EvidenceLayer
-from proofstone.check.rules.runner_plugins import find_runner_plugins, is_runner_plugin
+from proofstone.check.rules.runner_plugins import drop_imported, find_runner_plugins, is_runner_plugin
 from proofstone.check.rules.scan import scan_lines
 from proofstone.check.rules.scan_paths import scan_path
 from proofstone.check.rules.scan_rule import ScanHit, ScanLine
@@ -44,8 +44,8 @@ _MAX_MINOR = 20
 def scan_changes(files: Sequence[ChangedFile]) -> list[Finding]:
     """Return the findings of the static scan."""
     removed = {test: _find_removed_lines(files, tests=test) for test in (False, True)}
-    texts = ((file.path, (file.new or b"").decode("utf-8", "replace")) for file in files)
-    plugins = find_runner_plugins(texts)
+    texts = [(file.path, (file.new or b"").decode("utf-8", "replace")) for file in files]
+    plugins = drop_imported(find_runner_plugins(texts), texts)
     findings = [
         _build_finding(file.path, _downgrade_moved(hit, file, removed[is_test_path(file.path)]))
         for file in files

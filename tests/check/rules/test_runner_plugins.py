@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofstone.check.rules.runner_plugins import find_runner_plugins, is_runner_plugin
+from proofstone.check.rules.runner_plugins import drop_imported, find_runner_plugins, is_runner_plugin
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,10 @@ def test_names_that_are_registered(path: str, text: str, names: set[str]) -> Non
 )
 def test_a_module_is_found_below_any_folder(path: str, is_plugin: bool) -> None:
     assert is_runner_plugin(path, frozenset({"shop_checks"})) is is_plugin
+
+
+def test_what_the_product_imports_is_no_plug_in() -> None:
+    plugins = frozenset({"shop.rules", "shop_checks"})
+    own = ("shop/rules.py", "import shop.rules\n")
+    assert drop_imported(plugins, [own, ("tests/test_a.py", "from shop import rules\n")]) == plugins
+    assert drop_imported(plugins, [("shop/cart.py", "from shop.rules import settle\n")]) == {"shop_checks"}

@@ -161,7 +161,7 @@ def _reach(name: str, definitions: Mapping[str, JsonSchema]) -> Iterator[str]:
 
 
 def _resolve(value: JsonSchema, definitions: Mapping[str, JsonSchema], kept: set[str]) -> dict[str, JsonValue]:
-    name = _referenced(value)
+    name = _find_reference(value)
     if name in definitions and name not in kept:
         rest = {key: part for key, part in value.items() if key != "$ref"}
         return {**_resolve(definitions[name], definitions, kept), **rest}
@@ -177,14 +177,14 @@ def _resolve_part(value: JsonValue, definitions: Mapping[str, JsonSchema], kept:
 def _iterate_references(values: Sequence[JsonValue | JsonSchema]) -> Iterator[str]:
     for value in values:
         if isinstance(value, Mapping):
-            if name := _referenced(value):
+            if name := _find_reference(value):
                 yield name
             yield from _iterate_references(list(value.values()))
         elif isinstance(value, list):
             yield from _iterate_references(value)
 
 
-def _referenced(value: JsonSchema) -> str:
+def _find_reference(value: JsonSchema) -> str:
     reference = value.get("$ref")
     return reference.rpartition("/")[2] if isinstance(reference, str) else ""
 
@@ -206,7 +206,7 @@ def describe_place(schema: JsonSchema, place: Sequence[str | int]) -> str:
 
 
 def _follow(field: JsonSchema, definitions: JsonSchema) -> JsonSchema:
-    target = definitions.get(_referenced(field))
+    target = definitions.get(_find_reference(field))
     return (
         {**target, **{key: part for key, part in field.items() if key != "$ref"}}
         if isinstance(target, Mapping)

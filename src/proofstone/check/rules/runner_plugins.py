@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from posixpath import basename
 from typing import Final
 
+from proofstone.common.risk import is_test_path
+
 _CONFIGURATION: Final = frozenset(
     {"pyproject.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pytest.toml"}
 )
@@ -26,6 +28,21 @@ def _list_names(path: str, text: str) -> Iterator[str]:
     elif basename(path) == "conftest.py":
         for value in _VARIABLE.findall(text):
             yield from _NAME.findall(value)
+
+
+def drop_imported(plugins: frozenset[str], files: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """Return the plug-ins that no changed file of the product imports: what the product imports is product."""
+    products = [(path, text) for path, text in files if path.endswith(".py") and not is_test_path(path)]
+    return frozenset(
+        name
+        for name in plugins
+        if not any(_imports(text, name) for path, text in products if not is_runner_plugin(path, frozenset({name})))
+    )
+
+
+def _imports(text: str, name: str) -> bool:
+    last = re.escape(name.rpartition(".")[2])
+    return re.search(rf"^\s*(?:from|import)\b[^\n]*\b{last}\b", text, re.MULTILINE) is not None
 
 
 def is_runner_plugin(path: str, plugins: frozenset[str]) -> bool:

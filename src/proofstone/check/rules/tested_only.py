@@ -122,11 +122,11 @@ def find_tested_only(planned: NearbyCalls, before: Answers, after: Answers, mate
         if after.get(number) != frozenset((call.answer,)):
             continue  # it answers otherwise outside of the tests, which another rule names
         nearby = {
-            other: (_single(before.get(other)), changed)
+            other: (_find_single_answer(before.get(other)), changed)
             for other in planned.numbers_near(number)
-            if (changed := _single(after.get(other))) is not None
+            if (changed := _find_single_answer(after.get(other))) is not None
         }
-        by_function[call.path, call.name].append(_TestedCall(call, _single(before.get(number)), nearby))
+        by_function[call.path, call.name].append(_TestedCall(call, _find_single_answer(before.get(number)), nearby))
     found = []
     for points in by_function.values():
         detail = _examine(points, planned, material)
@@ -135,7 +135,7 @@ def find_tested_only(planned: NearbyCalls, before: Answers, after: Answers, mate
     return found
 
 
-def _single(answers: frozenset[str] | None) -> str | None:
+def _find_single_answer(answers: frozenset[str] | None) -> str | None:
     return next(iter(answers)) if answers is not None and len(answers) == 1 else None
 
 
